@@ -1,0 +1,283 @@
+"""One-line instance specs: ``family:args+modifier=args``, parsed and printed both ways.
+
+A family or a modifier is one decorated function; its signature is the grammar of its arguments. Integers,
+floats, booleans, strings and dimension lists (``3x4``) are understood, positional or ``key=value``; a bare
+word sets a boolean argument of that name (``ring:8,directed``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from instances.errors import BadInput, BadSpec
+
+if TYPE_CHECKING:
+    from instances.topology import Topology
+
+
+class Dimensions(tuple[int, ...]):
+    """A list of sizes that prints as ``3x4``."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class Family:
+    """A named generator: how a spec calls it, and where it comes from."""
+
+    name: str
+    build: Callable[..., Any]
+    example: str
+    summary: str
+    source: str
+    rest: bool = False
+
+
+@dataclass(frozen=True)
+class Modifier:
+    """A named change of a topology, written ``+name=args`` behind a family."""
+
+    name: str
+    apply: Callable[..., Any]
+    example: str
+    summary: str
+
+
+FAMILIES: dict[str, Family] = {}
+MODIFIERS: dict[str, Modifier] = {}
+
+
+def family(name: str, *, example: str, source: str, rest: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Register a generator under ``name``; its first docstring line becomes the summary.
+
+    With ``rest`` the whole text behind the colon is handed over as one string (file names).
+    """
+
+    def register(build: Callable[..., Any]) -> Callable[..., Any]:
+        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest)
+        return build
+
+    return register
+
+
+def modifier(name: str, *, example: str) -> Callable[[Callable[..., Any]], Any]:
+    """Register a modifier under ``name``: a function of a topology and the spec's arguments."""
+
+    def register(apply: Callable[..., Any]) -> Callable[..., Any]:
+        MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
+        return apply
+
+    return register
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").split("\n", 1)[0].rstrip(".")
+
+
+def nearest(word: str, known: Mapping[str, Any] | list[str]) -> str:
+    """A hint for an error message: the closest known name, or all of them."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(sorted(known))
+
+
+def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: str) -> dict[str, Any]:
+    """Read ``text`` against a signature; every value typed, every name known, none given twice."""
+    names = list(parameters)
+    values: dict[str, Any] = {}
+    position = 0
+    for raw in text.split(",") if text else []:
+        item = raw.strip()
+        key, has_value, value = item.partition("=")
+        if not item:
+            msg = f"{where}: an argument is empty; write arguments separated by single commas"
+            raise BadSpec(msg)
+        if has_value:
+            name = key.strip()
+            if name not in parameters:
+                msg = f"{where}: no argument {name!r}; {nearest(name, names)}"
+                raise BadSpec(msg)
+        elif item in parameters and _kind(parameters[item]) == "bool":
+            name, value = item, "true"
+        else:
+            while position < len(names) and names[position] in values:
+                position += 1
+            if position == len(names):
+                msg = f"{where}: too many arguments at {item!r}; it takes {', '.join(names) or 'none'}"
+                raise BadSpec(msg)
+            name, value = names[position], item
+        if name in values:
+            msg = f"{where}: argument {name!r} is given twice"
+            raise BadSpec(msg)
+        values[name] = _typed(parameters[name], value.strip(), f"{where}: argument {name!r}")
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in values]
+    if missing:
+        msg = f"{where}: argument {missing[0]!r} is missing; write {missing[0]}=VALUE"
+        raise BadSpec(msg)
+    return values
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    return str(parameter.annotation).removeprefix("instances.spec.")
+
+
+def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
+    kind = _kind(parameter)
+    if kind == "int":
+        if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+            msg = f"{where} must be a whole number, not {text!r}"
+            raise BadSpec(msg)
+        return int(text)
+    if kind == "float":
+        try:
+            value = float(text)
+        except ValueError:
+            msg = f"{where} must be a number, not {text!r}"
+            raise BadSpec(msg) from None
+        if value != value or value in (float("inf"), float("-inf")):
+            msg = f"{where} must be a finite number, not {text!r}"
+            raise BadSpec(msg)
+        return value
+    if kind == "bool":
+        if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
+            msg = f"{where} must be true or false, not {text!r}"
+            raise BadSpec(msg)
+        return text.lower() in {"true", "yes", "1"}
+    if kind == "Dimensions":
+        if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
+            msg = f"{where} must be sizes such as 3x4, not {text!r}"
+            raise BadSpec(msg)
+        return Dimensions(int(part) for part in text.split("x"))
+    return text
+
+
+def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> str:
+    """Canonical text: leading single positional where the family has one, key=value else, defaults left out."""
+    parts = []
+    required = [p for p in parameters.values() if p.default is p.empty]
+    for parameter in parameters.values():
+        if parameter.name not in values:
+            continue
+        value = values[parameter.name]
+        if parameter.default is not parameter.empty and value == parameter.default:
+            continue
+        if _kind(parameter) == "bool" and value:
+            parts.append(parameter.name)
+        elif _kind(parameter) == "bool":
+            parts.append(f"{parameter.name}=false")
+        elif len(required) == 1 and parameter is required[0] and not parts and _leads(parameters, parameter):
+            parts.append(_text(value))
+        else:
+            parts.append(f"{parameter.name}={_text(value)}")
+    return ",".join(parts)
+
+
+def _complete(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> dict[str, Any]:
+    """The given values with the defaults of the rest: what a record must carry to be repeated."""
+    return {name: values.get(name, p.default) for name, p in parameters.items()}
+
+
+def _leads(parameters: Mapping[str, inspect.Parameter], parameter: inspect.Parameter) -> bool:
+    return next(iter(parameters)) == parameter.name
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def load_families() -> None:
+    """Import every module of :mod:`instances.families`, so that the registry is full."""
+    import importlib
+    import pkgutil
+
+    from instances import families
+
+    importlib.import_module("instances.modifiers")
+    for module in pkgutil.iter_modules(families.__path__):
+        importlib.import_module(f"instances.families.{module.name}")
+
+
+def parse(spec: str) -> Topology:
+    """Build the instance that a spec describes.
+
+    ``parse(parse(s).spec)`` equals ``parse(s)``, and the spec of the result is canonical: named arguments
+    in the family's order, defaults left out.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown family, modifier or argument, or a value of the wrong type.
+    BadInput
+        For arguments that describe no instance (n=0, an impossible degree, …).
+    """
+    load_families()
+    if len(spec) > 4096:
+        msg = f"instance spec: {len(spec)} characters are too many; a spec is one short line"
+        raise BadSpec(msg)
+    head, colon, rest = spec.strip().partition(":")
+    name, plus, tail = head.partition("+")
+    if plus:  # a family without arguments, followed by modifiers
+        rest, colon, name = f"+{tail}{colon}{rest}", "", name
+    known = FAMILIES.get(name)
+    if known is None:
+        msg = f"instance {spec!r}: no family {name!r}; {nearest(name, FAMILIES)}"
+        raise BadSpec(msg)
+    base, changes = _split_modifiers(rest)
+    parameters = inspect.signature(known.build, eval_str=False).parameters
+    if known.rest:
+        values = {next(iter(parameters)): base}
+        canonical = f"{name}:{base}"
+    else:
+        values = _arguments(parameters, base, f"instance {spec!r}")
+        text = _printed(parameters, values)
+        canonical = f"{name}:{text}" if text else name
+    topology = _named(known.build(**values), canonical, _complete(parameters, values))
+    for key, text in changes:
+        change = MODIFIERS.get(key)
+        if change is None:
+            msg = f"instance {spec!r}: no modifier {key!r}; {nearest(key, MODIFIERS)}"
+            raise BadSpec(msg)
+        wanted = dict(list(inspect.signature(change.apply).parameters.items())[1:])
+        settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
+        printed = _printed(wanted, settings)
+        canonical = f"{canonical}+{key}={printed}" if printed else f"{canonical}+{key}"
+        complete = _complete(wanted, settings)
+        merged = {**dict(topology.parameters), **{f"{key}.{k}": v for k, v in complete.items()}}
+        topology = _named(change.apply(topology, **settings), canonical, merged)
+    return topology
+
+
+def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """``8,directed+fail=3,seed=0+host=2.0`` -> ``8,directed`` and the modifiers with their arguments."""
+    pieces = re.split(r"\+(?=[a-z][a-z-]*(?:=|\+|$))", text)
+    changes = []
+    for piece in pieces[1:]:
+        key, _, value = piece.partition("=")
+        changes.append((key, value))
+    return pieces[0], changes
+
+
+def _named(topology: Any, spec: str, values: dict[str, Any]) -> Any:
+    object.__setattr__(topology, "spec", spec)
+    object.__setattr__(topology, "parameters", tuple(values.items()))
+    return topology
+
+
+def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:
+    """Refuse a size below ``least``.
+
+    Raises
+    ------
+    BadInput
+        With the family, the argument and the least value it takes.
+    """
+    if value < least:
+        msg = f"{where}: {name} must be at least {least}, not {value}"
+        raise BadInput(msg)

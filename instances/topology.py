@@ -1,0 +1,235 @@
+r"""Direct-connect topologies: a directed multigraph with arc capacities.
+
+Conventions used by every layer
+    A topology has vertices ``0 .. n-1`` and arcs ``0 .. m-1``; arc ``a`` runs from ``tail[a]`` to
+    ``head[a]`` with capacity ``capacity[a] > 0`` in units of one link's bandwidth *b*. Arcs stand in
+    canonical order: by tail, then head, then capacity (parallel arcs are allowed, loops are not unless a
+    family was asked to keep them). ``terminals`` are the vertices that send and receive shards: all of
+    them, except where a modifier adds relay vertices (NICs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from instances.errors import BadInput
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike, NDArray
+
+#: No topology may be larger than this; checked before anything is allocated.
+MAX_VERTICES = 1_000_000
+MAX_ARCS = 20_000_000
+
+
+def check_size(n: int, arcs: int, what: str) -> None:
+    """Refuse a topology that would not fit, before it is allocated.
+
+    Raises
+    ------
+    BadInput
+        If ``n`` exceeds :data:`MAX_VERTICES` or ``arcs`` exceeds :data:`MAX_ARCS`.
+    """
+    if n > MAX_VERTICES or arcs > MAX_ARCS:
+        msg = (
+            f"{what}: {n} vertices and {arcs} arcs are more than opticoll takes "
+            f"({MAX_VERTICES} vertices, {MAX_ARCS} arcs); ask for a smaller instance"
+        )
+        raise BadInput(msg)
+
+
+def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if array is values or array.base is not None:
+        array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """A directed multigraph with capacities, in canonical arc order.
+
+    Parameters
+    ----------
+    n
+        Number of vertices.
+    tail, head
+        Arc ends, shape ``(m,)``, integers in ``0 .. n-1``.
+    capacity
+        Arc capacities [link bandwidths], shape ``(m,)``; all ones if None.
+    spec
+        The one-line spec that regenerates this instance.
+    terminals
+        Vertices that send and receive shards, ascending; all vertices if None.
+    labels
+        Vertex names for reading results; the vertex numbers if None.
+    parameters
+        What the family was called with, seed included.
+
+    Raises
+    ------
+    BadInput
+        For no vertices, ends outside the range, capacities that are not positive and finite, or sizes
+        above :data:`MAX_VERTICES` and :data:`MAX_ARCS`.
+    """
+
+    n: int
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    capacity: NDArray[np.float64]
+    spec: str
+    terminals: NDArray[np.int64] = field(repr=False)
+    labels: tuple[str, ...] = field(repr=False)
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    def __init__(
+        self,
+        n: int,
+        tail: ArrayLike,
+        head: ArrayLike,
+        capacity: ArrayLike | None = None,
+        *,
+        spec: str = "custom",
+        terminals: ArrayLike | None = None,
+        labels: tuple[str, ...] | None = None,
+        parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
+    ) -> None:
+        n = int(n)
+        if n < 1:
+            msg = f"{spec}: a topology needs at least one vertex, not {n}"
+            raise BadInput(msg)
+        tails, heads = np.asarray(tail, dtype=np.int64), np.asarray(head, dtype=np.int64)
+        check_size(n, tails.size, spec)
+        caps = np.ones(tails.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
+        if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
+            msg = f"{spec}: tail, head and capacity must be flat arrays of one length"
+            raise BadInput(msg)
+        if tails.size and not (0 <= min(tails.min(), heads.min()) and max(tails.max(), heads.max()) < n):
+            msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
+            raise BadInput(msg)
+        if not (np.isfinite(caps).all() and (caps > 0).all()):
+            worst = int(np.argmax(~(np.isfinite(caps) & (caps > 0))))
+            msg = (
+                f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
+                "capacities must be positive and finite (leave out an arc that carries nothing)"
+            )
+            raise BadInput(msg)
+        order = np.lexsort((caps, heads, tails))
+        ends = np.arange(n) if terminals is None else np.unique(np.asarray(terminals, dtype=np.int64))
+        if ends.size and not (0 <= ends[0] and ends[-1] < n):
+            msg = f"{spec}: a terminal lies outside the vertices 0..{n - 1}"
+            raise BadInput(msg)
+        names = tuple(str(v) for v in range(n)) if labels is None else tuple(labels)
+        if len(names) != n:
+            msg = f"{spec}: {len(names)} labels for {n} vertices"
+            raise BadInput(msg)
+        settings = tuple(parameters.items()) if isinstance(parameters, dict) else tuple(parameters)
+        put = object.__setattr__
+        put(self, "n", n)
+        put(self, "tail", _frozen(tails[order], np.int64))
+        put(self, "head", _frozen(heads[order], np.int64))
+        put(self, "capacity", _frozen(caps[order], np.float64))
+        put(self, "spec", spec)
+        put(self, "terminals", _frozen(ends, np.int64))
+        put(self, "labels", names)
+        put(self, "parameters", settings)
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs *m*."""
+        return int(self.tail.size)
+
+    @property
+    def ranks(self) -> int:
+        """Number of terminals: the ranks of the collective."""
+        return int(self.terminals.size)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of what is solved: vertices, arcs, capacities, terminals (not the spec or labels)."""
+        digest = hashlib.sha256(b"opticoll-topology-1")
+        digest.update(np.int64(self.n).tobytes())
+        for array in (self.tail, self.head, self.capacity, self.terminals):
+            digest.update(np.int64(array.size).tobytes())
+            digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topology) and type(self) is type(other) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    @cached_property
+    def out_degree(self) -> NDArray[np.int64]:
+        """Arcs leaving each vertex, shape ``(n,)``."""
+        return np.bincount(self.tail, minlength=self.n)
+
+    @cached_property
+    def in_degree(self) -> NDArray[np.int64]:
+        """Arcs entering each vertex, shape ``(n,)``."""
+        return np.bincount(self.head, minlength=self.n)
+
+    def incidence(self) -> sp.csr_array:
+        """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""
+        import scipy.sparse as sp
+
+        m = self.arcs
+        rows = np.concatenate([self.head, self.tail])
+        columns = np.concatenate([np.arange(m), np.arange(m)])
+        signs = np.concatenate([np.ones(m), -np.ones(m)])
+        return sp.csr_array((signs, (rows, columns)), shape=(self.n, m))
+
+    def length_matrix(self, lengths: NDArray[np.float64]) -> sp.csr_array:
+        """Shortest of the parallel arcs' lengths, shape ``(n, n)``; zeros are kept as explicit entries."""
+        import scipy.sparse as sp
+
+        order = np.lexsort((lengths, self.head, self.tail))
+        tail, head = self.tail[order], self.head[order]
+        first = np.ones(tail.size, dtype=bool)
+        first[1:] = (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(tail[first], minlength=self.n))])
+        return sp.csr_array((lengths[order][first], head[first], indptr), shape=(self.n, self.n))
+
+    @cached_property
+    def hops(self) -> NDArray[np.float64]:
+        """Hop distances from every terminal to every vertex, shape ``(ranks, n)``; ``inf`` if unreachable."""
+        from scipy.sparse.csgraph import dijkstra
+
+        graph = self.length_matrix(np.ones(self.arcs))
+        distances = dijkstra(graph, indices=self.terminals, unweighted=True)
+        distances.setflags(write=False)
+        return np.asarray(distances)
+
+    @property
+    def diameter(self) -> float:
+        """Largest hop distance between two terminals; ``inf`` if some pair is unreachable."""
+        return float(self.hops[:, self.terminals].max(initial=0.0))
+
+    @property
+    def connected(self) -> bool:
+        """Whether every terminal reaches every other terminal."""
+        return bool(np.isfinite(self.hops[:, self.terminals]).all())
+
+    def relabelled(self, order: ArrayLike) -> Topology:
+        """The same topology with vertex ``v`` renamed ``order[v]`` (a permutation of ``0 .. n-1``)."""
+        new = np.asarray(order, dtype=np.int64)
+        if not np.array_equal(np.sort(new), np.arange(self.n)):
+            msg = "relabelled: order must be a permutation of the vertices"
+            raise BadInput(msg)
+        return Topology(self.n, new[self.tail], new[self.head], self.capacity, terminals=new[self.terminals])
+
+    def reversed(self) -> Topology:
+        """The same topology with every arc turned round."""
+        return Topology(self.n, self.head, self.tail, self.capacity, terminals=self.terminals)
+
+    def scaled(self, factor: float) -> Topology:
+        """The same topology with every capacity multiplied by ``factor``."""
+        return Topology(self.n, self.tail, self.head, self.capacity * factor, terminals=self.terminals)
