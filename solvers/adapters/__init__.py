@@ -1,0 +1,42 @@
+"""Every solver adapter, found by module: dropping a file into this package registers its solver."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from instances.spec import nearest
+from solvers.adapters.base import Adapter
+from solvers.errors import MethodMismatch
+
+
+@cache
+def adapters() -> dict[str, Adapter]:
+    """All adapters by name, installed or not; imports no solver."""
+    found: dict[str, Adapter] = {}
+    for module in iter_modules(__path__):
+        if module.name == "base":
+            continue
+        loaded = import_module(f"{__name__}.{module.name}")
+        for adapter in getattr(loaded, "ADAPTERS", None) or [loaded.ADAPTER]:
+            found[adapter.name] = adapter
+    return found
+
+
+def adapter(name: str) -> Adapter:
+    """The adapter called ``name``.
+
+    Raises
+    ------
+    MethodMismatch
+        If there is none; the message names the nearest.
+    """
+    known = adapters()
+    if name not in known:
+        msg = f"no solver {name!r}; {nearest(name, known)}"
+        raise MethodMismatch(msg)
+    return known[name]
+
+
+__all__ = ["Adapter", "adapter", "adapters"]

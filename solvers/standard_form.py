@@ -1,0 +1,186 @@
+r"""The waist: one sparse matrix form that every modelling layer reaches and every solver takes.
+
+.. math::
+    \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad
+    l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
+
+Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
+the array shape they have there, so that vectors find their way back to named arrays. Infinite bounds are
+``±inf``. Columns are stored by column (CSC) because that is what most solvers take without a copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from solvers.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+Sense = Literal["min", "max"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where a named array of variables or constraints lives in the columns or rows.
+
+    ``index`` holds positions in C order of ``shape``; -1 marks an entry that the model does not have
+    (a variable that no constraint mentions, a constraint that is skipped).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    index: NDArray[np.int64]
+
+    def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
+        """The named array out of a flat vector, ``absent`` where the model has no entry."""
+        values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
+        return values.reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class StandardForm:
+    """A linear or mixed-integer problem in matrix form.
+
+    Parameters
+    ----------
+    A
+        Constraint matrix, shape ``(rows, columns)``, CSC, float64, no stored zeros or duplicates.
+    row_lower, row_upper
+        Row bounds, shape ``(rows,)``.
+    col_lower, col_upper
+        Column bounds, shape ``(columns,)``.
+    cost, offset
+        Objective coefficients, shape ``(columns,)``, and constant.
+    sense
+        ``"min"`` or ``"max"``.
+    integer
+        Integrality of each column, shape ``(columns,)``, boolean.
+    columns, rows
+        Blocks by name, see :class:`Block`.
+    """
+
+    A: sp.csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    col_lower: NDArray[np.float64]
+    col_upper: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    sense: Sense
+    offset: float = 0.0
+    integer: NDArray[np.bool_] | None = None
+    columns: Mapping[str, Block] = field(default_factory=dict)
+    rows: Mapping[str, Block] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        m, n = self.A.shape
+        if self.integer is None:
+            object.__setattr__(self, "integer", np.zeros(n, dtype=bool))
+        for name, size in (
+            ("row_lower", m), ("row_upper", m), ("col_lower", n), ("col_upper", n), ("cost", n), ("integer", n),
+        ):  # fmt: skip
+            array = np.asarray(getattr(self, name))
+            if array.shape != (size,):
+                msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
+                raise ModelError(msg)
+            if np.isnan(array.astype(float)).any():
+                msg = f"StandardForm: {name} holds NaN at position {int(np.argmax(np.isnan(array)))}"
+                raise ModelError(msg)
+        if not np.isfinite(self.A.data).all():
+            msg = "StandardForm: the constraint matrix holds NaN or infinity"
+            raise ModelError(msg)
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Numbers of variables, constraints, nonzeros and integer variables."""
+        return {
+            "variables": int(self.A.shape[1]),
+            "constraints": int(self.A.shape[0]),
+            "nonzeros": int(self.A.nnz),
+            "integers": int(np.count_nonzero(self.integer)),
+        }
+
+    @property
+    def is_mip(self) -> bool:
+        """Whether some column must be integer."""
+        return bool(np.any(self.integer))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the numbers: two builds with one fingerprint are the same matrix."""
+        digest = hashlib.sha256(f"{self.sense}{self.offset!r}{self.A.shape}".encode())
+        for array in (
+            self.A.indptr.astype(np.int64), self.A.indices.astype(np.int64), self.A.data,
+            self.row_lower, self.row_upper, self.col_lower, self.col_upper, self.cost, self.integer,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def objective(self, x: NDArray[np.float64]) -> float:
+        """Objective value of ``x``, shape ``(columns,)``."""
+        return float(self.cost @ x + self.offset)
+
+    def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Named variable arrays out of a column vector."""
+        return {name: block.gather(x) for name, block in self.columns.items()}
+
+    def duals(self, y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Named dual arrays out of a row vector."""
+        return {name: block.gather(y) for name, block in self.rows.items()}
+
+    def column_names(self) -> list[str]:
+        """A name for every column: ``g[0,3]`` from its block, ``x7`` where none names it."""
+        return _names(self.columns, self.A.shape[1], "x")
+
+    def row_names(self) -> list[str]:
+        """A name for every row, as :meth:`column_names`."""
+        return _names(self.rows, self.A.shape[0], "r")
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays as plain ``.npy`` files (read back without copies by :func:`load`)."""
+        for name, array in self._arrays().items():
+            np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "indptr": self.A.indptr, "indices": self.A.indices, "data": self.A.data,
+            "row_lower": self.row_lower, "row_upper": self.row_upper,
+            "col_lower": self.col_lower, "col_upper": self.col_upper,
+            "cost": self.cost, "integer": self.integer,
+            "scalars": np.array([self.A.shape[0], self.A.shape[1], self.offset, self.sense == "max"], dtype=float),
+        }  # fmt: skip
+
+
+def load(folder: Path) -> StandardForm:
+    """Read what :meth:`StandardForm.save` wrote, memory-mapped, without its blocks."""
+    import scipy.sparse as sp
+
+    def read(name: str) -> NDArray[Any]:
+        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+
+    m, n, offset, is_max = np.load(folder / "scalars.npy", allow_pickle=False)
+    A = sp.csc_array((read("data"), read("indices"), read("indptr")), shape=(int(m), int(n)))
+    return StandardForm(
+        A, read("row_lower"), read("row_upper"), read("col_lower"), read("col_upper"), read("cost"),
+        "max" if is_max else "min", float(offset), read("integer"),
+    )  # fmt: skip
+
+
+def _names(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
+    names = [f"{letter}{j}" for j in range(count)]
+    for block in blocks.values():
+        for position, where in enumerate(block.index):
+            if where >= 0:
+                at = ",".join(str(i) for i in np.unravel_index(position, block.shape)) if block.shape else ""
+                names[where] = f"{block.name}[{at}]" if at else block.name
+    return names
