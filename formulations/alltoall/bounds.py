@@ -1,0 +1,188 @@
+r"""Analytic bounds on all-to-all throughput: no solver, every one rigorous for the instance at hand.
+
+All bound the concurrent flow F [shards per unit time] from above, so T = 1/F from below.
+
+moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total
+                capacity, N the ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, d the largest
+                out-degree. On a d-regular unit-capacity digraph this is d / sum_k k n_k.
+node-cut        what must leave (enter) one rank leaves (enters) it: F <= c(out of v) / (N-1).
+distance        Theorem 1 with this graph's own hops: F <= sum c / sum_{s != t} dist(s,t).
+any-lengths     LP duality: F <= sum c l / sum dist_l for every l >= 0; here with lengths from a fixed number of
+                multiplicative-weight steps (arcs that shortest paths overload grow longer).
+sweep-cut       F <= c(S -> complement) / (|S| |complement|) over the prefixes of vertex orders (spectral order and
+                breadth-first orders), a special case of any-lengths with l = 1 on the cut.
+closed-form     families whose optimum is known, see :mod:`formulations.alltoall.closed_forms`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.alltoall.closed_forms import closed_form
+from formulations.alltoall.concurrent_flow import ConcurrentFlow, length_bound
+from formulations.base import Bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+PAPER = "alltoall"
+#: Multiplicative-weight steps of the any-lengths bound, and the vertices above which fewer are taken.
+LENGTH_STEPS = 60
+
+
+def bounds(data: ConcurrentFlow) -> list[Bound]:
+    """Every analytic bound on the all-to-all flow of ``data.topology``."""
+    topology = data.topology
+    found = [moore_bound(topology), node_cut_bound(topology), distance_bound(data)]
+    found += [any_lengths_bound(data), sweep_cut_bound(topology)]
+    known = closed_form(topology)
+    if known is not None:
+        found.append(known)
+    return found
+
+
+def moore_depth_sum(vertices: int, degree: int) -> int:
+    """``sum_k k n_k``: least total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
+    left, depth, layer, total = vertices, 0, 1, 0
+    while left > 0:
+        depth += 1
+        layer = layer * degree if degree > 1 else 1
+        here = min(layer, left)
+        total += depth * here
+        left -= here
+    return total
+
+
+def moore_bound(topology: Topology) -> Bound:
+    """Theorem 2 for the largest out-degree d: no vertex has more than d^k others at distance k."""
+    others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
+    total = moore_depth_sum(others, degree)
+    value = float(topology.capacity.sum()) / (topology.ranks * total)
+    return Bound(
+        "moore", value, f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others", PAPER
+    )
+
+
+def node_cut_bound(topology: Topology) -> Bound:
+    """What one rank sends to (receives from) the N-1 others leaves (enters) it."""
+    ends, others = topology.terminals, topology.ranks - 1
+    leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
+    entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
+    worst = ends[np.argmin(np.minimum(leaving, entering))]
+    value = float(min(leaving.min(), entering.min())) / others
+    return Bound("node-cut", value, f"capacity at vertex {topology.labels[worst]}", PAPER)
+
+
+def distance_bound(data: ConcurrentFlow) -> Bound:
+    """Every shard uses as many links as its hop distance: Theorem 1 summed over all pairs."""
+    value = length_bound(data, np.ones(data.topology.arcs))
+    return Bound("distance", value, "Theorem 1 with this graph's hop distances", PAPER)
+
+
+def any_lengths_bound(data: ConcurrentFlow) -> Bound:
+    """Best of the lengths 1, 1/c and multiplicative-weight steps on shortest-path loads."""
+    topology, capacity = data.topology, np.maximum(data.capacity, 1e-300)
+    lengths = 1.0 / capacity
+    best, used = length_bound(data, lengths), "1/c"
+    steps = LENGTH_STEPS if topology.n <= 256 else max(4, LENGTH_STEPS * 256**2 // topology.n**2)
+    weights = np.log(lengths / lengths.max())
+    for step in range(steps):
+        load = shortest_path_load(data, np.exp(weights - weights.max())) / capacity
+        peak = load.max(initial=0.0)
+        if not peak > 0:
+            break
+        weights = weights + load / peak / (1.0 + 0.15 * step)
+        value = length_bound(data, np.exp(weights - weights.max()))
+        if value < best:
+            best, used = value, f"{step + 1} multiplicative-weight steps"
+    return Bound("any-lengths", best, f"lengths: {used}", PAPER)
+
+
+def shortest_path_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Load of every arc when each group's demand is split evenly over the shortest in-arcs, shape ``(m,)``."""
+    from formulations.alltoall.concurrent_flow import distances
+
+    topology, groups = data.topology, data.groups
+    lengths = np.maximum(lengths, 1e-12 * lengths.max(initial=1.0))
+    reach = distances(data, lengths)
+    slack = reach[topology.tail] + lengths[:, None] - reach[topology.head]
+    with np.errstate(invalid="ignore"):
+        tight = slack <= 1e-9 * (1.0 + reach[topology.head])
+    count = np.zeros((topology.n, groups))
+    np.add.at(count, topology.head, tight.astype(float))
+    through = np.where(data.served, data.demand, 0.0)
+    load = np.zeros(topology.arcs)
+    # Far vertices first: a vertex's throughflow is final once all farther ones have been pushed.
+    order = np.argsort(-np.where(np.isfinite(reach), reach, -1.0), axis=0, kind="stable")
+    into = np.argsort(topology.head, kind="stable")
+    starts = np.searchsorted(topology.head[into], np.arange(topology.n + 1))
+    for k in range(groups):
+        amount = through[:, k]
+        for u in order[:, k].tolist():
+            if amount[u] <= 0 or u == data.sources[k]:
+                continue
+            arcs = into[starts[u] : starts[u + 1]]
+            arcs = arcs[tight[arcs, k]]
+            share = amount[u] / count[u, k]
+            load[arcs] += share
+            np.add.at(amount, topology.tail[arcs], share)
+    return load
+
+
+def sweep_cut_bound(topology: Topology) -> Bound:
+    """Best prefix cut of a spectral order and of breadth-first orders, in both directions."""
+    best, size = np.inf, 0
+    ends = np.zeros(topology.n)
+    ends[topology.terminals] = 1.0
+    for order in _sweep_orders(topology):
+        rank = np.empty(topology.n, dtype=np.int64)
+        rank[order] = np.arange(topology.n)
+        first, last = rank[topology.tail], rank[topology.head]
+        inside = np.cumsum(ends[order])[:-1]
+        pairs = inside * (topology.ranks - inside)
+        for low, high in ((first, last), (last, first)):
+            # An arc crosses the cut behind position p when one end is at most p and the other beyond.
+            crossing = low < high
+            change = np.zeros(topology.n + 1)
+            np.add.at(change, low[crossing], topology.capacity[crossing])
+            np.subtract.at(change, high[crossing], topology.capacity[crossing])
+            cut = np.cumsum(change)[: topology.n - 1]
+            ratio = np.divide(cut, pairs, out=np.full(cut.size, np.inf), where=pairs > 0)
+            if ratio.size and ratio.min() < best:
+                best, size = float(ratio.min()), int(inside[np.argmin(ratio)])
+    return Bound("sweep-cut", best, f"cut with {size} ranks on one side", PAPER)
+
+
+def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = topology.n
+    graph = csr_array((topology.capacity, (topology.tail, topology.head)), shape=(n, n))
+    both = csr_array(graph + graph.T)
+    orders = [np.arange(n)]
+    spectral = _spectral_order(both)
+    if spectral is not None:
+        orders.append(spectral)
+    for root in np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)).tolist():
+        reached = breadth_first_order(both, root, directed=False, return_predecessors=False)
+        if reached.size == n:
+            orders.append(reached.astype(np.int64))
+    return orders
+
+
+def _spectral_order(both: object) -> NDArray[np.int64] | None:
+    """Vertices along the second eigenvector of the normalised Laplacian (deterministic), None above 2000."""
+    import scipy.sparse as sp
+
+    weights = sp.csr_array(both).toarray() if sp.csr_array(both).shape[0] <= 2000 else None
+    if weights is None or weights.shape[0] < 3:
+        return None
+    degree = weights.sum(axis=1)
+    scale = 1.0 / np.sqrt(np.maximum(degree, 1e-300))
+    _, vectors = np.linalg.eigh(np.eye(degree.size) - scale[:, None] * weights * scale[None, :])
+    return np.argsort(vectors[:, 1] * scale, kind="stable")

@@ -1,0 +1,345 @@
+r"""Maximum concurrent flow with commodities in groups: the model under link MCF, master and child.
+
+Source  Shahrokhi & Matula, J. ACM 37(2), 1990; the all-to-all paper, (1)-(14) and (25)-(28)
+Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k
+Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u for what s_k holds [shards], (n, |K|),
+        D_{s_k,k} = 0; M incidence, (n, m), +1 where an arc enters a vertex and -1 where it leaves
+Vars    x_ak >= 0 flow of group k over arc a [shards per unit time], (m, |K|); F >= 0 served fraction
+        (concurrent flow) [shards per unit time]; x_ak = 0 where blocked_ak
+
+max F  s.t.
+    balance[u,k]   (M x)_uk - F D_uk  >= 0 (or = 0 with ``equality``)      u != s_k
+    capacity[a]    sum_k x_ak <= c_a
+
+The time of the collective is T = 1/F. One group a commodity gives the link MCF, one group a source the master
+LP: both have the same optimum, because a single-source flow splits by destination (flow decomposition).
+Arcs into s_k are blocked: an optimal solution never needs them.
+
+Dual, and certificate. For any lengths l >= 0,
+
+    F <= sum_a c_a l_a / sum_uk D_uk dist_l(s_k, u),
+
+because a flow of value F D_uk over distance dist_l costs at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the
+paper with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is
+rigorous for every l, so that approximate duals of any solver still prove something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Named, NotApplicable, PyomoModel
+from instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+#: Violations below this, relative to the natural size of their block, count as satisfied.
+FEASIBLE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ConcurrentFlow:
+    """The data of the model above.
+
+    Parameters
+    ----------
+    topology
+        Vertices and arcs.
+    sources
+        s_k, shape ``(|K|,)``.
+    demand
+        D, shape ``(n, |K|)``.
+    capacity
+        c, shape ``(m,)``; the topology's own unless a child LP replaces it.
+    blocked
+        Arcs that group k may not use, shape ``(m, |K|)``.
+    equality
+        Whether surplus may not be dropped on the way.
+    flow
+        Name of the flow variable in the formulation's docstring.
+    """
+
+    topology: Topology
+    sources: NDArray[np.int64]
+    demand: NDArray[np.float64]
+    capacity: NDArray[np.float64]
+    blocked: NDArray[np.bool_]
+    equality: bool
+    flow: str
+
+    @property
+    def groups(self) -> int:
+        """Number of groups |K|."""
+        return int(self.sources.size)
+
+    @cached_property
+    def served(self) -> NDArray[np.bool_]:
+        """Rows of ``balance``: every vertex but the group's own source, shape ``(n, |K|)``."""
+        mask = np.ones((self.topology.n, self.groups), dtype=bool)
+        mask[self.sources, np.arange(self.groups)] = False
+        return mask
+
+
+def all_to_all_topology(instance: object, formulation: str) -> Topology:
+    """The instance, if an all-to-all makes sense on it.
+
+    Raises
+    ------
+    NotApplicable
+        If it has no arcs of its own, fewer than two ranks, or some rank cannot reach another.
+    """
+    if not isinstance(instance, Topology):
+        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
+        raise NotApplicable(msg)
+    if instance.ranks < 2:
+        msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
+        raise NotApplicable(msg)
+    reach = np.isfinite(instance.hops[:, instance.terminals])
+    if not reach.all():
+        s, t = np.argwhere(~reach)[0]
+        source, target = (instance.labels[instance.terminals[i]] for i in (s, t))
+        msg = (
+            f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
+            f"({int((~reach).sum())} such pairs); use a connected topology or another failure seed"
+        )
+        raise NotApplicable(msg)
+    return instance
+
+
+def by_source(topology: Topology, *, flow: str = "g") -> ConcurrentFlow:
+    """Unit all-to-all demand, one group a source (the master LP)."""
+    sources = topology.terminals
+    demand = np.zeros((topology.n, sources.size))
+    demand[sources, :] = 1.0
+    demand[sources, np.arange(sources.size)] = 0.0
+    blocked = topology.head[:, None] == sources[None, :]
+    return ConcurrentFlow(topology, sources, demand, topology.capacity, blocked, equality=False, flow=flow)
+
+
+def by_commodity(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    *,
+    capacity: NDArray[np.float64] | None = None,
+    flow: str = "f",
+    block: bool = True,
+) -> ConcurrentFlow:
+    """Unit demand between given pairs, one group a pair (link MCF and child LPs)."""
+    count = sources.size
+    demand = np.zeros((topology.n, count))
+    demand[targets, np.arange(count)] = 1.0
+    blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
+    caps = topology.capacity if capacity is None else capacity
+    return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
+
+
+def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All ordered pairs of distinct terminals, sources ascending then targets ascending."""
+    ends = topology.terminals
+    sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
+    distinct = sources != targets
+    return sources[distinct], targets[distinct]
+
+
+def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
+    """The model in Pyomo: variables ``flow[a,k]`` and ``F``, constraints ``balance[u,k]``, ``capacity[a]``."""
+    import pyomo.environ as pyo
+
+    topology, m, groups = data.topology, data.topology.arcs, data.groups
+    entering: list[list[int]] = [[] for _ in range(topology.n)]
+    leaving: list[list[int]] = [[] for _ in range(topology.n)]
+    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[tail].append(a)
+        entering[head].append(a)
+    blocked = data.blocked
+
+    model = pyo.ConcreteModel(name="maximum concurrent flow")
+    x = pyo.Var(range(m), range(groups), bounds=lambda _, a, k: (0, 0 if blocked[a, k] else None))
+    model.add_component(data.flow, x)
+    model.F = pyo.Var(bounds=(0, None))
+    model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
+
+    def balance(model: pyo.ConcreteModel, u: int, k: int) -> object:
+        net = pyo.quicksum(x[a, k] for a in entering[u]) - pyo.quicksum(x[a, k] for a in leaving[u])
+        surplus = net - float(data.demand[u, k]) * model.F
+        return surplus == 0 if data.equality else surplus >= 0
+
+    model.balance = pyo.Constraint([(int(u), int(k)) for u, k in np.argwhere(data.served)], rule=balance)
+    model.capacity = pyo.Constraint(
+        range(m), rule=lambda _, a: pyo.quicksum(x[a, k] for k in range(groups)) <= float(data.capacity[a])
+    )
+    return PyomoModel(
+        model,
+        variables={data.flow: (m, groups), "F": ()},
+        constraints={"balance": (topology.n, groups), "capacity": (m,)},
+    )
+
+
+def balance_matrix(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.int64]]:
+    """Balance rows over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
+
+    Returns
+    -------
+    matrix
+        Shape ``(rows, m |K|)``.
+    demand
+        D in the same row order, shape ``(rows,)``.
+    index
+        Position of each row in the named array ``balance`` of shape ``(n, |K|)``, C order.
+    """
+    import scipy.sparse as sp
+
+    full = sp.kron(sp.eye_array(data.groups), data.topology.incidence(), format="csr")
+    keep = data.served.T.ravel()
+    k, u = np.divmod(np.flatnonzero(keep), data.topology.n)
+    return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
+
+
+def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
+    """The model in matrix form: ``(I (x) M) vec(x) - F d >= 0``, ``x 1 <= c``."""
+    import cvxpy as cp
+
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    upper = np.where(data.blocked, 0.0, np.inf)
+    x = cp.Variable((m, groups), name=data.flow, bounds=[0, upper])
+    F = cp.Variable(name="F", nonneg=True)
+    matrix, demand, index = balance_matrix(data)
+    net = matrix @ cp.vec(x, order="F")
+    balance = net == F * demand if data.equality else net >= F * demand
+    capacity = cp.sum(x, axis=1) <= data.capacity
+    return CvxpyModel(
+        cp.Problem(cp.Maximize(F), [balance, capacity]),
+        variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
+        constraints={
+            "balance": Named(balance, (n, groups), index),
+            "capacity": Named(capacity, (m,)),
+        },
+    )
+
+
+def estimate(data: ConcurrentFlow) -> dict[str, int]:
+    """Size of the model before it is built."""
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    return {
+        "variables": m * groups + 1,
+        "constraints": (n - 1) * groups + m,
+        "nonzeros": 3 * m * groups + n * groups + m,
+        "integers": 0,
+    }
+
+
+def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """F as the values state it; :func:`residuals` says whether the flow delivers it."""
+    return float(np.asarray(values["F"]))
+
+
+def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the largest capacity, ``balance`` to F (the
+    size of what each vertex must receive), so that scaling all capacities leaves every number as it is.
+    NaN and infinities count as infinite violations.
+    """
+    x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    if x.shape != (m, groups) or not np.isfinite(x).all() or not np.isfinite(F):
+        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+    inflow, outflow = np.zeros((n, groups)), np.zeros((n, groups))
+    np.add.at(inflow, data.topology.head, x)
+    np.add.at(outflow, data.topology.tail, x)
+    short = F * data.demand - (inflow - outflow)
+    if data.equality:
+        short = np.abs(short)
+    unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
+    load = x.sum(axis=1)
+    return {
+        "nonnegative": float(max(-x.min(initial=0.0), -F, 0.0)) / unit,
+        "blocked": float(np.abs(np.where(data.blocked, x, 0.0)).max(initial=0.0)) / unit,
+        "balance": float(np.where(data.served, short, 0.0).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
+        "capacity": float((load - data.capacity).max(initial=0.0)) / unit,
+    }
+
+
+def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    unique, inverse = np.unique(data.sources, return_inverse=True)
+    found = dijkstra(data.topology.length_matrix(lengths), indices=unique)
+    return np.asarray(found)[inverse].T
+
+
+def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
+    """``sum c l / sum D dist_l``: an upper bound on F for any lengths >= 0, shape ``(m,)``; ``inf`` if empty.
+
+    Lengths are floored at 1e-15 of their largest: a zero would be no arc to the shortest-path code, and any
+    non-negative lengths are as rigorous as any other.
+    """
+    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
+    if not lengths.max(initial=0.0) > 0:
+        return np.inf
+    lengths = np.maximum(lengths / lengths.max(), 1e-15)
+    reach = distances(data, lengths)
+    needed = data.demand > 0
+    cost = float((data.demand[needed] * reach[needed]).sum())
+    return float(data.capacity @ lengths) / cost if cost > 0 else np.inf
+
+
+def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove, read as arc lengths."""
+    if "capacity" not in duals:
+        return None
+    value = length_bound(data, duals["capacity"])
+    if not np.isfinite(value):
+        return None
+    return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
+
+
+def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+    """An exactly feasible flow near an approximate one, with the F it really delivers.
+
+    Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
+    arcs, and unit demands are sent back along them; the result is scaled to the capacities. What comes out
+    is a flow whatever went in; only its value depends on how good that was.
+
+    Returns None where no flow can be read off at all.
+    """
+    from formulations.alltoall.single_source import unit_flow
+
+    x = np.asarray(values[data.flow], dtype=float)
+    if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
+        return None
+    unit = unit_flow(data.topology, data.sources, data.demand, np.where(data.blocked, 0.0, x))
+    if unit is None:
+        return None
+    load = unit.sum(axis=1)
+    used = load > 0
+    if not used.any() or (data.capacity[used] <= 0).any():
+        return None
+    F = float((data.capacity[used] / load[used]).min())
+    return {data.flow: unit * F, "F": np.asarray(F)}
+
+
+def with_capacity(data: ConcurrentFlow, capacity: NDArray[np.float64]) -> ConcurrentFlow:
+    """The same flow problem under other capacities."""
+    return replace(data, capacity=capacity)
+
+
+def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
+    """F, T = 1/F and the number of ranks."""
+    positive = value is not None and value > 0
+    return {
+        "F": value,
+        "T": 1.0 / value if positive and value is not None else None,
+        "ranks": data.topology.ranks,
+        "diameter": int(data.topology.diameter),
+    }

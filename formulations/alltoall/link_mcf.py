@@ -1,0 +1,220 @@
+r"""Link-based maximum concurrent multicommodity flow: one flow a commodity.
+
+Source  all-to-all paper, (1)-(5), and its matrix form (25)-(28)
+Sets    u in V vertices; a in A arcs; k = (s,t) in K ordered pairs of distinct ranks
+Data    c_a > 0 capacity [link bandwidths], (m,); D_uk = 1 at u = t_k, else 0
+Vars    f_ak >= 0 flow of commodity k over arc a, (m, |K|); F >= 0 concurrent flow
+
+max F  s.t.
+    balance[u,k]   (M f)_uk = F D_uk                u != s_k       (26)
+    capacity[a]    sum_k f_ak <= c_a                               (2), (27)
+
+(26) at u = s_k is implied and left out; arcs into s_k and out of t_k are fixed at 0. N(N-1) m + 1 variables.
+
+``printed=true`` builds (1)-(5) as they stand in the paper, a *relaxation*:
+
+    conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
+    delivery[k]         sum_{a into t_k} f_ak >= F                                  (4)
+
+Nothing stops commodity k from leaving t_k again, so that a cycle through t_k delivers without ever touching s_k:
+T = 3 on ``path:4`` (true: 4), T = 6 on ``ring:8`` (true: 8). Its dual certificate needs min(dist_l(s,t), shortest
+cycle of l through t) in place of dist_l(s,t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import PAPER
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall.bounds import bounds as flow_bounds
+from formulations.base import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+NAME = "alltoall.link-mcf"
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFlow:
+    """Data of the link MCF: the flow problem by commodity, its targets, and which version is meant."""
+
+    flow: model.ConcurrentFlow
+    targets: NDArray[np.int64]
+    printed: bool
+
+    @property
+    def inner(self) -> NDArray[np.bool_]:
+        """Vertices that only forward a commodity (the rows of ``conservation``), shape ``(n, |K|)``."""
+        mask = self.flow.served.copy()
+        mask[self.targets, np.arange(self.targets.size)] = False
+        return mask
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkFlow:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is no connected topology of at least two ranks.
+    """
+    topology = model.all_to_all_topology(instance, NAME)
+    printed = bool((parameters or {}).get("printed", False))
+    sources, targets = model.commodities(topology)
+    return LinkFlow(model.by_commodity(topology, sources, targets, block=not printed), targets, printed)
+
+
+def build_pyomo(data: LinkFlow) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    if not data.printed:
+        return model.build_pyomo(data.flow)
+    import pyomo.environ as pyo
+
+    topology, groups = data.flow.topology, data.flow.groups
+    m = topology.arcs
+    entering = [np.flatnonzero(topology.head == u).tolist() for u in range(topology.n)]
+    leaving = [np.flatnonzero(topology.tail == u).tolist() for u in range(topology.n)]
+    built = pyo.ConcreteModel(name="link MCF as printed")
+    built.f = pyo.Var(range(m), range(groups), bounds=(0, None))
+    built.F = pyo.Var(bounds=(0, None))
+    built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
+
+    def conservation(built: pyo.ConcreteModel, u: int, k: int) -> object:
+        inflow = pyo.quicksum(built.f[a, k] for a in entering[u])
+        return pyo.quicksum(built.f[a, k] for a in leaving[u]) - inflow <= 0
+
+    built.conservation = pyo.Constraint([(int(u), int(k)) for u, k in np.argwhere(data.inner)], rule=conservation)
+    built.delivery = pyo.Constraint(
+        range(groups),
+        rule=lambda built, k: pyo.quicksum(built.f[a, k] for a in entering[data.targets[k]]) - built.F >= 0,
+    )
+    built.capacity = pyo.Constraint(
+        range(m),
+        rule=lambda built, a: pyo.quicksum(built.f[a, k] for k in range(groups)) <= float(data.flow.capacity[a]),
+    )
+    return PyomoModel(
+        built,
+        variables={"f": (m, groups), "F": ()},
+        constraints={"conservation": (topology.n, groups), "delivery": (groups,), "capacity": (m,)},
+    )
+
+
+def build_cvxpy(data: LinkFlow) -> CvxpyModel:
+    """The model in matrix form."""
+    if not data.printed:
+        return model.build_cvxpy(data.flow)
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    topology, groups = data.flow.topology, data.flow.groups
+    m, n = topology.arcs, topology.n
+    f = cp.Variable((m, groups), name="f", nonneg=True)
+    F = cp.Variable(name="F", nonneg=True)
+    flat = cp.vec(f, order="F")
+    incidence = topology.incidence()
+    keep = data.inner.T.ravel()
+    k, u = np.divmod(np.flatnonzero(keep), n)
+    forward = sp.csr_array(sp.kron(sp.eye_array(groups), incidence, format="csr")[keep])
+    conservation = forward @ flat >= 0
+    entering = sp.csr_array((np.ones(m), (topology.head, np.arange(m))), shape=(n, m))
+    arrive = sp.kron(sp.eye_array(groups), entering, format="csr")
+    delivery = sp.csr_array(arrive[np.arange(groups) * n + data.targets]) @ flat >= F
+    capacity = cp.sum(f, axis=1) <= data.flow.capacity
+    return CvxpyModel(
+        cp.Problem(cp.Maximize(F), [conservation, delivery, capacity]),
+        variables={"f": Named(f, (m, groups)), "F": Named(F, ())},
+        constraints={
+            "conservation": Named(conservation, (n, groups), u * groups + k),
+            "delivery": Named(delivery, (groups,)),
+            "capacity": Named(capacity, (m,)),
+        },
+    )
+
+
+def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block; for the printed version, of its own (weaker) blocks."""
+    if not data.printed:
+        return model.residuals(data.flow, values)
+    f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
+    topology, groups = data.flow.topology, data.flow.groups
+    names = ("nonnegative", "conservation", "delivery", "capacity")
+    if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
+        return dict.fromkeys(names, np.inf)
+    inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
+    np.add.at(inflow, topology.head, f)
+    np.add.at(outflow, topology.tail, f)
+    unit = float(data.flow.capacity.max())
+    size = max(abs(F), 1e-12 * unit)
+    arrived = inflow[data.targets, np.arange(groups)]
+    return {
+        "nonnegative": float(max(-f.min(initial=0.0), -F, 0.0)) / unit,
+        "conservation": float(np.where(data.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
+        "delivery": float(np.maximum(F - arrived, 0.0).max(initial=0.0)) / size,
+        "capacity": float(np.maximum(f.sum(axis=1) - data.flow.capacity, 0.0).max(initial=0.0)) / unit,
+    }
+
+
+def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
+    if not data.printed:
+        return model.certify(data.flow, duals)
+    lengths = np.maximum(np.nan_to_num(np.asarray(duals.get("capacity", np.zeros(0)))), 0.0)
+    if lengths.size != data.flow.topology.arcs or not lengths.max(initial=0.0) > 0:
+        return None
+    lengths = np.maximum(lengths / lengths.max(), 1e-15)
+    value = printed_length_bound(data, lengths)
+    return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
+
+
+def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
+    """``sum c l / sum_k min(dist_l(s_k,t_k), girth_l(t_k))``: the dual bound of (1)-(5) as printed."""
+    from scipy.sparse.csgraph import dijkstra
+
+    topology = data.flow.topology
+    reach = dijkstra(topology.length_matrix(lengths))
+    cycle = np.full(topology.n, np.inf)
+    np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
+    direct = reach[data.flow.sources, data.targets]
+    return float(data.flow.capacity @ lengths) / float(np.minimum(direct, cycle[data.targets]).sum())
+
+
+def bounds(data: LinkFlow) -> list[Bound]:
+    """The analytic bounds of the true model; the printed relaxation obeys none of them but its own."""
+    if not data.printed:
+        return flow_bounds(data.flow)
+    ones = np.ones(data.flow.topology.arcs)
+    return [Bound("distance", printed_length_bound(data, ones), "paths from s or cycles through t, in hops", "alltoall")]
+
+
+def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+    """An exactly feasible flow near an approximate one; the printed version is left as it came."""
+    return None if data.printed else model.repair(data.flow, values)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="(1)-(5), (25)-(28)",
+    title="All-to-all as link-based concurrent multicommodity flow",
+    sense="max",
+    problem="LP",
+    parameters=(Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=lambda data, values: model.objective(data.flow, values),
+    bounds=bounds,
+    certify=certify,
+    repair=repair,
+    metrics=lambda data, value: model.metrics(data.flow, value),
+    estimate=lambda data: model.estimate(data.flow),
+    concurrent="F",
+    size="N(N-1) m + 1 variables",
+)

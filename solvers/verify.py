@@ -1,0 +1,122 @@
+r"""Nothing judges itself: feasibility on the matrix, and bounds recomputed from duals, by numpy alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.outcome import Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from solvers.standard_form import StandardForm
+
+#: Largest violation, relative to the size of the row or block, that counts as feasible.
+FEASIBLE = 1e-6
+
+
+def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, float]:
+    """Worst violation of rows, column bounds and integrality by ``x``, shape ``(columns,)``.
+
+    A row's violation is relative to ``max(1e-3, |bound|, largest |A_ij x_j| in the row)``, a column's to
+    ``max(1, |bound|)``. Anything that is not a finite vector of the right length violates infinitely.
+    """
+    if x.shape != (form.A.shape[1],) or not np.isfinite(x).all():
+        return {"matrix.rows": np.inf, "matrix.columns": np.inf, "matrix.integrality": np.inf}
+    activity = form.A @ x
+    terms = abs(form.A).multiply(np.abs(x)[None, :]) if x.size else form.A
+    largest = np.zeros(activity.size)
+    if form.A.nnz:
+        largest = np.asarray(terms.tocsr().max(axis=1).todense(), dtype=float).ravel()
+    rows = _outside(activity, form.row_lower, form.row_upper, np.maximum(largest, 1e-3))
+    columns = _outside(x, form.col_lower, form.col_upper, np.ones(x.size))
+    fractions = np.abs(x - np.round(x))[np.asarray(form.integer)]
+    return {
+        "matrix.rows": rows,
+        "matrix.columns": columns,
+        "matrix.integrality": float(fractions.max(initial=0.0)),
+    }
+
+
+def _outside(
+    value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], size: NDArray[np.float64]
+) -> float:
+    below = np.maximum(lower - value, 0.0) / np.maximum(size, np.where(np.isfinite(lower), np.abs(lower), 0.0))
+    above = np.maximum(value - upper, 0.0) / np.maximum(size, np.where(np.isfinite(upper), np.abs(upper), 0.0))
+    return float(max(below.max(initial=0.0), above.max(initial=0.0)))
+
+
+def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
+    r"""The bound that row duals prove on the (continuous relaxation's) objective.
+
+    For a min problem with any y, weak duality gives
+
+    .. math:: \sum_i \min_{l_i \le r \le u_i} y_i r + \sum_j \min_{l_j \le x \le u_j} (c - A^\top y)_j x + c_0,
+
+    for max the same with signs turned. Duals of a sign that an infinite bound forbids are set to 0 first. It is
+    infinite where a reduced cost of the wrong sign meets an infinite column bound.
+
+    Parameters
+    ----------
+    form
+        The problem.
+    duals
+        Shape ``(rows,)``, d(objective)/d(rhs).
+    """
+    flip = -1.0 if form.sense == "max" else 1.0
+    y = flip * np.nan_to_num(np.asarray(duals, dtype=float))
+    y = np.where((y > 0) & np.isneginf(form.row_lower), 0.0, y)
+    y = np.where((y < 0) & np.isposinf(form.row_upper), 0.0, y)
+    reduced = flip * form.cost - form.A.T @ y
+    # Round-off in c - A'y must not meet an infinite bound as if it were a real reduced cost.
+    noise = 1e-12 * (np.abs(form.cost) + abs(form.A).T @ np.abs(y))
+    reduced = np.where(np.abs(reduced) <= noise, 0.0, reduced)
+    total = _cheapest(y, form.row_lower, form.row_upper) + _cheapest(reduced, form.col_lower, form.col_upper)
+    return flip * total + form.offset
+
+
+def _cheapest(price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]) -> float:
+    end = np.where(price > 0, lower, upper)
+    return float((price[price != 0] * end[price != 0]).sum())
+
+
+def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+    """The column vector of named arrays; None if some column has no name."""
+    x = np.full(form.A.shape[1], np.nan)
+    for name, block in form.columns.items():
+        here = block.index >= 0
+        x[block.index[here]] = np.asarray(values[name], dtype=float).ravel()[here]
+    return None if np.isnan(x).any() else x
+
+
+def relative_gap(objective: float | None, bound: float | None, sense: str) -> float | None:
+    """``(bound - objective) / |objective|`` turned so that a valid bound gives >= 0; None if either is missing.
+
+    A bound past the objective by no more than round-off (1e-9 relative) gives 0.
+    """
+    if objective is None or bound is None or not np.isfinite([objective, bound]).all():
+        return None
+    difference = bound - objective if sense == "max" else objective - bound
+    if -1e-9 * max(abs(objective), abs(bound)) <= difference <= 0:
+        return 0.0
+    return float(difference / max(abs(objective), 1e-12))
+
+
+def prove(
+    *, verified: bool, objective: float | None, bound: float | None, sense: str, tol: float
+) -> tuple[Proof, float | None]:
+    """The proof status that a verified value and a bound of our own allow, and the gap.
+
+    A negative gap beyond round-off means that value and bound contradict each other: nothing is proven then.
+    """
+    have_bound = bound is not None and bool(np.isfinite(bound))
+    if not verified or objective is None:
+        return (Proof.BOUND_ONLY if have_bound else Proof.NONE), None
+    gap = relative_gap(objective, bound, sense)
+    if gap is None or gap < 0:
+        return Proof.FEASIBLE, gap
+    return (Proof.OPTIMAL if gap <= tol else Proof.CERTIFIED_GAP), gap
