@@ -44,7 +44,9 @@ class Block:
 
     def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
         """The named array out of a flat vector, ``absent`` where the model has no entry."""
-        values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
+        values = np.where(
+            self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent
+        )
         return values.reshape(self.shape)
 
 
@@ -148,10 +150,11 @@ class StandardForm:
 
     def save(self, folder: Path) -> None:
         """Write the arrays as plain ``.npy`` files (read back without copies by :func:`load`)."""
-        for name, array in self._arrays().items():
+        for name, array in self.arrays().items():
             np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
 
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """List the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
         return {
             "indptr": self.A.indptr, "indices": self.A.indices, "data": self.A.data,
             "row_lower": self.row_lower, "row_upper": self.row_upper,
@@ -163,16 +166,27 @@ class StandardForm:
 
 def load(folder: Path) -> StandardForm:
     """Read what :meth:`StandardForm.save` wrote, memory-mapped, without its blocks."""
+
+    def read(path: Path) -> NDArray[Any]:
+        if path.stat().st_size <= _MAPPED_BYTES:  # also: an array without elements cannot be mapped
+            return np.load(path, allow_pickle=False) 
+        return np.load(path, mmap_mode="r", allow_pickle=False) 
+
+    return assemble({path.stem: read(path) for path in folder.glob("*.npy")})
+
+
+_MAPPED_BYTES = 4096
+
+
+def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
+    """Rebuild the problem out of :meth:`StandardForm.arrays`, without copies."""
     import scipy.sparse as sp
 
-    def read(name: str) -> NDArray[Any]:
-        return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-
-    m, n, offset, is_max = np.load(folder / "scalars.npy", allow_pickle=False)
-    A = sp.csc_array((read("data"), read("indices"), read("indptr")), shape=(int(m), int(n)))
+    m, n, offset, is_max = (float(value) for value in arrays["scalars"])
+    A = sp.csc_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(int(m), int(n)))
     return StandardForm(
-        A, read("row_lower"), read("row_upper"), read("col_lower"), read("col_upper"), read("cost"),
-        "max" if is_max else "min", float(offset), read("integer"),
+        A, arrays["row_lower"], arrays["row_upper"], arrays["col_lower"], arrays["col_upper"], arrays["cost"],
+        "max" if is_max else "min", offset, arrays["integer"],
     )  # fmt: skip
 
 

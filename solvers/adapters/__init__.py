@@ -16,16 +16,15 @@ def adapters() -> dict[str, Adapter]:
     """All adapters by name, installed or not; imports no solver."""
     found: dict[str, Adapter] = {}
     for module in iter_modules(__path__):
-        if module.name == "base":
-            continue
         loaded = import_module(f"{__name__}.{module.name}")
-        for adapter in getattr(loaded, "ADAPTERS", None) or [loaded.ADAPTER]:
-            found[adapter.name] = adapter
+        single = getattr(loaded, "ADAPTER", None)
+        for one in getattr(loaded, "ADAPTERS", [] if single is None else [single]):
+            found[one.name] = one
     return found
 
 
 def adapter(name: str) -> Adapter:
-    """The adapter called ``name``.
+    """Look up the adapter called ``name``.
 
     Raises
     ------

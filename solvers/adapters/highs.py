@@ -1,0 +1,295 @@
+"""HiGHS: simplex, interior point, first order and branch and bound, one adapter for each way to run it.
+
+The solver silently falls back to another algorithm where one is not built in, so every option's return code
+is checked and ``Outcome.algorithm`` is read from what it counted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.outcome import Outcome, PrimalStatus, Termination
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "kOptimal": Termination.OPTIMAL,
+    "kModelEmpty": Termination.OPTIMAL,
+    "kInfeasible": Termination.INFEASIBLE,
+    "kUnbounded": Termination.UNBOUNDED,
+    "kUnboundedOrInfeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "kTimeLimit": Termination.TIME_LIMIT,
+    "kIterationLimit": Termination.ITERATION_LIMIT,
+    "kSolutionLimit": Termination.ITERATION_LIMIT,
+    "kObjectiveBound": Termination.INTERRUPTED,
+    "kObjectiveTarget": Termination.INTERRUPTED,
+    "kInterrupt": Termination.INTERRUPTED,
+    "kHighsInterrupt": Termination.INTERRUPTED,
+    "kMemoryLimit": Termination.MEMORY_LIMIT,
+    "kUnknown": Termination.TOLERANCE,
+}
+_COLUMNWISE = 1
+_FEASIBLE = 2
+_HIPO_MISSING = (
+    "this highspy wheel was built without HiPO (it needs BLAS and METIS): "
+    "build HiGHS with -DHIPO=ON, or use 'highs-ipx'"
+)
+
+
+class Highs(Adapter):
+    """HiGHS by its own choice: dual simplex for an LP, branch and bound for a MIP."""
+
+    name = "highs"
+    title = "HiGHS"
+    package = "highspy"
+    distribution = "highspy"
+    algorithm = "simplex / branch and bound"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
+    install = "pip install highspy"
+    own_options: ClassVar[dict[str, Any]] = {}
+
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+        """Translate ``rel_tol``: vertices and trees are exact, so only rounding is left."""
+        tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        return {"mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": 1e-9} if mip else tight
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        highspy = self.load()
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        effective = self._set_options(highspy, highs, form, request)
+        self._pass(highspy, highs, form)
+        if request.warm_start is not None and form.is_mip:
+            index = np.arange(form.A.shape[1], dtype=np.int32)
+            highs.setSolution(index.size, index, request.warm_start)
+        trail = _Trail(highs, form, progress)
+        if form.is_mip:
+            trail.listen()
+        highs.run()
+        outcome = self._outcome(highspy, highs, form, effective)
+        outcome.incumbents = trail.incumbents
+        return outcome
+
+    def _set_options(
+        self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest
+    ) -> dict[str, Any]:
+        """Set common, own and the caller's options in that order; returns what is in force."""
+        effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
+        if request.time_limit_s is not None:
+            effective["time_limit"] = float(request.time_limit_s)
+        effective |= self.tolerances(request, mip=form.is_mip) | self.own_options
+        for name, value in request.options.items():
+            effective[name] = self._typed(highspy, highs, name, value)
+        ok = highspy.HighsStatus.kOk
+        for name, value in effective.items():
+            if highs.setOptionValue(name, value) != ok:
+                if (name, value) == ("solver", "hipo"):
+                    msg = f"solver {self.name!r}: {_HIPO_MISSING}"
+                    raise SolverUnavailable(msg)
+                raise refused(self.name, name, value)
+        return effective
+
+    def _typed(self, highspy: Any, highs: Any, name: str, value: Any) -> Any:
+        known = [word for word in dir(highs.getOptions()) if not word.startswith("_")]
+        if name not in known:
+            raise unknown(self.name, name, known)
+        kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
+        return typed(self.name, name, value, kinds[highs.getOptionType(name)[1].name])
+
+    def _pass(self, highspy: Any, highs: Any, form: StandardForm) -> None:
+        """Hand the whole problem over as arrays."""
+        A = form.A
+        sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
+        status = highs.passModel(
+            A.shape[1], A.shape[0], A.nnz, _COLUMNWISE, int(sense), float(form.offset),
+            form.cost, form.col_lower, form.col_upper, form.row_lower, form.row_upper,
+            A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data,
+            np.asarray(form.integer).astype(np.int32),
+        )  # fmt: skip
+        if status == highspy.HighsStatus.kError:
+            msg = (
+                f"solver {self.name!r} refuses the problem: a bound or coefficient is beyond its range (1e15)"
+            )
+            raise BadOption(msg)
+
+    def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
+        status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+        termination = _TERMINATION.get(status.name, Termination.ERROR)
+        outcome = Outcome(
+            termination, raw=status.name.removeprefix("k"), version=highs.version(), options=effective
+        )
+        outcome.algorithm = self._ran(info, form)
+        outcome.iterations = sum(
+            max(0, getattr(info, f"{kind}_iteration_count")) for kind in ("simplex", "ipm", "pdlp")
+        )
+        no_answer = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
+        if found.value_valid and termination not in no_answer:
+            x = np.array(found.col_value, dtype=float)
+            feasible = info.primal_solution_status == _FEASIBLE
+            if feasible or not form.is_mip:
+                outcome.x, outcome.objective = x, form.objective(x)
+                exact = self.capabilities.exact or form.is_mip
+                outcome.primal = PrimalStatus.APPROXIMATE
+                if feasible:
+                    outcome.primal = PrimalStatus.FEASIBLE if exact else PrimalStatus.APPROXIMATE
+                elif exact:
+                    outcome.primal = PrimalStatus.INFEASIBLE
+        if form.is_mip:
+            outcome.nodes = max(0, info.mip_node_count)
+            if np.isfinite(info.mip_dual_bound) and termination not in no_answer:
+                outcome.bound = float(info.mip_dual_bound)
+        elif found.dual_valid and outcome.x is not None:
+            outcome.row_duals = np.array(found.row_dual, dtype=float)
+            if termination == Termination.OPTIMAL and self.capabilities.exact:
+                outcome.bound = outcome.objective
+        return outcome
+
+    def _ran(self, info: Any, form: StandardForm) -> str:
+        """Tell the algorithm that really ran from its counters."""
+        if form.is_mip:
+            return "branch and bound"
+        if info.pdlp_iteration_count > 0:
+            return "first order (PDLP)"
+        if info.ipm_iteration_count > 0:
+            crossed = info.crossover_iteration_count > 0
+            return "interior point (IPX)" + (" with crossover" if crossed else "")
+        return "simplex" if info.simplex_iteration_count > 0 else "presolve"
+
+    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
+        """Write ``form`` to ``.mps`` or ``.lp``."""
+        highspy = self.load()
+        if path.suffix not in (".mps", ".lp"):
+            msg = f"{path.name}: {self.name} writes .mps and .lp files; choose one of these suffixes"
+            raise BadOption(msg)
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        self._pass(highspy, highs, form)
+        columns, rows = names if names is not None else (form.column_names(), form.row_names())
+        for j, name in enumerate(plain_names(columns, "x")):
+            highs.passColName(j, name)
+        for i, name in enumerate(plain_names(rows, "r")):
+            highs.passRowName(i, name)
+        if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
+            msg = f"{path}: HiGHS could not write it; check that the folder exists and is writable"
+            raise BadOption(msg)
+
+
+class _Trail:
+    """Incumbents and bounds as HiGHS tells them."""
+
+    def __init__(self, highs: Any, form: StandardForm, progress: Progress) -> None:
+        self.highs, self.form, self.progress = highs, form, progress
+        self.incumbents: list[tuple[float, float]] = []
+        self.bound: float | None = None
+
+    def listen(self) -> None:
+        self.highs.cbMipImprovingSolution += self._improved
+        self.highs.cbMipLogging += self._logged
+
+    def _improved(self, event: Any) -> None:
+        out = event.data_out
+        x: NDArray[np.float64] = np.array(out.mip_solution, dtype=float)
+        value = self.form.objective(x)
+        self.incumbents.append((float(out.running_time), value))
+        self.progress(value, self._new_bound(out), x)
+
+    def _logged(self, event: Any) -> None:
+        bound = self._new_bound(event.data_out)
+        if bound is not None:
+            self.progress(None, bound)
+
+    def _new_bound(self, out: Any) -> float | None:
+        bound = float(out.mip_dual_bound)
+        if not np.isfinite(bound) or bound == self.bound:
+            return None
+        self.bound = bound
+        return bound
+
+
+class HighsSimplex(Highs):
+    """HiGHS's simplex, dual unless ``simplex_strategy`` says otherwise."""
+
+    name = "highs-simplex"
+    title = "HiGHS simplex"
+    algorithm = "simplex"
+    capabilities = Capabilities(duals=True, bound=True)
+    own_options: ClassVar[dict[str, Any]] = {"solver": "simplex"}
+
+
+class HighsIpx(Highs):
+    """HiGHS's interior point with iterative linear algebra, without crossover."""
+
+    name = "highs-ipx"
+    title = "HiGHS IPX"
+    algorithm = "interior point (IPX)"
+    capabilities = Capabilities(duals=True, exact=False)
+    own_options: ClassVar[dict[str, Any]] = {"solver": "ipx", "run_crossover": "off"}
+
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+        """Go one digit tighter than asked, within what it can reach."""
+        tolerance = min(1e-6, max(1e-10, request.rel_tol / 10))
+        names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance")
+        return dict.fromkeys(names, tolerance)
+
+
+class HighsHipo(HighsIpx):
+    """HiGHS's direct interior point, where the wheel has it."""
+
+    name = "highs-hipo"
+    title = "HiGHS HiPO"
+    algorithm = "interior point (HiPO)"
+    own_options: ClassVar[dict[str, Any]] = {"solver": "hipo", "run_crossover": "off"}
+
+    def probe_licence(self) -> LicenceState:
+        """Usable only if the wheel accepts the option."""
+        highspy = self.load()
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        if highs.setOptionValue("solver", "hipo") == highspy.HighsStatus.kOk:
+            return LicenceState(usable=True, state="free")
+        return LicenceState(usable=False, state="not in this wheel", remedy=_HIPO_MISSING)
+
+    def _ran(self, info: Any, form: StandardForm) -> str:
+        return super()._ran(info, form).replace("IPX", "HiPO")
+
+
+class HighsPdlp(Highs):
+    """HiGHS's first-order method (PDLP)."""
+
+    name = "highs-pdlp"
+    title = "HiGHS PDLP"
+    algorithm = "first order (PDLP)"
+    capabilities = Capabilities(duals=True, exact=False)
+    own_options: ClassVar[dict[str, Any]] = {"solver": "pdlp"}
+
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+        """Take the tolerances asked for: each digit costs a first-order method dearly."""
+        tolerance = max(1e-9, request.rel_tol)
+        names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "pdlp_optimality_tolerance")
+        return dict.fromkeys(names, tolerance)
+
+
+def plain_names(names: list[str], letter: str) -> list[str]:
+    """Names that MPS and LP readers accept: no blanks or brackets, unique, not a number or a keyword."""
+    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_") for name in names]
+    plain = [name if re.match(r"[A-DF-Za-df-z_]", name) else f"{letter}_{name}" for name in plain]
+    if len(set(plain)) < len(plain):
+        plain = [f"{name}.{position}" for position, name in enumerate(plain)]
+    return plain
+
+
+ADAPTERS = [Highs(), HighsSimplex(), HighsIpx(), HighsPdlp(), HighsHipo()]
