@@ -12,12 +12,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
 from instances.errors import BadInput, BadSpec
-
-if TYPE_CHECKING:
-    from instances.topology import Topology
 
 
 class Dimensions(tuple[int, ...]):
@@ -55,7 +53,9 @@ FAMILIES: dict[str, Family] = {}
 MODIFIERS: dict[str, Modifier] = {}
 
 
-def family(name: str, *, example: str, source: str, rest: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def family(
+    name: str, *, example: str, source: str, rest: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Register a generator under ``name``; its first docstring line becomes the summary.
 
     With ``rest`` the whole text behind the colon is handed over as one string (file names).
@@ -83,7 +83,7 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 
 def nearest(word: str, known: Mapping[str, Any] | list[str]) -> str:
-    """A hint for an error message: the closest known name, or all of them."""
+    """Give a hint for an error message: the closest known name, or all of them."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(sorted(known))
 
@@ -125,7 +125,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
 
 
 def _kind(parameter: inspect.Parameter) -> str:
-    return str(parameter.annotation).removeprefix("instances.spec.")
+    return str(parameter.annotation).removeprefix("instances.spec.").removesuffix(" | None")
 
 
 def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
@@ -159,7 +159,7 @@ def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
 
 
 def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> str:
-    """Canonical text: leading single positional where the family has one, key=value else, defaults left out."""
+    """Write values canonically: a single leading positional bare, key=value else, defaults left out."""
     parts = []
     required = [p for p in parameters.values() if p.default is p.empty]
     for parameter in parameters.values():
@@ -180,7 +180,7 @@ def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]
 
 
 def _complete(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> dict[str, Any]:
-    """The given values with the defaults of the rest: what a record must carry to be repeated."""
+    """Add the defaults of the rest to the given values: what a record must carry to be repeated."""
     return {name: values.get(name, p.default) for name, p in parameters.items()}
 
 
@@ -192,6 +192,7 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+@cache
 def load_families() -> None:
     """Import every module of :mod:`instances.families`, so that the registry is full."""
     import importlib
@@ -204,11 +205,33 @@ def load_families() -> None:
         importlib.import_module(f"instances.families.{module.name}")
 
 
-def parse(spec: str) -> Topology:
+def describe() -> list[dict[str, str]]:
+    """List every family and modifier: kind, name, example (a spec that parses), summary, source.
+
+    A modifier's example carries a family in front, and its source is empty.
+    """
+    load_families()
+    rows = [
+        {"kind": "family", "name": f.name, "example": f.example, "summary": f.summary, "source": f.source}
+        for f in FAMILIES.values()
+    ] + [
+        {"kind": "modifier", "name": m.name, "example": m.example, "summary": m.summary, "source": ""}
+        for m in MODIFIERS.values()
+    ]
+    return sorted(rows, key=lambda row: (row["kind"], row["name"]))
+
+
+def parse(spec: str) -> Any:
     """Build the instance that a spec describes.
 
     ``parse(parse(s).spec)`` equals ``parse(s)``, and the spec of the result is canonical: named arguments
     in the family's order, defaults left out.
+
+    Returns
+    -------
+    Instance
+        A :class:`~instances.topology.Topology` or a subclass of it; for the family ``servers`` a
+        :class:`~instances.servers.ServerPool`, which has no arcs.
 
     Raises
     ------
@@ -216,7 +239,11 @@ def parse(spec: str) -> Topology:
         For an unknown family, modifier or argument, or a value of the wrong type.
     BadInput
         For arguments that describe no instance (n=0, an impossible degree, …).
+    BadFile
+        For a file that cannot be read as what the spec says it is.
     """
+    from instances.topology import Topology
+
     load_families()
     if len(spec) > 4096:
         msg = f"instance spec: {len(spec)} characters are too many; a spec is one short line"
@@ -224,7 +251,7 @@ def parse(spec: str) -> Topology:
     head, colon, rest = spec.strip().partition(":")
     name, plus, tail = head.partition("+")
     if plus:  # a family without arguments, followed by modifiers
-        rest, colon, name = f"+{tail}{colon}{rest}", "", name
+        rest, name = f"+{tail}{colon}{rest}", name.strip()
     known = FAMILIES.get(name)
     if known is None:
         msg = f"instance {spec!r}: no family {name!r}; {nearest(name, FAMILIES)}"
@@ -238,20 +265,23 @@ def parse(spec: str) -> Topology:
         values = _arguments(parameters, base, f"instance {spec!r}")
         text = _printed(parameters, values)
         canonical = f"{name}:{text}" if text else name
-    topology = _named(known.build(**values), canonical, _complete(parameters, values))
+    instance = _named(known.build(**values), canonical, _complete(parameters, values))
     for key, text in changes:
         change = MODIFIERS.get(key)
         if change is None:
             msg = f"instance {spec!r}: no modifier {key!r}; {nearest(key, MODIFIERS)}"
             raise BadSpec(msg)
+        if not isinstance(instance, Topology):
+            msg = f"instance {spec!r}: {name!r} has no arcs for modifier {key!r} to change; leave it out"
+            raise BadInput(msg)
         wanted = dict(list(inspect.signature(change.apply).parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
         printed = _printed(wanted, settings)
         canonical = f"{canonical}+{key}={printed}" if printed else f"{canonical}+{key}"
         complete = _complete(wanted, settings)
-        merged = {**dict(topology.parameters), **{f"{key}.{k}": v for k, v in complete.items()}}
-        topology = _named(change.apply(topology, **settings), canonical, merged)
-    return topology
+        merged = {**dict(instance.parameters), **{f"{key}.{k}": v for k, v in complete.items()}}
+        instance = _named(change.apply(instance, **settings), canonical, merged)
+    return instance
 
 
 def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -264,10 +294,10 @@ def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
     return pieces[0], changes
 
 
-def _named(topology: Any, spec: str, values: dict[str, Any]) -> Any:
-    object.__setattr__(topology, "spec", spec)
-    object.__setattr__(topology, "parameters", tuple(values.items()))
-    return topology
+def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
+    object.__setattr__(instance, "spec", spec)
+    object.__setattr__(instance, "parameters", tuple(values.items()))
+    return instance
 
 
 def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:

@@ -11,13 +11,14 @@ Conventions used by every layer
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from instances.errors import BadInput
+from instances.instance import Instance
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -45,7 +46,7 @@ def check_size(n: int, arcs: int, what: str) -> None:
 
 
 def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
-    array = np.ascontiguousarray(values, dtype=dtype)
+    array: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype)
     if array is values or array.base is not None:
         array = array.copy()
     array.setflags(write=False)
@@ -53,7 +54,7 @@ def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Topology:
+class Topology(Instance):
     """A directed multigraph with capacities, in canonical arc order.
 
     Parameters
@@ -111,7 +112,7 @@ class Topology:
         if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
             msg = f"{spec}: tail, head and capacity must be flat arrays of one length"
             raise BadInput(msg)
-        if tails.size and not (0 <= min(tails.min(), heads.min()) and max(tails.max(), heads.max()) < n):
+        if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
             msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
             raise BadInput(msg)
         if not (np.isfinite(caps).all() and (caps > 0).all()):
@@ -123,7 +124,7 @@ class Topology:
             raise BadInput(msg)
         order = np.lexsort((caps, heads, tails))
         ends = np.arange(n) if terminals is None else np.unique(np.asarray(terminals, dtype=np.int64))
-        if ends.size and not (0 <= ends[0] and ends[-1] < n):
+        if ends.size and (ends[0] < 0 or ends[-1] >= n):
             msg = f"{spec}: a terminal lies outside the vertices 0..{n - 1}"
             raise BadInput(msg)
         names = tuple(str(v) for v in range(n)) if labels is None else tuple(labels)
@@ -151,31 +152,53 @@ class Topology:
         """Number of terminals: the ranks of the collective."""
         return int(self.terminals.size)
 
+    def extras(self) -> dict[str, Any]:
+        """List what a subclass adds to what is solved; it enters the hash."""
+        own = {f.name for f in fields(Topology)}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}
+
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of what is solved: vertices, arcs, capacities, terminals (not the spec or labels)."""
+        """SHA-256 of what is solved: vertices, arcs, capacities, terminals (not the spec or labels).
+
+        A subclass adds its name and its :meth:`extras`.
+        """
         digest = hashlib.sha256(b"opticoll-topology-1")
-        digest.update(np.int64(self.n).tobytes())
+        digest.update(np.int64(self.n).astype("<i8").tobytes())
         for array in (self.tail, self.head, self.capacity, self.terminals):
-            digest.update(np.int64(array.size).tobytes())
+            digest.update(np.int64(array.size).astype("<i8").tobytes())
             digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        if type(self) is not Topology:
+            digest.update(f"{type(self).__name__}{self.extras()!r}".encode())
         return digest.hexdigest()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Topology) and type(self) is type(other) and self.hash == other.hash
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
+    def with_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike) -> Self:
+        """Copy this instance, its class and extras included, with other arcs on the same vertices."""
+        new = object.__new__(type(self))
+        for f in fields(self):
+            object.__setattr__(new, f.name, getattr(self, f.name))
+        Topology.__init__(
+            new,
+            self.n,
+            tail,
+            head,
+            capacity,
+            spec=self.spec,
+            terminals=self.terminals,
+            labels=self.labels,
+            parameters=self.parameters,
+        )
+        return new
 
     @cached_property
     def out_degree(self) -> NDArray[np.int64]:
         """Arcs leaving each vertex, shape ``(n,)``."""
-        return np.bincount(self.tail, minlength=self.n)
+        return _frozen(np.bincount(self.tail, minlength=self.n), np.int64)
 
     @cached_property
     def in_degree(self) -> NDArray[np.int64]:
         """Arcs entering each vertex, shape ``(n,)``."""
-        return np.bincount(self.head, minlength=self.n)
+        return _frozen(np.bincount(self.head, minlength=self.n), np.int64)
 
     def incidence(self) -> sp.csr_array:
         """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""
@@ -213,23 +236,59 @@ class Topology:
         """Largest hop distance between two terminals; ``inf`` if some pair is unreachable."""
         return float(self.hops[:, self.terminals].max(initial=0.0))
 
-    @property
+    @cached_property
     def connected(self) -> bool:
-        """Whether every terminal reaches every other terminal."""
-        return bool(np.isfinite(self.hops[:, self.terminals]).all())
+        """Whether every terminal reaches every other terminal (they lie in one strong component)."""
+        from scipy.sparse.csgraph import connected_components
+
+        graph = self.length_matrix(np.ones(self.arcs))
+        _, component = connected_components(graph, directed=True, connection="strong")
+        return bool(np.unique(component[self.terminals]).size <= 1)
 
     def relabelled(self, order: ArrayLike) -> Topology:
-        """The same topology with vertex ``v`` renamed ``order[v]`` (a permutation of ``0 .. n-1``)."""
+        """Rename vertex ``v`` to ``order[v]`` (a permutation of ``0 .. n-1``); labels move along.
+
+        Raises
+        ------
+        BadInput
+            If ``order`` is no permutation of the vertices.
+        """
         new = np.asarray(order, dtype=np.int64)
         if not np.array_equal(np.sort(new), np.arange(self.n)):
             msg = "relabelled: order must be a permutation of the vertices"
             raise BadInput(msg)
-        return Topology(self.n, new[self.tail], new[self.head], self.capacity, terminals=new[self.terminals])
+        back = np.argsort(new)
+        return Topology(
+            self.n,
+            new[self.tail],
+            new[self.head],
+            self.capacity,
+            terminals=new[self.terminals],
+            labels=tuple(self.labels[v] for v in back),
+        )
 
     def reversed(self) -> Topology:
-        """The same topology with every arc turned round."""
-        return Topology(self.n, self.head, self.tail, self.capacity, terminals=self.terminals)
+        """Turn every arc round."""
+        return Topology(
+            self.n, self.head, self.tail, self.capacity, terminals=self.terminals, labels=self.labels
+        )
 
     def scaled(self, factor: float) -> Topology:
-        """The same topology with every capacity multiplied by ``factor``."""
-        return Topology(self.n, self.tail, self.head, self.capacity * factor, terminals=self.terminals)
+        """Multiply every capacity by ``factor``.
+
+        Raises
+        ------
+        BadInput
+            If ``factor`` is not positive and finite.
+        """
+        if not (np.isfinite(factor) and factor > 0):
+            msg = f"scaled: the factor must be positive and finite, not {factor}"
+            raise BadInput(msg)
+        return Topology(
+            self.n,
+            self.tail,
+            self.head,
+            self.capacity * factor,
+            terminals=self.terminals,
+            labels=self.labels,
+        )

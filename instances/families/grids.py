@@ -1,0 +1,109 @@
+"""Meshes and tori of any dimension, in the row-major numbering of numpy."""
+
+from __future__ import annotations
+
+import itertools
+from math import prod
+
+import numpy as np
+
+from instances.errors import BadInput
+from instances.lightpath import LightpathMesh
+from instances.links import both_ways
+from instances.spec import Dimensions, check_positive, family
+from instances.topology import Topology, check_size
+
+
+def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
+    """Link every node to its neighbours along each dimension."""
+    check_positive(min(shape), "each size", what)
+    n = prod(shape)
+    check_positive(n, "the product of the sizes", what, least=2)
+    links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
+    check_size(n, 2 * links, what)
+    if len(shape) > 32:
+        msg = f"{what}: {len(shape)} dimensions are too many; write at most 32, leaving out sizes of 1"
+        raise BadInput(msg)
+    nodes = np.arange(n).reshape(shape)
+    ends = []
+    for axis, size in enumerate(shape):
+        if periodic and size > 2:
+            ends.append((nodes, np.roll(nodes, -1, axis=axis)))
+        else:
+            ahead = np.moveaxis(nodes, axis, 0)
+            ends.append((ahead[:-1], ahead[1:]))
+    u = np.concatenate([a.ravel() for a, _ in ends])
+    v = np.concatenate([b.ravel() for _, b in ends])
+    places = itertools.product(*([str(i) for i in range(size)] for size in shape))
+    return Topology(n, *both_ways(u, v), spec=what, labels=tuple(map(".".join, places)))
+
+
+@family("mesh", example="mesh:4x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+def mesh(shape: Dimensions) -> Topology:
+    r"""Mesh of any dimension, links both ways between neighbours.
+
+    Nodes are the places :math:`(x_1, …, x_k)` with :math:`0 \le x_j < s_j`, numbered with the last
+    coordinate running fastest and labelled ``x1.x2.…``. Order :math:`\prod_j s_j`, diameter
+    :math:`\sum_j (s_j - 1)`.
+
+    Parameters
+    ----------
+    shape
+        Sizes :math:`s_j \ge 1`, such as ``4x4`` or ``2x3x4``; a size of 1 adds nothing.
+
+    Raises
+    ------
+    BadInput
+        If a size is 0, or the mesh has fewer than two nodes or too many.
+    """
+    return _grid(shape, "mesh", periodic=False)
+
+
+@family("torus", example="torus:3x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+def torus(shape: Dimensions) -> Topology:
+    r"""Torus of any dimension, links both ways, wrapped round in each dimension.
+
+    A mesh with the further links :math:`s_j - 1 \leftrightarrow 0`. In a dimension of size 2 the wrapped
+    link would double the straight one: only one link each way is made, as networkx's periodic
+    ``grid_graph`` does; a size of 1 adds nothing. Degree :math:`2 |\{j: s_j > 2\}| + |\{j: s_j = 2\}|`,
+    diameter :math:`\sum_j \lfloor s_j/2 \rfloor`. Labels as in a mesh.
+
+    Parameters
+    ----------
+    shape
+        Sizes :math:`s_j \ge 1`, such as ``3x4`` or ``4x4x4``.
+
+    Raises
+    ------
+    BadInput
+        If a size is 0, or the torus has fewer than two nodes or too many.
+    """
+    return _grid(shape, "torus", periodic=True)
+
+
+@family(
+    "lightpath",
+    example="lightpath:2x4,lasers=16,waveguides=1",
+    source="LuMorph, section 2 (LIGHTPATH tiles with 16 lasers)",
+)
+def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> LightpathMesh:
+    """LIGHTPATH wafer: a mesh of server tiles with lasers, joined by bundles of waveguides.
+
+    Parameters
+    ----------
+    shape
+        Rows and columns, such as ``2x4``.
+    lasers
+        Wavelengths that each tile sends and receives at one time, at least 1.
+    waveguides
+        Waveguides on every arc, at least 1.
+
+    Raises
+    ------
+    BadInput
+        If the shape is not two sizes, or a number is out of range.
+    """
+    if len(shape) != 2:
+        msg = f"lightpath: {shape} has {len(shape)} sizes; write rows and columns, such as 2x4"
+        raise BadInput(msg)
+    return LightpathMesh(_grid(shape, "lightpath", periodic=False), shape, lasers, waveguides)

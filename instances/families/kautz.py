@@ -1,0 +1,157 @@
+"""Kautz, de Bruijn and generalized Kautz digraphs: the densest digraphs known for a degree and a diameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from instances.errors import BadInput
+from instances.spec import check_positive, family
+from instances.topology import MAX_VERTICES, Topology, check_size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def _power(d: int, exponent: int, what: str) -> int:
+    """Compute ``d**exponent``, refusing numbers above the largest topology before they grow."""
+    value = 1
+    for _ in range(exponent if d > 1 else 0):
+        value *= d
+        if value > MAX_VERTICES:
+            msg = f"{what}: {d}**{exponent} vertices are more than the {MAX_VERTICES} allowed; ask for fewer"
+            raise BadInput(msg)
+    return value
+
+
+def _digraph(
+    head: NDArray[np.int64], loops: str, what: str, labels: tuple[str, ...] | None = None
+) -> Topology:
+    """Make a topology of the heads of every node's arcs, shape ``(n, d)``."""
+    n, d = head.shape
+    tail, heads = np.repeat(np.arange(n), d), head.ravel()
+    wanted = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads
+    return Topology(n, tail[wanted], heads[wanted], spec=what, labels=labels)
+
+
+def _check_loops(loops: str, what: str) -> None:
+    if loops not in {"drop", "keep"}:
+        msg = f"{what}: loops={loops!r} is unknown; write loops=drop or loops=keep"
+        raise BadInput(msg)
+
+
+def _words(letters: NDArray[np.int64]) -> tuple[str, ...]:
+    """Spell each row as a word, with dots between the letters if one needs two digits."""
+    between = "" if letters.max(initial=0) < 10 else "."
+    return tuple(between.join(map(str, row)) for row in letters.tolist())
+
+
+@family("kautz", example="kautz:d=2,D=2", source="Kautz, Proc. 1968 Symp. Switching & Automata Theory")
+def kautz(d: int, D: int) -> Topology:
+    r"""Kautz digraph: words without equal neighbours, shifted by one letter along each arc.
+
+    Nodes are the words :math:`x_1 … x_D` over :math:`d + 1` letters with :math:`x_i \ne x_{i+1}`; arcs
+    :math:`x_1 … x_D \to x_2 … x_D y` for each :math:`y \ne x_D`. Order :math:`d^D + d^{D-1}`, out- and
+    in-degree :math:`d`, diameter :math:`D`, no loops; isomorphic to ``genkautz`` of that order and degree
+    (Imase & Itoh 1983). Labels are the words.
+
+    Parameters
+    ----------
+    d
+        Degree, at least 1.
+    D
+        Diameter (length of the words), at least 1.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(d, "d", "kautz")
+    check_positive(D, "D", "kautz")
+    shorter = _power(d, D - 1, "kautz")
+    n = shorter * (d + 1)
+    check_size(n, n * d, "kautz")
+    length = D if d > 1 else min(D, 2)  # with two letters a word is known by its first and its parity
+    # Node = first letter, then each letter as its distance - 1 from the letter before it.
+    first, steps = np.divmod(np.arange(n), shorter)
+    letters = np.empty((n, length), dtype=np.int64)
+    letters[:, 0] = first
+    for k in range(1, length):
+        step = steps // d ** (D - 1 - k) % d
+        letters[:, k] = (letters[:, k - 1] + step + 1) % (d + 1)
+    new = np.arange(d)
+    if length == 1:
+        head = (first[:, None] + new + 1) % (d + 1)
+    else:
+        head = (letters[:, 1] * shorter + steps * d % shorter)[:, None] + new
+    return _digraph(head, "keep", "kautz", _words(letters))
+
+
+@family("debruijn", example="debruijn:d=2,D=3", source="de Bruijn, Proc. Kon. Ned. Akad. Wet. 49, 1946")
+def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
+    r"""De Bruijn digraph: all words, shifted by one letter along each arc.
+
+    Node :math:`i` has arcs to :math:`d i + j \bmod d^D` for :math:`0 \le j < d`; its label is its word,
+    :math:`i` in base :math:`d`. Order :math:`d^D`, diameter :math:`D`. The :math:`d` constant words carry
+    a self-loop each, which carries no flow: dropped by default, so that those nodes have degree
+    :math:`d - 1` and all others :math:`d`.
+
+    Parameters
+    ----------
+    d
+        Degree and number of letters, at least 2.
+    D
+        Diameter (length of the words), at least 1.
+    loops
+        ``drop`` or ``keep``.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(d, "d", "debruijn", least=2)
+    check_positive(D, "D", "debruijn")
+    _check_loops(loops, "debruijn")
+    n = _power(d, D, "debruijn")
+    check_size(n, n * d, "debruijn")
+    nodes = np.arange(n)
+    letters = nodes[:, None] // d ** np.arange(D - 1, -1, -1) % d
+    head = (d * nodes[:, None] + np.arange(d)) % n
+    return _digraph(head, loops, "debruijn", _words(letters))
+
+
+@family("genkautz", example="genkautz:n=16,d=4", source="Imase & Itoh, IEEE Trans. Computers C-32(8), 1983")
+def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
+    r"""Generalized Kautz (Imase-Itoh) digraph: every order and degree, near the shortest distances.
+
+    Node :math:`i` has arcs to :math:`-d i - j \bmod n` for :math:`1 \le j \le d`. Out- and in-degree
+    :math:`d`, counting loops and parallel arcs; diameter at most :math:`\lceil \log_d n \rceil` for
+    :math:`d \ge 2`; strongly connected for :math:`d \ge 2`. With :math:`g = \gcd(d+1, n)` exactly
+    :math:`g \lfloor d/g \rfloor` arcs are self-loops (none if and only if :math:`d+1` divides :math:`n`).
+    A self-loop carries no flow: dropped by default, so that its node has degree below :math:`d`. Parallel
+    arcs, which exist if and only if :math:`d > n`, are kept, each with capacity 1.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 2.
+    d
+        Degree, at least 1 (1 gives the involution :math:`i \to -i-1`, disconnected for :math:`n > 2`).
+    loops
+        ``drop`` or ``keep``.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(n, "n", "genkautz", least=2)
+    check_positive(d, "d", "genkautz")
+    _check_loops(loops, "genkautz")
+    check_size(n, n * d, "genkautz")
+    nodes = np.arange(n)
+    head = (-d * nodes[:, None] - np.arange(1, d + 1)) % n
+    return _digraph(head, loops, "genkautz")

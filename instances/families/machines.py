@@ -1,0 +1,68 @@
+"""Machines: the DGX-1 and the optical lines and rings of TeraRack."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from instances.links import both_ways
+from instances.spec import family
+from instances.topology import Topology
+from instances.wdm import WdmLine, WdmRing
+
+#: NVLinks between the eight V100 of a DGX-1: pairs joined by one link, and by two.
+_SINGLE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
+_DOUBLE = ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))
+
+
+@family("dgx1", example="dgx1", source="NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437-002, 2017")
+def dgx1() -> Topology:
+    """NVIDIA DGX-1V: eight V100 GPUs in a hybrid cube-mesh of NVLinks.
+
+    Two quads 0..3 and 4..7, each complete, joined by :math:`i \\leftrightarrow i + 4`. Each GPU has six
+    NVLinks: two neighbours by two links (capacity 2), two by one (capacity 1). 32 arcs of total
+    capacity 48 [NVLinks], degree 4, diameter 2.
+    """
+    u, v = np.array(_SINGLE + _DOUBLE).T
+    return Topology(8, *both_ways(u, v, np.repeat([1.0, 2.0], 8)), spec="dgx1")
+
+
+@family("wdm-line", example="wdm-line:n=16,wavelengths=2", source="OpTree, section II (optical interconnect)")
+def wdm_line(n: int, wavelengths: int) -> WdmLine:
+    """Optical line: a fibre each way between neighbours, each with the same wavelengths.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 2.
+    wavelengths
+        Wavelengths on every fibre, at least 1.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    return WdmLine(n, wavelengths)
+
+
+@family(
+    "wdm-ring",
+    example="wdm-ring:n=1024,wavelengths=64",
+    source="OpTree, section II (TeraRack, Khani et al., SIGCOMM 2021)",
+)
+def wdm_ring(n: int, wavelengths: int) -> WdmRing:
+    """Optical ring: a fibre each way between neighbours, each with the same wavelengths.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 3.
+    wavelengths
+        Wavelengths on every fibre, at least 1.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    return WdmRing(n, wavelengths)

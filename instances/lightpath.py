@@ -1,0 +1,42 @@
+"""LIGHTPATH: a mesh of server tiles joined by waveguides, each tile with its own lasers (LuMorph)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from instances.spec import Dimensions, check_positive
+from instances.topology import Topology
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class LightpathMesh(Topology):
+    """A rectangular mesh of tiles whose arcs are bundles of waveguides.
+
+    Attributes
+    ----------
+    shape
+        Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
+    lasers
+        Wavelengths that each tile sends, and photodiodes with which it receives, at one time.
+    waveguides
+        Waveguides on every arc: circuits of *one* wavelength that the arc holds at one time.
+
+    The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
+
+    Raises
+    ------
+    BadInput
+        For fewer than one laser or waveguide, and for what :class:`~instances.topology.Topology` refuses.
+    """
+
+    shape: Dimensions
+    lasers: int
+    waveguides: int = field(default=1)
+
+    def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:
+        check_positive(lasers, "lasers", "lightpath")
+        check_positive(waveguides, "waveguides", "lightpath")
+        super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
+        object.__setattr__(self, "shape", Dimensions(shape))
+        object.__setattr__(self, "lasers", int(lasers))
+        object.__setattr__(self, "waveguides", int(waveguides))

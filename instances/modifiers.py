@@ -1,0 +1,116 @@
+"""Changes of a topology that a spec writes behind the family: ``ring:8+fail=1,seed=3``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from instances.errors import BadInput
+from instances.links import link_groups
+from instances.spec import check_positive, modifier
+from instances.topology import Topology, check_size
+
+
+@modifier("fail", example="torus:4x4+fail=3,seed=0")
+def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
+    """Remove links drawn at random.
+
+    Parameters
+    ----------
+    topology
+        What loses links; its class, vertices, terminals and labels stay.
+    links
+        How many links to remove, 0 or more. Where all arcs pair off as ``u -> v`` and ``v -> u`` of equal
+        capacity, a link is such a pair and fails as a whole; otherwise a link is one arc.
+    seed
+        Seed of :func:`numpy.random.default_rng`; the links are a uniform draw without replacement.
+
+    The rest may be disconnected: it is returned as it is, and a formulation that needs every pair of
+    terminals connected refuses it. Write ``+fail`` before ``+host``: behind it the arcs between a host and
+    its NIC would fail as well.
+
+    Raises
+    ------
+    BadInput
+        If there are fewer links than asked for, or ``links`` or ``seed`` is negative.
+    """
+    check_positive(links, "links", "modifier 'fail'", least=0)
+    check_positive(seed, "seed", "modifier 'fail'", least=0)
+    group, count = link_groups(topology.tail, topology.head, topology.capacity)
+    if links > count:
+        msg = f"modifier 'fail': cannot remove {links} of the {count} links of {topology.spec}; ask for fewer"
+        raise BadInput(msg)
+    failed = np.random.default_rng(seed).choice(count, size=links, replace=False)
+    kept = ~np.isin(group, failed)
+    return topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
+
+
+@modifier("host", example="torus:4x4+host=2.0")
+def host(topology: Topology, bandwidth: float) -> Topology:
+    r"""Send all traffic of a node, also what it forwards, through its host at a limited bandwidth.
+
+    Parameters
+    ----------
+    topology
+        Network of :math:`n` nodes, all terminals.
+    bandwidth
+        :math:`B > 0`, host-to-NIC bandwidth each way [link bandwidths].
+
+    Node :math:`u` becomes a host :math:`h_u` (vertex :math:`u`), a receiving NIC part (vertex
+    :math:`n + u`) and a sending NIC part (vertex :math:`2n + u`). The arcs are :math:`v_{out} \to u_{in}`
+    of capacity :math:`c_{vu}` for every arc :math:`v \to u`, and :math:`u_{in} \to h_u`,
+    :math:`h_u \to u_{out}` of capacity :math:`B`: :math:`3n` vertices, :math:`m + 2n` arcs. Hosts are the
+    terminals, so the throughput at every node, forwarded traffic included, is at most :math:`B`.
+
+    The result is a plain topology. Source: Basu et al. 2024, all-to-all schedules for direct-connect
+    topologies, section 3.2.3 (host-to-NIC bottlenecks).
+
+    Raises
+    ------
+    BadInput
+        If the bandwidth is not positive, the topology has relay vertices, or the result is too large.
+    """
+    if not (np.isfinite(bandwidth) and bandwidth > 0):
+        msg = f"modifier 'host': the bandwidth must be positive and finite, not {bandwidth}; write +host=2.0"
+        raise BadInput(msg)
+    n = topology.n
+    if topology.ranks != n:
+        msg = (
+            f"modifier 'host': {topology.spec} has relay vertices already; "
+            "put +host once, behind a topology all of whose vertices are terminals"
+        )
+        raise BadInput(msg)
+    check_size(3 * n, topology.arcs + 2 * n, "modifier 'host'")
+    hosts = np.arange(n)
+    return Topology(
+        3 * n,
+        np.concatenate([topology.tail + 2 * n, hosts + n, hosts]),
+        np.concatenate([topology.head + n, hosts, hosts + 2 * n]),
+        np.concatenate([topology.capacity, np.full(2 * n, float(bandwidth))]),
+        spec=topology.spec,
+        terminals=hosts,
+        labels=tuple(f"{part}[{name}]" for part in ("host", "in", "out") for name in topology.labels),
+        parameters=topology.parameters,
+    )
+
+
+@modifier("scale", example="ring:8+scale=2.0")
+def scale(topology: Topology, factor: float) -> Topology:
+    """Multiply every capacity by a factor.
+
+    Parameters
+    ----------
+    topology
+        What is scaled; its class, vertices, terminals and labels stay.
+    factor
+        Positive number [-].
+
+    Raises
+    ------
+    BadInput
+        If the factor is not positive, or makes a capacity infinite or zero.
+    """
+    if not (np.isfinite(factor) and factor > 0):
+        msg = f"modifier 'scale': the factor must be positive and finite, not {factor}; write +scale=2.0"
+        raise BadInput(msg)
+    with np.errstate(over="ignore"):
+        return topology.with_arcs(topology.tail, topology.head, topology.capacity * factor)
