@@ -1,0 +1,1 @@
+"""WHAT IS LEARNED: the results store, studies, claims, metrics, plots, the report, the command line."""

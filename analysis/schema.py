@@ -1,0 +1,192 @@
+"""What a stored record holds: every field with its type; unknown is NULL, never a sentinel.
+
+A record is one JSON object on one line. Records of this and of earlier versions are read together: a field that
+a record does not have reads as NULL. A change that old readers would misread raises :data:`VERSION`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+VERSION = 1
+
+#: Field types and what DuckDB calls them.
+SQL_TYPES = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "flag": "BOOLEAN",
+    "time": "TIMESTAMP",
+    "json": "JSON",
+    "pairs": "DOUBLE[][]",
+}
+
+#: Fields by name: a type, or the fields of a nested object.
+FIELDS: dict[str, str | dict[str, str]] = {
+    "schema": "integer",
+    "id": "text",
+    "key": "text",
+    "attempt": "integer",
+    "study": "text",
+    "formulation": "text",
+    "paper": "text",
+    "instance": "text",
+    "instance_hash": "text",
+    "n": "integer",
+    "arcs": "integer",
+    "method": "text",
+    "form": "text",
+    "solver": {"name": "text", "version": "text", "algorithm": "text", "options": "json"},
+    "termination": "text",
+    "proof": "text",
+    "sense": "text",
+    "objective": "number",
+    "bound": "number",
+    "bound_source": "text",
+    "gap": "number",
+    "verified": "flag",
+    "violations": "json",
+    "metrics": "json",
+    "time": {"build_s": "number", "compile_s": "number", "solve_s": "number", "verify_s": "number"},
+    "size": {"variables": "integer", "constraints": "integer", "nonzeros": "integer", "integers": "integer"},
+    "peak_memory_mb": "number",
+    "message": "text",
+    "incumbents": "pairs",
+    "requested": {
+        "method": "text",
+        "form": "text",
+        "settings": "json",
+        "time_limit_s": "number",
+        "memory_limit_gib": "number",
+        "tol": "number",
+        "seed": "integer",
+        "threads": "integer",
+        "repetition": "integer",
+    },
+    "environment": {
+        "host": "text",
+        "platform": "text",
+        "python": "text",
+        "opticoll": "text",
+        "git_commit": "text",
+        "cpus": "integer",
+    },
+    "started": "time",
+    "finished": "time",
+    "solution": "text",
+    "extra": "json",
+}
+
+#: Nested objects whose fields become columns under their own names, and numbers lifted out of ``metrics``.
+_BARE = {"environment"}
+LIFTED_METRICS = ("F", "T", "rounds", "max_load")
+
+#: Terminations that answer nothing: a restarted study tries such a cell again.
+FAILURES = ("crashed", "error", "interrupted")
+UNAVAILABLE = "unavailable"
+
+
+def is_answer(termination: str | None) -> bool:
+    """Whether a run that ended so answers its question (a limit reached does: the same limits end it again)."""
+    return termination is not None and termination != UNAVAILABLE and termination not in FAILURES
+
+
+def typed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with every field of the schema, each of its type; fields unknown here go to ``extra``.
+
+    Raises
+    ------
+    TypeError
+        If a value has another type than its field; nothing is guessed.
+    """
+    row: dict[str, Any] = {}
+    for name, kind in FIELDS.items():
+        value = record.get(name)
+        if isinstance(kind, dict):
+            row[name] = _typed_group(name, kind, {} if value is None else value)
+        else:
+            row[name] = _typed_value(name, kind, value)
+    extra = dict(row["extra"] or {})
+    extra.update({name: plain(value) for name, value in record.items() if name not in FIELDS})
+    row["extra"] = extra or None
+    return row
+
+
+def _typed_group(name: str, kinds: Mapping[str, str], value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        msg = f"record field {name!r} must be an object, not {type(value).__name__}"
+        raise TypeError(msg)
+    unknown = sorted(set(value) - set(kinds))
+    if unknown:
+        msg = f"record field {name!r} has no part {unknown[0]!r}; add it to analysis/schema.py"
+        raise TypeError(msg)
+    return {part: _typed_value(f"{name}.{part}", kind, value.get(part)) for part, kind in kinds.items()}
+
+
+def _typed_value(name: str, kind: str, raw: Any) -> Any:
+    value = plain(raw)
+    if value is None or kind == "json":
+        return value
+    if kind in {"text", "time"}:
+        good = isinstance(value, str)
+    elif kind == "flag":
+        good = isinstance(value, bool)
+    elif kind == "integer":
+        good = isinstance(value, int) and not isinstance(value, bool)
+    elif kind == "number":
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+    else:
+        good = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+    if not good:
+        msg = f"record field {name!r} must be {kind}, not {raw!r}"
+        raise TypeError(msg)
+    return float(value) if kind == "number" else value
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON knows it: NumPy scalars and arrays, enumerations and paths unwrapped, NaN and inf as None."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return int(value) if isinstance(value, int) else str(value)
+
+
+def json_columns() -> dict[str, str]:
+    """Fields as DuckDB's ``read_json`` takes them: explicit types, nothing detected."""
+    return {name: _sql_type(kind) for name, kind in FIELDS.items()}
+
+
+def _sql_type(kind: str | dict[str, str]) -> str:
+    if isinstance(kind, str):
+        return SQL_TYPES[kind]
+    return "STRUCT(" + ", ".join(f'"{part}" {SQL_TYPES[of]}' for part, of in kind.items()) + ")"
+
+
+def flat_columns() -> list[tuple[str, str]]:
+    """Column name and SQL expression of each column of the view ``runs``."""
+    columns: list[tuple[str, str]] = []
+    for name, kind in FIELDS.items():
+        if isinstance(kind, str):
+            columns.append((name, f'"{name}"'))
+        else:
+            prefix = "" if name in _BARE else f"{name}_"
+            columns.extend((f"{prefix}{part}", f'"{name}"."{part}"') for part in kind)
+        if name == "metrics":
+            columns.extend((m, f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
+    failures = ", ".join(f"'{word}'" for word in (*FAILURES, UNAVAILABLE))
+    columns.append(("answer", f"coalesce(termination NOT IN ({failures}), false)"))
+    return columns
