@@ -6,6 +6,7 @@ does not. Duals of a block have the sign of the compiled row; those of ``<=`` an
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formulations.base import Named
+
+
+def import_layer(form: str) -> None:
+    """Import a modelling layer, which takes a second or two the first time and is no part of building a model."""
+    import_module({"cvxpy": "cvxpy", "pyomo": "pyomo.environ"}[form])
 
 
 def compile_model(model: PyomoModel | CvxpyModel) -> StandardForm:

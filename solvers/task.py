@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from instances import Topology
     from solvers.outcome import Proof, Termination
+    from solvers.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Run:
     """What a run gave: the facts of its record, and the solution itself.
 
     ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
-    the named duals that certified the bound, where there are any.
+    the named duals that certified the bound, where there are any; ``needed`` the run whose solution was this
+    one's data.
     """
 
     task: Task
@@ -83,7 +85,8 @@ class Run:
     verified: bool
     values: dict[str, NDArray[np.float64]] | None = None
     duals: dict[str, NDArray[np.float64]] | None = None
-    solution: Any = None
+    plan: Plan | None = None
+    needed: Run | None = None
 
     @property
     def exit_status(self) -> int:

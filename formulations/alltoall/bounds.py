@@ -84,53 +84,63 @@ def distance_bound(data: ConcurrentFlow) -> Bound:
 
 
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
-    """Best of the lengths 1, 1/c and multiplicative-weight steps on shortest-path loads."""
+    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload grow longer."""
     topology, capacity = data.topology, np.maximum(data.capacity, 1e-300)
-    lengths = 1.0 / capacity
-    best, used = length_bound(data, lengths), "1/c"
-    steps = LENGTH_STEPS if topology.n <= 256 else max(4, LENGTH_STEPS * 256**2 // topology.n**2)
-    weights = np.log(lengths / lengths.max())
-    for step in range(steps):
-        load = shortest_path_load(data, np.exp(weights - weights.max())) / capacity
+    weights = -np.log(capacity / capacity.min())
+    best, used = np.inf, 0
+    for step in range(LENGTH_STEPS if topology.n <= 256 else max(4, LENGTH_STEPS * 256**2 // topology.n**2)):
+        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -30.0)))
+        if value < best:
+            best, used = value, step
+        load = load / capacity
         peak = load.max(initial=0.0)
         if not peak > 0:
             break
         weights = weights + load / peak / (1.0 + 0.15 * step)
-        value = length_bound(data, np.exp(weights - weights.max()))
-        if value < best:
-            best, used = value, f"{step + 1} multiplicative-weight steps"
-    return Bound("any-lengths", best, f"lengths: {used}", PAPER)
+    return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
 
 
-def shortest_path_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Load of every arc when each group's demand is split evenly over the shortest in-arcs, shape ``(m,)``."""
-    from formulations.alltoall.concurrent_flow import distances
+def length_bound_and_load(
+    data: ConcurrentFlow, lengths: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """The bound that positive lengths prove, and what shortest-path trees under them load on every arc, ``(m,)``."""
+    from scipy.sparse.csgraph import dijkstra
 
-    topology, groups = data.topology, data.groups
-    lengths = np.maximum(lengths, 1e-12 * lengths.max(initial=1.0))
-    reach = distances(data, lengths)
-    slack = reach[topology.tail] + lengths[:, None] - reach[topology.head]
-    with np.errstate(invalid="ignore"):
-        tight = slack <= 1e-9 * (1.0 + reach[topology.head])
-    count = np.zeros((topology.n, groups))
-    np.add.at(count, topology.head, tight.astype(float))
-    through = np.where(data.served, data.demand, 0.0)
-    load = np.zeros(topology.arcs)
-    # Far vertices first: a vertex's throughflow is final once all farther ones have been pushed.
-    order = np.argsort(-np.where(np.isfinite(reach), reach, -1.0), axis=0, kind="stable")
-    into = np.argsort(topology.head, kind="stable")
-    starts = np.searchsorted(topology.head[into], np.arange(topology.n + 1))
-    for k in range(groups):
-        amount = through[:, k]
-        for u in order[:, k].tolist():
-            if amount[u] <= 0 or u == data.sources[k]:
-                continue
-            arcs = into[starts[u] : starts[u + 1]]
-            arcs = arcs[tight[arcs, k]]
-            share = amount[u] / count[u, k]
-            load[arcs] += share
-            np.add.at(amount, topology.tail[arcs], share)
-    return load
+    topology = data.topology
+    unique, group = np.unique(data.sources, return_inverse=True)
+    reach, parent = dijkstra(topology.length_matrix(lengths), indices=unique, return_predecessors=True)
+    wanted = np.zeros((unique.size, topology.n))
+    np.add.at(wanted, group, data.demand.T)
+    needed = wanted > 0
+    value = float(data.capacity @ lengths) / float((wanted[needed] * reach[needed]).sum())
+
+    # Leaves first: every vertex hands what it needs and forwards to its parent, one tree level at a time.
+    rows = np.arange(unique.size)[:, None]
+    reached = parent >= 0
+    depth = reached.astype(np.int64)
+    above = np.where(reached, parent, np.arange(topology.n)[None, :])
+    while True:
+        step = depth[rows, above]
+        if not step.any():
+            break
+        depth, above = depth + step, above[rows, above]
+    carried = wanted.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        tree, vertex = np.nonzero(depth == level)
+        np.add.at(carried, (tree, parent[tree, vertex]), carried[tree, vertex])
+    tree, vertex = np.nonzero(depth > 0)
+    arc = _shortest_arc(topology, lengths, parent[tree, vertex], vertex)
+    load = np.bincount(arc, carried[tree, vertex], topology.arcs)
+    return value, load
+
+
+def _shortest_arc(
+    topology: Topology, lengths: NDArray[np.float64], tails: NDArray[np.int64], heads: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The shortest of the parallel arcs from ``tails[i]`` to ``heads[i]``, which must exist."""
+    order = np.lexsort((lengths, topology.head, topology.tail))
+    key = topology.tail[order] * topology.n + topology.head[order]
+    return order[np.searchsorted(key, tails * topology.n + heads)]
 
 
 def sweep_cut_bound(topology: Topology) -> Bound:

@@ -49,14 +49,19 @@ class Answer:
 
 @dataclass
 class Context:
-    """What a procedure may use: the problem, its limits, and the runner for sub-problems."""
+    """What a procedure may use: the problem, its limits, and the runner for sub-problems.
+
+    ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later.
+    """
 
     task: Task
     formulation: Formulation
     data: Any
+    instance: Any
     parameters: Mapping[str, Any]
     deadline: float | None
     solve: Callable[..., Run]
+    save: Callable[..., None]
 
     def remaining(self) -> float | None:
         """Seconds left, None without a limit.

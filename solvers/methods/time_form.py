@@ -23,6 +23,9 @@ from solvers.methods.base import Method, Reformulation
 from solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
     from formulations.base import Formulation
     from solvers.outcome import Outcome
 
@@ -69,9 +72,8 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         low.append(-column[rows] if is_low else np.full(rows.size, -np.inf))
         high.append(-column[rows] if is_high else np.full(rows.size, np.inf))
         origin.append(rows)
-    matrix = sp.lil_array if False else sp.csc_array(sp.vstack(parts))
     source = np.concatenate(origin)
-    matrix = _with_column(sp.csc_array(matrix), at, np.concatenate(time))
+    matrix = _with_column(sp.csc_array(sp.vstack(parts)), at, np.concatenate(time))
     cost = np.zeros(form.cost.size)
     cost[at] = 1.0
     low_columns, high_columns = form.col_lower.copy(), form.col_upper.copy()
@@ -85,8 +87,7 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         x = outcome.x
         duals = None
         if outcome.row_duals is not None:
-            # d F / d rhs = -F^2 d T / d rhs_time-form up to the same positive factor on every row; only the
-            # direction is used by certificates, which recompute the bound.
+            # A unit of rhs here is F units there, and dF = -F^2 dT: together dF/d(rhs) = -F dT/d(rhs).
             duals = np.zeros(form.row_lower.size)
             np.add.at(duals, source, -np.asarray(outcome.row_duals))
         if x is None or not x[at] > 0:
@@ -95,18 +96,17 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         back = np.asarray(x, dtype=float) * F
         back[at] = F
         if duals is not None:
-            duals *= F * F
+            duals *= F
         inverse = [None if v is None or not v > 0 else 1.0 / v for v in (outcome.objective, outcome.bound)]
         return replace(outcome, x=back, row_duals=duals, objective=inverse[0], bound=inverse[1])
 
     return Reformulation(timed, recover)
 
 
-def _with_column(matrix: object, at: int, entries: np.ndarray) -> object:
+def _with_column(csc: sp.csc_array, at: int, entries: NDArray[np.float64]) -> sp.csc_array:
     """``matrix`` (CSC) with column ``at`` replaced by dense ``entries``."""
     import scipy.sparse as sp
 
-    csc = sp.csc_array(matrix)
     left, right = csc[:, :at], csc[:, at + 1 :]
     middle = sp.csc_array(entries.reshape(-1, 1))
     joined = sp.csc_array(sp.hstack([left, middle, right], format="csc"))

@@ -1,0 +1,105 @@
+"""The paper's decomposition: master LP, then one child LP a source, the children in parallel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Parameter
+from solvers.methods.base import Answer, Method
+from solvers.methods.master_solution import MOST_ENTRIES, solve_master, unsolved
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+    from solvers.methods.base import Context
+
+    Item = tuple[Topology, int, NDArray[np.float64], str, int]
+
+
+def run(context: Context) -> Answer:
+    """Solve the master, then the children through the executor; join their flows.
+
+    Every child's flow is made exact for its own source flow; the common F is what the joint load allows.
+    """
+    from solvers.errors import MethodMismatch
+    from solvers.executor import make_executor
+    from solvers.outcome import Termination
+
+    topology: Topology = context.instance
+    ranks = topology.ranks
+    if ranks * (ranks - 1) * topology.arcs > MOST_ENTRIES:
+        msg = f"master-child: {ranks} ranks on {topology.arcs} arcs are too many to keep every commodity's flow"
+        raise MethodMismatch(msg)
+    master = solve_master(context)
+    failed = unsolved(master)
+    if failed is not None:
+        return failed
+    assert master.values is not None
+    g = master.values["g"]
+    items: list[Item] = [
+        (topology, i, g[:, i], str(context.parameters["solver"]), context.task.seed) for i in range(ranks)
+    ]
+    columns: list[NDArray[np.float64] | None] = [None] * ranks
+    with make_executor(jobs=int(context.parameters["jobs"]) or context.task.threads) as executor:
+        for index, found in executor.map_unordered(solve_child, items):
+            context.remaining()
+            if isinstance(found, BaseException):
+                raise found
+            columns[index] = found
+    # Unit flows: every target gets 1; their joint load says how much all of them can get at once.
+    flows = np.concatenate([c for c in columns if c is not None], axis=1)
+    F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
+    return Answer(
+        Termination.OPTIMAL if master.termination is Termination.OPTIMAL else master.termination,
+        values={"f": flows * F, "F": np.asarray(F)},
+        bound=master.bound,
+        bound_source=master.record["bound_source"],
+        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then {ranks} child LPs"},
+        metrics={"children": ranks},
+    )
+
+
+def solve_child(item: Item) -> NDArray[np.float64]:
+    """One child LP, in an executor's process: unit flows to every destination, shape ``(m, N-1)``.
+
+    Raises
+    ------
+    NoSolution
+        If the child's LP has no usable solution.
+    """
+    from formulations.alltoall import child
+    from solvers.compile import compile_model
+    from solvers.errors import NoSolution
+    from solvers.isolation import solve_here
+    from solvers.methods.time_form import reformulate
+    from solvers.outcome import SolveRequest
+
+    topology, number, capacity, solver, seed = item
+    data = child.child_of(topology, number, capacity)
+    form = compile_model(child.FORMULATION.build["cvxpy"](data))
+    timed = reformulate(form, child.FORMULATION)
+    outcome = timed.recover(solve_here(timed.form, solver, SolveRequest(threads=1, seed=seed)))
+    values: dict[str, Any] | None = None
+    if outcome.x is not None:
+        values = child.FORMULATION.repair(data, form.values(outcome.x))  # type: ignore[misc]
+    if values is None:
+        msg = f"child LP of rank {number} ended with {outcome.termination}: {outcome.message}"
+        raise NoSolution(msg)
+    return values["f"] / float(values["F"])
+
+
+METHOD = Method(
+    name="master-child",
+    title="Master LP, then child LPs in parallel",
+    summary="the paper's decomposition: source flows first, then one LP a source splits them by destination",
+    applies=lambda formulation: formulation.name == "alltoall.link-mcf",
+    parameters=(
+        Parameter("master", str, default="auto", help="method for the master LP"),
+        Parameter("solver", str, default="highs-simplex", help="LP solver for the children"),
+        Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
+    ),
+    run=run,
+)

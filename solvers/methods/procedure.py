@@ -1,0 +1,118 @@
+"""A method's procedure across the process border: the task goes out, named arrays come back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from instances import Topology
+from solvers.methods.base import Answer, Context
+from solvers.outcome import Termination
+from solvers.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from solvers.scratch import Report
+
+
+def send(task: Task, instance: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """JSON-able arguments and arrays that let a worker rebuild the task.
+
+    An instance given by spec is rebuilt from it; a topology made in Python travels as its arrays.
+    """
+    arguments: dict[str, Any] = {
+        "formulation": task.formulation,
+        "method": task.method,
+        "form": task.form,
+        "settings": dict(task.settings),
+        "memory_limit_gib": task.memory_limit_gib,
+        "tol": task.tol,
+        "seed": task.seed,
+        "threads": task.threads,
+    }
+    if isinstance(task.instance, str):
+        return {**arguments, "instance": task.instance}, {}
+    arguments["topology"] = {"n": instance.n, "labels": list(instance.labels), "spec": instance.spec}
+    names = ("tail", "head", "capacity", "terminals")
+    return arguments, {name: getattr(instance, name) for name in names}
+
+
+def _rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
+    if "instance" in arguments:
+        instance: str | Topology = arguments["instance"]
+    else:
+        known = arguments["topology"]
+        instance = Topology(
+            known["n"], arrays["tail"], arrays["head"], arrays["capacity"],
+            spec=known["spec"], terminals=arrays["terminals"], labels=tuple(known["labels"]),
+        )  # fmt: skip
+    keys = ("formulation", "method", "form", "settings", "time_limit_s", "memory_limit_gib", "tol", "seed", "threads")
+    return Task(instance=instance, **{key: arguments[key] for key in keys})
+
+
+def run_in_worker(
+    arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Target of :func:`solvers.isolation.call_isolated`: plan the task here and run its procedure."""
+    from solvers.plan import make_plan
+    from solvers.runner import solve
+
+    start = time.monotonic()
+    task = _rebuild(arguments, arrays)
+    plan = make_plan(task)
+    assert plan.procedure is not None
+    assert plan.procedure.run is not None
+    deadline = None if task.time_limit_s is None else start + task.time_limit_s
+
+    def save(answer: Answer, objective: float | None = None) -> None:
+        values, found = _pack(answer)
+        report({**values, "objective": objective}, found)
+
+    context = Context(
+        task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
+        parameters=plan.method_parameters, deadline=deadline, solve=solve, save=save,
+    )  # fmt: skip
+    try:
+        answer = plan.procedure.run(context)
+    except TimeoutError:
+        answer = Answer(Termination.TIME_LIMIT, message="the time limit ran out between two steps of the method")
+    return _pack(answer)
+
+
+def _pack(answer: Answer) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    values = asdict(answer)
+    values["termination"] = str(answer.termination)
+    arrays: dict[str, NDArray[Any]] = {}
+    for kind in ("values", "duals"):
+        named = values.pop(kind)
+        values[f"has_{kind}"] = named is not None
+        arrays |= {f"{kind}.{name}": np.asarray(array) for name, array in (named or {}).items()}
+    return values, arrays
+
+
+def receive(values: dict[str, Any], arrays: dict[str, NDArray[Any]], ending: Termination | None) -> Answer:
+    """The answer of a worker, or what it had last saved when it ended as ``ending``."""
+    if not values:
+        return Answer(ending or Termination.ERROR)
+
+    def named(kind: str) -> dict[str, NDArray[Any]] | None:
+        prefix = f"{kind}."
+        found = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        return found if values.get(f"has_{kind}") else None
+
+    return Answer(
+        termination=ending or Termination(values["termination"]),
+        values=named("values"),
+        duals=named("duals"),
+        bound=values.get("bound"),
+        bound_source=values.get("bound_source"),
+        solver=values.get("solver") or {},
+        metrics=values.get("metrics") or {},
+        message=values.get("message") or "",
+    )

@@ -1,0 +1,207 @@
+"""What a task comes to: formulation, instance, method, adapter and every setting, resolved before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from formulations import Formulation, formulation
+from formulations.base import read_parameters
+from instances import Topology, parse
+from instances.errors import BadInput
+from instances.spec import nearest
+from solvers.adapters import Adapter, adapter, adapters
+from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
+from solvers.methods import Method, methods, methods_for
+from solvers.task import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from solvers.task import Task
+
+#: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
+SIMPLEX_VARIABLES = 4000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A task with every choice made.
+
+    ``method`` is the name under which the run is recorded; ``reformulation`` or ``procedure`` is the method
+    behind it if it is no plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
+    name their own solvers.
+    """
+
+    formulation: Formulation
+    instance: Any
+    data: Any
+    form: str
+    method: str
+    reformulation: Method | None
+    procedure: Method | None
+    adapter: Adapter | None
+    parameters: Mapping[str, Any]
+    method_parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    needed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All effective settings, as they enter the resume key."""
+        return {**self.parameters, **self.method_parameters, **self.options}
+
+
+def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
+    """Resolve a task; refuses everything that can be refused without solving.
+
+    Raises
+    ------
+    BadInput
+        Unknown formulation, instance, form, parameter; an instance the formulation does not apply to.
+    MethodMismatch
+        A method or solver that cannot take the formulation.
+    SolverUnavailable
+        A solver whose package is not installed.
+    """
+    model = formulation(task.formulation)
+    form = task.form or model.forms[0]
+    if form not in model.forms:
+        msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(model.forms)}"
+        raise BadInput(msg)
+    _refuse_unknown_method(task.method, model)
+
+    settings = dict(task.settings)
+    own = {p.name for p in model.parameters}
+    parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
+    instance = parse(task.instance) if isinstance(task.instance, str) else task.instance
+    arguments = (instance, parameters) if needed is None else (instance, parameters, needed)
+    data = model.prepare(*arguments)
+
+    name = choose(model, data) if task.method == "auto" else task.method
+    method = methods().get(name)
+    left = {k: v for k, v in settings.items() if k not in own}
+    method_parameters: dict[str, Any] = {}
+    if method is not None:
+        named = {p.name for p in method.parameters}
+        method_parameters = read_parameters(
+            method.parameters, {k: v for k, v in left.items() if k in named}, method.name
+        )
+        left = {k: v for k, v in left.items() if k not in named}
+    solver = _solver(model, name, method, method_parameters)
+    _refuse_unknown_settings(left, model, method, solver)
+    return Plan(
+        formulation=model,
+        instance=instance,
+        data=data,
+        form=form,
+        method=name,
+        reformulation=method if method is not None and method.reformulate is not None else None,
+        procedure=method if method is not None and method.run is not None else None,
+        adapter=solver,
+        parameters=parameters,
+        method_parameters=method_parameters,
+        options=left,
+        needed=needed or {},
+    )
+
+
+def choose(model: Formulation, data: Any) -> str:
+    """The method that ``auto`` stands for: by problem class, structure and size."""
+    if model.problem == "MILP":
+        return "highs"
+    size = model.estimate(data)["variables"] if model.estimate else SIMPLEX_VARIABLES + 1
+    if size <= SIMPLEX_VARIABLES:
+        return "highs-simplex"
+    return "time-form" if model.concurrent else "highs-ipx"
+
+
+def _refuse_unknown_method(name: str, model: Formulation) -> None:
+    if name == "auto" or name in adapters():
+        return
+    fitting = methods_for(model)
+    if name in fitting:
+        return
+    if name in methods():
+        options = ", ".join([*fitting, *(a for a in adapters())])
+        msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"
+        raise MethodMismatch(msg)
+    msg = f"no method or solver {name!r}; {nearest(name, [*fitting, *adapters(), 'auto'])}"
+    raise MethodMismatch(msg)
+
+
+def _solver(
+    model: Formulation, name: str, method: Method | None, method_parameters: Mapping[str, Any]
+) -> Adapter | None:
+    """The adapter behind a method, checked against the problem class and for its package."""
+    wanted = name if method is None else method_parameters.get("solver")
+    if wanted is None:
+        return None
+    found = adapter(str(wanted))
+    can = found.capabilities
+    if model.problem == "MILP" and not can.mip and (method is None or method.run is None):
+        able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip)
+        msg = f"{found.name} solves no integer problems and {model.name} is one; use one of {able}"
+        raise MethodMismatch(msg)
+    if model.problem == "LP" and not can.lp:
+        able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
+        msg = f"{found.name} solves no continuous LPs and {model.name} is one; use one of {able}"
+        raise MethodMismatch(msg)
+    if not found.installed():
+        msg = f"{found.name}: the package {found.distribution!r} is not installed; {found.install}"
+        raise SolverUnavailable(msg)
+    return found
+
+
+def _refuse_unknown_settings(
+    left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
+) -> None:
+    """Without a solver nothing can take what is left; with one, near misses of parameters are named as such."""
+    import difflib
+
+    known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
+    for name in left:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if close or solver is None:
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
+            msg = f"{model.name}: no setting {name!r}; {hint}"
+            raise BadOption(msg)
+
+
+def resume_key(task: Task) -> str:
+    """SHA-256 over everything that may change the answer or the time: what a study resumes by."""
+    return plan_key(task, make_plan(task))
+
+
+def plan_key(task: Task, plan: Plan) -> str:
+    """The resume key of a task whose plan is already made."""
+    from importlib.metadata import version
+
+    solver = plan.adapter
+    return digest(
+        {
+            "formulation": plan.formulation.name,
+            "instance": instance_hash(plan.instance),
+            "method": plan.method,
+            "form": plan.form,
+            "settings": {k: str(v) for k, v in plan.settings.items()},
+            "opticoll": version("opticoll"),
+            "solver": None if solver is None else [solver.name, solver.version()],
+            "time_limit_s": task.time_limit_s,
+            "memory_limit_gib": task.memory_limit_gib,
+            "tol": task.tol,
+            "seed": task.seed,
+            "threads": task.threads,
+            "repetition": task.repetition,
+        }
+    )
+
+
+def instance_hash(instance: Any) -> str:
+    """The content hash of an instance."""
+    return str(instance.hash)
+
+
+def is_topology(instance: Any) -> bool:
+    """Whether an instance has vertices and arcs."""
+    return isinstance(instance, Topology)

@@ -1,0 +1,310 @@
+"""One task, run: built, compiled, solved in isolation, verified, proven, recorded."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers import verify
+from solvers.compile import compile_model, import_layer
+from solvers.isolation import call_isolated, solve_isolated
+from solvers.outcome import Outcome, Proof, SolveRequest, Termination
+from solvers.plan import Plan, is_topology, make_plan, plan_key, resume_key
+from solvers.task import Run, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from formulations.base import Bound
+    from solvers.standard_form import StandardForm
+
+    Progress = Callable[[dict[str, Any]], None]
+    Arrays = dict[str, NDArray[np.float64]]
+
+__all__ = ["resume_key", "solve"]
+
+#: A raw solution whose worst violation is below this is kept as it is; above, it is repaired if it can be.
+EXACT = 1e-9
+
+
+def solve(task: Task, *, on_progress: Progress | None = None) -> Run:
+    """Solve a task.
+
+    Parameters
+    ----------
+    task
+        What to solve and how.
+    on_progress
+        Called with ``{"objective": ..., "bound": ..., "elapsed_s": ...}`` as they improve.
+
+    Returns
+    -------
+    Run
+        Also when the solve failed: its termination and proof say so.
+
+    Raises
+    ------
+    BadInput
+        For anything that can be refused before solving, and for solver options that do not exist.
+    SolverUnavailable
+        If the solver's package or licence is missing, or the licence is too small.
+    """
+    started = time.monotonic()
+    needed = _solve_needed(task, on_progress)
+    plan = make_plan(task, needed=None if needed is None else needed.values)
+    deadline = None if task.time_limit_s is None else started + task.time_limit_s
+    work = _Work(task, plan, deadline, on_progress)
+    if needed is not None:
+        work.note["needed"] = {"formulation": needed.task.formulation, "key": needed.record["key"]}
+    if plan.procedure is not None:
+        work.call_procedure()
+    else:
+        work.solve_matrix()
+    return work.finish(needed)
+
+
+def _solve_needed(task: Task, on_progress: Progress | None) -> Run | None:
+    """Solve the formulation that this one takes its data from, if any.
+
+    Raises
+    ------
+    NoSolution
+        If that has no verified solution within the limits.
+    """
+    from formulations import formulation
+    from solvers.errors import NoSolution
+
+    name = formulation(task.formulation).needs
+    if name is None:
+        return None
+    make_plan(task)  # refuse what is refused without it before spending time
+    first = solve(
+        Task(
+            name, task.instance, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,
+            tol=task.tol, seed=task.seed, threads=task.threads,
+        ),
+        on_progress=on_progress,
+    )  # fmt: skip
+    if first.values is None or not first.verified:
+        msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
+        raise NoSolution(msg)
+    return first
+
+
+class _Work:
+    """The state of one run between its steps."""
+
+    def __init__(self, task: Task, plan: Plan, deadline: float | None, on_progress: Progress | None) -> None:
+        self.task, self.plan, self.deadline, self.on_progress = task, plan, deadline, on_progress
+        self.times: dict[str, float | None] = dict.fromkeys(
+            ("load_s", "build_s", "compile_s", "solve_s", "verify_s")
+        )
+        self.form: StandardForm | None = None
+        self.outcome = Outcome(Termination.ERROR)
+        self.values: Arrays | None = None
+        self.duals: Arrays | None = None
+        self.bounds: list[Bound] = []
+        self.violations: dict[str, float] = {}
+        self.metrics: dict[str, Any] = {}
+        self.solver: dict[str, Any] = {}
+        self.note: dict[str, Any] = {}
+        self.began = time.monotonic()
+
+    # Solving
+
+    def solve_matrix(self) -> None:
+        """Build, compile, and hand the matrix to the adapter, through the reformulation if there is one."""
+        plan, task = self.plan, self.task
+        assert plan.adapter is not None
+        begun = time.monotonic()
+        import_layer(plan.form)
+        start = time.monotonic()
+        self.times["load_s"] = start - begun
+        model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+        built = time.monotonic()
+        self.form = compile_model(model)
+        del model
+        target, recover = self.form, None
+        if plan.reformulation is not None and plan.reformulation.reformulate is not None:
+            reformulation = plan.reformulation.reformulate(self.form, plan.formulation)
+            target, recover = reformulation.form, reformulation.recover
+        compiled = time.monotonic()
+        self.times["build_s"], self.times["compile_s"] = built - start, compiled - built
+        left = None if self.deadline is None else self.deadline - compiled
+        if left is not None and left <= 0:
+            self.outcome = Outcome(Termination.TIME_LIMIT, message="the limit was spent on building the model")
+            return
+        request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
+        self.outcome = solve_isolated(
+            target, plan.adapter.name, request,
+            memory_limit_gib=task.memory_limit_gib, on_progress=self._progress,
+        )  # fmt: skip
+        self.times["solve_s"] = time.monotonic() - compiled
+        if recover is not None:
+            self.outcome = recover(self.outcome)
+        out = self.outcome
+        self.solver = {
+            "name": plan.adapter.name, "version": out.version or plan.adapter.version(),
+            "algorithm": out.algorithm, "options": out.options,
+        }  # fmt: skip
+        if out.x is not None:
+            self.values = self.form.values(out.x)
+        if out.row_duals is not None:
+            self.duals = self.form.duals(out.row_duals)
+
+    def call_procedure(self) -> None:
+        """Run a method's procedure in a worker of its own."""
+        from solvers.methods.procedure import receive, send
+
+        plan, task = self.plan, self.task
+        assert plan.procedure is not None
+        start = time.monotonic()
+        arguments, arrays = send(task, plan.instance)
+
+        def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
+            self._progress(values.get("objective"), values.get("bound"))
+
+        left = None if self.deadline is None else max(self.deadline - start, 0.01)
+        call = call_isolated(
+            "solvers.methods.procedure:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
+            wall_limit_s=None if left is None else left * 1.05 + 3.0, memory_limit_gib=task.memory_limit_gib,
+            threads=task.threads, on_progress=relay,
+        )  # fmt: skip
+        self.times["solve_s"] = time.monotonic() - start
+        answer = receive(call.values, call.arrays, call.ending)
+        self.outcome = Outcome(
+            answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb
+        )
+        self.values, self.duals, self.metrics = answer.values, answer.duals, dict(answer.metrics)
+        self.solver = {"name": plan.method, "version": None, "algorithm": None, "options": {}} | answer.solver
+        if answer.bound is not None and answer.bound_source is not None:
+            from formulations.base import Bound
+
+            self.bounds.append(Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"))
+
+    def _progress(self, objective: float | None, bound: float | None, x: object = None) -> None:
+        if self.on_progress is not None:
+            elapsed = time.monotonic() - self.began
+            self.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
+
+    # Proving
+
+    def finish(self, needed: Run | None) -> Run:
+        """Verify, prove and record."""
+        start = time.monotonic()
+        objective, verified = self._verify()
+        bound = self._best_bound(objective)
+        value = None if bound is None else bound.value
+        formulation, task = self.plan.formulation, self.task
+        proof, gap = verify.prove(
+            verified=verified, objective=objective, bound=value, sense=formulation.sense, tol=task.tol
+        )
+        contradiction = gap is not None and gap < 0
+        if contradiction:
+            self.outcome.message += f" value and bound contradict each other (gap {gap:.3g})"
+            verified = False
+        self.times["verify_s"] = time.monotonic() - start
+        if formulation.metrics is not None:
+            self.metrics = {**formulation.metrics(self.plan.data, objective if verified else None), **self.metrics}
+        record = self._record(objective, bound, gap, proof, verified)
+        return Run(
+            task=task, record=record, termination=self.outcome.termination, proof=proof, objective=objective,
+            bound=value, verified=verified, values=self.values, duals=self.duals, plan=self.plan,
+            needed=needed,
+        )  # fmt: skip
+
+    def _verify(self) -> tuple[float | None, bool]:
+        """Check the values, repaired where a repair exists and is needed."""
+        formulation, data = self.plan.formulation, self.plan.data
+        if self.values is None:
+            return None, False
+        raw = formulation.residuals(data, self.values)
+        worst = max(raw.values(), default=0.0)
+        if not worst <= EXACT and formulation.repair is not None:
+            repaired = formulation.repair(data, self.values)
+            if repaired is not None:
+                claimed = formulation.objective(data, self.values)
+                self.values = repaired
+                raw = formulation.residuals(data, repaired)
+                self.note["repaired"] = {"violation": worst, "claimed": claimed}
+        self.violations = dict(raw)
+        if self.form is not None:
+            x = verify.pack(self.form, self.values)
+            if x is not None:
+                self.violations |= verify.matrix_violations(self.form, x)
+        verified = all(v <= verify.FEASIBLE for v in self.violations.values())
+        return formulation.objective(data, self.values), verified
+
+    def _best_bound(self, objective: float | None) -> Bound | None:
+        """The tightest bound that is our own: from duals first, analytic ones where those leave a gap."""
+        from formulations.base import Bound
+
+        formulation, data = self.plan.formulation, self.plan.data
+        found = list(self.bounds)
+        if self.duals is not None and formulation.certify is not None:
+            certified = formulation.certify(data, self.duals)
+            if certified is not None:
+                found.append(certified)
+        out = self.outcome
+        if self.form is not None and out.row_duals is not None and not self.form.is_mip:
+            value = verify.dual_bound(self.form, out.row_duals)
+            if np.isfinite(value):
+                found.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
+        best = _tightest(found, formulation.sense)
+        gap = None if best is None else verify.relative_gap(objective, best.value, formulation.sense)
+        if gap is None or gap > self.task.tol:
+            best = _tightest([*found, *formulation.bounds(data)], formulation.sense)
+        return best
+
+    def _record(
+        self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool
+    ) -> dict[str, Any]:
+        plan, task, out = self.plan, self.task, self.outcome
+        topology = is_topology(plan.instance)
+        empty: Mapping[str, int | None] = dict.fromkeys(("variables", "constraints", "nonzeros", "integers"))
+        return {
+            "formulation": plan.formulation.name,
+            "paper": plan.formulation.paper,
+            "instance": plan.instance.spec,
+            "instance_hash": plan.instance.hash,
+            "n": plan.instance.n,
+            "arcs": plan.instance.arcs if topology else None,
+            "method": plan.method,
+            "form": plan.form if self.form is not None else None,
+            "solver": self.solver,
+            "termination": str(out.termination),
+            "proof": str(proof),
+            "sense": plan.formulation.sense,
+            "objective": objective,
+            "bound": None if bound is None else bound.value,
+            "gap": gap,
+            "verified": verified,
+            "violations": self.violations,
+            "metrics": self.metrics,
+            "time": self.times,
+            "size": empty if self.form is None else self.form.size,
+            "peak_memory_mb": out.peak_memory_mb,
+            "key": plan_key(task, plan),
+            "requested": {
+                "method": task.method, "form": task.form, "settings": {k: str(v) for k, v in task.settings.items()},
+                "time_limit_s": task.time_limit_s, "memory_limit_gib": task.memory_limit_gib, "tol": task.tol,
+                "seed": task.seed, "threads": task.threads, "repetition": task.repetition,
+            },
+            "settings": {k: str(v) for k, v in plan.settings.items()},
+            "bound_source": None if bound is None else bound.name,
+            "solver_claims": {"objective": out.objective, "bound": out.bound, "status": out.raw},
+            "message": out.message.strip(),
+            "incumbents": out.incumbents,
+            **self.note,
+        }  # fmt: skip
+
+
+def _tightest(bounds: list[Bound], sense: str) -> Bound | None:
+    finite = [b for b in bounds if np.isfinite(b.value)]
+    if not finite:
+        return None
+    return min(finite, key=lambda b: b.value) if sense == "max" else max(finite, key=lambda b: b.value)
