@@ -21,7 +21,7 @@ _PROOF_ORDER = ("optimal", "certified-gap", "feasible", "bound-only", "none")
 
 
 def query(records: Path, sql: str) -> pd.DataFrame:
-    """The answer to one reading statement over the views ``runs`` and ``latest``.
+    """Answer one reading statement over the views ``runs`` and ``latest``.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def query(records: Path, sql: str) -> pd.DataFrame:
 
 
 def connect(records: Path) -> duckdb.DuckDBPyConnection:
-    """An in-memory database with the views ``runs`` and ``latest``, closed to the outside and locked."""
+    """Open an in-memory database with the views ``runs`` and ``latest``, locked and closed to the outside."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -70,12 +70,9 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
         ) = 1
         """
     )
-    for setting in (
-        "python_enable_replacements=false",
-        "enable_external_access=false",
-        "lock_configuration=true",
-    ):
-        connection.execute(f"SET {setting}")
+    for setting in ("python_enable_replacements", "enable_external_access"):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 

@@ -1,7 +1,7 @@
 """What a stored record holds: every field with its type; unknown is NULL, never a sentinel.
 
-A record is one JSON object on one line. Records of this and of earlier versions are read together: a field that
-a record does not have reads as NULL. A change that old readers would misread raises :data:`VERSION`.
+A record is one JSON object on one line. Records of this and of earlier versions are read together: a field
+that a record does not have reads as NULL. A change that old readers would misread raises :data:`VERSION`.
 """
 
 from __future__ import annotations
@@ -90,12 +90,15 @@ UNAVAILABLE = "unavailable"
 
 
 def is_answer(termination: str | None) -> bool:
-    """Whether a run that ended so answers its question (a limit reached does: the same limits end it again)."""
+    """Whether a run that ended so answers its question.
+
+    A limit reached does: under the same limits it would end the same way again.
+    """
     return termination is not None and termination != UNAVAILABLE and termination not in FAILURES
 
 
 def typed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with every field of the schema, each of its type; fields unknown here go to ``extra``.
+    """Give the record every field of the schema, each of its type; fields unknown here go to ``extra``.
 
     Raises
     ------
@@ -103,27 +106,28 @@ def typed(record: Mapping[str, Any]) -> dict[str, Any]:
         If a value has another type than its field; nothing is guessed.
     """
     row: dict[str, Any] = {}
+    extra = {name: plain(value) for name, value in record.items() if name not in FIELDS}
     for name, kind in FIELDS.items():
         value = record.get(name)
         if isinstance(kind, dict):
-            row[name] = _typed_group(name, kind, {} if value is None else value)
+            parts = _object(name, value)
+            row[name] = {
+                part: _typed_value(f"{name}.{part}", of, parts.get(part)) for part, of in kind.items()
+            }
+            extra |= {f"{name}.{part}": plain(v) for part, v in parts.items() if part not in kind}
         else:
             row[name] = _typed_value(name, kind, value)
-    extra = dict(row["extra"] or {})
-    extra.update({name: plain(value) for name, value in record.items() if name not in FIELDS})
-    row["extra"] = extra or None
+    row["extra"] = {**(row["extra"] or {}), **extra} or None
     return row
 
 
-def _typed_group(name: str, kinds: Mapping[str, str], value: Any) -> dict[str, Any]:
+def _object(name: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
     if not isinstance(value, Mapping):
-        msg = f"record field {name!r} must be an object, not {type(value).__name__}"
+        msg = f"record field {name!r} must be an object, not {value!r}"
         raise TypeError(msg)
-    unknown = sorted(set(value) - set(kinds))
-    if unknown:
-        msg = f"record field {name!r} has no part {unknown[0]!r}; add it to analysis/schema.py"
-        raise TypeError(msg)
-    return {part: _typed_value(f"{name}.{part}", kind, value.get(part)) for part, kind in kinds.items()}
+    return value
 
 
 def _typed_value(name: str, kind: str, raw: Any) -> Any:
@@ -147,7 +151,7 @@ def _typed_value(name: str, kind: str, raw: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON knows it: NumPy scalars and arrays, enumerations and paths unwrapped, NaN and inf as None."""
+    """Unwrap ``value`` to what JSON knows: NumPy scalars, arrays, enumerations, paths; NaN and inf are None."""
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, Enum):

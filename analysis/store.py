@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import time
 from contextlib import suppress
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from solvers.task import Run
 
-_ATTEMPT = re.compile(r"(?P<key>[^.]+)\.(?P<attempt>[1-9]\d*)")
 _DUAL = "dual."
 
 
@@ -102,7 +100,7 @@ class Store:
         """
         key = str(run.record["key"])
         name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
-        arrays = {name: array for name, array in (run.values or {}).items()}
+        arrays = dict(run.values or {})
         arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
         solution = self._save_solution(name, arrays) if arrays else None
         row = schema.typed(
@@ -191,8 +189,8 @@ class Store:
                         yield entry.name.removesuffix(".json")
 
     def attempts(self, key: str) -> list[dict[str, Any]]:
-        """Records of the attempts that studies made at a cell, first to last."""
-        found = []
+        """Read the records of the attempts that studies made at a cell, first to last."""
+        found: list[dict[str, Any]] = []
         while (path := self.records / f"{key}.{len(found) + 1}.json").exists():
             found.append(self._read(path))
         return found
@@ -205,14 +203,6 @@ class Store:
             if (key := name.partition(".")[0]) in keys
             and schema.is_answer(self._read(self.records / f"{name}.json").get("termination"))
         }
-
-    def attempted(self) -> dict[str, int]:
-        """Number of recorded study attempts by key."""
-        counts: dict[str, int] = {}
-        for name in self.names():
-            if match := _ATTEMPT.fullmatch(name):
-                counts[match["key"]] = counts.get(match["key"], 0) + 1
-        return counts
 
     def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """Values and duals by name that were stored with a record; empty if none were.
@@ -239,7 +229,7 @@ class Store:
         return {k: v for k, v in arrays.items() if not k.startswith(_DUAL)}, duals
 
     def sql(self, query: str = "SELECT * FROM latest") -> pd.DataFrame:
-        """The answer to a query over ``runs`` (every record) and ``latest`` (the best of each key).
+        """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
 
         Raises
         ------
