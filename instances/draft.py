@@ -12,7 +12,7 @@ from instances.topology import MAX_ARCS, MAX_VERTICES, Topology
 
 
 def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tuple[str, ...]]:
-    """Number named vertices.
+    """Assign numbers to named vertices.
 
     Names that are exactly ``0 .. n-1`` (integers, or their digits) keep their numbers; others are numbered
     in the order given.
@@ -38,15 +38,16 @@ def read_capacity(value: Any, where: str) -> float:
     BadFile
         Unless it is a positive finite number.
     """
+    odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)
     try:
-        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
-            raise ValueError
-        number = float(value)
+        number = None if odd else float(value)
     except (ValueError, TypeError, OverflowError):
+        number = None
+    if number is None:
         msg = f"{where}: capacity {_short(value)} is not a number; write a positive one, such as 1.0"
-        raise BadFile(msg) from None
+        raise BadFile(msg)
     if not isfinite(number) or number <= 0:
-        msg = f"{where}: capacity {_short(value)} must be positive and finite; leave out an arc that carries nothing"
+        msg = f"{where}: capacity {_short(value)} must be positive and finite (leave out idle arcs)"
         raise BadFile(msg)
     return number
 

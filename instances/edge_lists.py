@@ -89,7 +89,7 @@ def read_edge_list(text: str, what: str) -> Topology:
     _declare(draft, vertices)
     for v, label in enumerate(labels or ()):
         if not draft.has_vertex(str(v)):
-            msg = f"{what}: label {label[:60]!r} is for vertex {v}, which does not exist; give one label a vertex"
+            msg = f"{what}: label {label[:60]!r} has no vertex {v} to name; give one label a vertex"
             raise BadFile(msg)
         draft.labels[str(v)] = label
     return draft.build()

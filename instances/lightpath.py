@@ -29,8 +29,8 @@ class LightpathMesh(Topology):
         For fewer than one laser or waveguide, and for what :class:`~instances.topology.Topology` refuses.
     """
 
-    shape: Dimensions
-    lasers: int
+    shape: Dimensions = field(default=Dimensions())
+    lasers: int = field(default=16)
     waveguides: int = field(default=1)
 
     def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:

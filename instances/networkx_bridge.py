@@ -25,7 +25,7 @@ def to_networkx(topology: Topology) -> nx.MultiDiGraph:
     """
     import networkx as nx
 
-    graph = nx.MultiDiGraph(spec=topology.spec)
+    graph: nx.MultiDiGraph = nx.MultiDiGraph(spec=topology.spec)
     terminals = set(topology.terminals.tolist())
     for v, label in enumerate(topology.labels):
         graph.add_node(v, label=label, terminal=v in terminals)

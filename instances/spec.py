@@ -279,7 +279,10 @@ def parse(spec: str) -> Any:
         printed = _printed(wanted, settings)
         canonical = f"{canonical}+{key}={printed}" if printed else f"{canonical}+{key}"
         complete = _complete(wanted, settings)
-        merged = {**dict(instance.parameters), **{f"{key}.{k}": v for k, v in complete.items()}}
+        earlier = dict(instance.parameters)
+        times = sum(k.partition(".")[0].partition("#")[0] == key for k in earlier) // max(len(complete), 1)
+        prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: both are on record
+        merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
         instance = _named(change.apply(instance, **settings), canonical, merged)
     return instance
 

@@ -77,7 +77,7 @@ def _ours(data: dict[str, Any], what: str) -> Topology:
         msg = f"{what}: unknown key {unknown[0][:60]!r}; known: {', '.join(sorted(_KEYS))}"
         raise BadFile(msg)
     n = data.get("n")
-    if not _whole(n) or n < 1:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         msg = f"{what}: 'n' must be a whole number of vertices, at least 1"
         raise BadFile(msg)
     draft.check_vertices(n)

@@ -13,7 +13,7 @@ from instances.topology import Topology, check_size
 @family(
     "dragonfly",
     example="dragonfly:a=4,h=2",
-    source="Kim, Dally, Scott & Abts, ISCA 2008; palm-tree links: Camarero, Vallejo & Beivide, TACO 11(4), 2014",
+    source="Kim, Dally, Scott & Abts, ISCA 2008; palm tree: Camarero, Vallejo & Beivide, TACO 11(4), 2014",
 )
 def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     r"""Dragonfly of routers: complete groups, and global links in the palm-tree arrangement.

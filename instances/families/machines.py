@@ -16,9 +16,9 @@ _DOUBLE = ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))
 
 @family("dgx1", example="dgx1", source="NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437-002, 2017")
 def dgx1() -> Topology:
-    """NVIDIA DGX-1V: eight V100 GPUs in a hybrid cube-mesh of NVLinks.
+    r"""NVIDIA DGX-1V: eight V100 GPUs in a hybrid cube-mesh of NVLinks.
 
-    Two quads 0..3 and 4..7, each complete, joined by :math:`i \\leftrightarrow i + 4`. Each GPU has six
+    Two quads 0..3 and 4..7, each complete, joined by :math:`i \leftrightarrow i + 4`. Each GPU has six
     NVLinks: two neighbours by two links (capacity 2), two by one (capacity 1). 32 arcs of total
     capacity 48 [NVLinks], degree 4, diameter 2.
     """

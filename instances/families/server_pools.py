@@ -61,7 +61,7 @@ TRAFFIC_MODELS: dict[str, Callable[[int], NDArray[np.float64]]] = {
 @family(
     "servers",
     example="servers:n=12,degree=4,traffic=dlrm",
-    source="TopoOpt (Wang et al., NSDI 2023), section 2.1 and appendix D; SiP-ML (Khani et al., SIGCOMM 2021)",
+    source="TopoOpt (Wang et al., NSDI 2023), sections 2.1 and D; SiP-ML (Khani et al., SIGCOMM 2021)",
 )
 def servers(n: int, degree: int, traffic: str = "alltoall", seed: int = 0, volume: float = 1e6) -> ServerPool:
     r"""Servers with optical ports and a traffic matrix; their topology is what a formulation chooses.
