@@ -61,13 +61,18 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     equal = A.shape[0] if A is not None else 0
     parts = [part for part in (A, G) if part is not None and part.shape[0]]
     matrix = sp.csc_array(sp.vstack(parts)) if parts else sp.csc_array((0, count))
-    right = np.concatenate([np.asarray(data[k]).ravel() for k, p in (("b", A), ("h", G)) if p is not None] or [[]])
+    right = np.concatenate(
+        [np.zeros(0), *(np.asarray(data[k]).ravel() for k, p in (("b", A), ("h", G)) if p is not None)]
+    )
     lower = np.where(np.arange(right.size) < equal, right, -np.inf)
     maximise = isinstance(model.problem.objective, cp.Maximize)
     cost = np.asarray(data["c"], dtype=float).ravel()
     integer = np.zeros(count, dtype=bool)
     integer[list(data["bool_vars_idx"]) + list(data["int_vars_idx"])] = True
-    low, high = _bounds(data.get("lower_bounds"), count, -np.inf), _bounds(data.get("upper_bounds"), count, np.inf)
+    low, high = (
+        _bounds(data.get("lower_bounds"), count, -np.inf),
+        _bounds(data.get("upper_bounds"), count, np.inf),
+    )
     low[list(data["bool_vars_idx"])] = np.maximum(low[list(data["bool_vars_idx"])], 0.0)
     high[list(data["bool_vars_idx"])] = np.minimum(high[list(data["bool_vars_idx"])], 1.0)
     columns = {
@@ -80,7 +85,9 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
         for name, named in model.constraints.items()
     }
     flip = -1.0 if maximise else 1.0
-    offset = float(np.asarray(program.apply_parameters()[1]).ravel()[0]) if hasattr(program, "apply_parameters") else 0.0
+    offset = (
+        float(np.asarray(program.apply_parameters()[1]).ravel()[0]) if hasattr(program, "apply_parameters") else 0.0
+    )
     return _tidy(
         matrix, lower, right, low, high, flip * cost, "max" if maximise else "min", flip * offset, integer, columns,
         rows,

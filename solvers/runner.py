@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from instances.errors import BadInput
 from solvers import verify
 from solvers.compile import compile_model, import_layer
-from solvers.isolation import call_isolated, solve_isolated
+from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
 from solvers.plan import Plan, is_topology, make_plan, plan_key, resume_key
+from solvers.solution import check, solution_document
 from solvers.task import Run, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     Progress = Callable[[dict[str, Any]], None]
     Arrays = dict[str, NDArray[np.float64]]
 
-__all__ = ["resume_key", "solve"]
+__all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 
 #: A raw solution whose worst violation is below this is kept as it is; above, it is repaired if it can be.
 EXACT = 1e-9
@@ -95,14 +98,39 @@ def _solve_needed(task: Task, on_progress: Progress | None) -> Run | None:
     return first
 
 
+def export(
+    formulation_name: str,
+    instance: str,
+    path: Path,
+    form: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the matrix of a formulation on an instance as MPS or LP, with the docstring's names.
+
+    Raises
+    ------
+    BadInput
+        If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
+    """
+    if path.suffix not in {".mps", ".lp"}:
+        msg = f"export: {path.name} must end in .mps or .lp"
+        raise BadInput(msg)
+    if not path.parent.is_dir():
+        msg = f"export: the folder {path.parent} does not exist; make it first"
+        raise BadInput(msg)
+    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    needed = _solve_needed(task, None)
+    plan = make_plan(task, needed=None if needed is None else needed.values)
+    built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    write_isolated(compile_model(built), "highs", path)
+
+
 class _Work:
     """The state of one run between its steps."""
 
     def __init__(self, task: Task, plan: Plan, deadline: float | None, on_progress: Progress | None) -> None:
         self.task, self.plan, self.deadline, self.on_progress = task, plan, deadline, on_progress
-        self.times: dict[str, float | None] = dict.fromkeys(
-            ("load_s", "build_s", "compile_s", "solve_s", "verify_s")
-        )
+        self.times: dict[str, float | None] = dict.fromkeys(("load_s", "build_s", "compile_s", "solve_s", "verify_s"))
         self.form: StandardForm | None = None
         self.outcome = Outcome(Termination.ERROR)
         self.values: Arrays | None = None
@@ -209,7 +237,10 @@ class _Work:
             verified = False
         self.times["verify_s"] = time.monotonic() - start
         if formulation.metrics is not None:
-            self.metrics = {**formulation.metrics(self.plan.data, objective if verified else None), **self.metrics}
+            self.metrics = {
+                **formulation.metrics(self.plan.data, objective if verified else None),
+                **self.metrics,
+            }
         record = self._record(objective, bound, gap, proof, verified)
         return Run(
             task=task, record=record, termination=self.outcome.termination, proof=proof, objective=objective,

@@ -55,7 +55,7 @@ def write_arrays(folder: Path, arrays: Arrays, tag: str) -> dict[str, str]:
     files = {}
     for position, (name, array) in enumerate(arrays.items()):
         files[name] = f"{tag}-{position}.npy"
-        np.save(folder / files[name], np.ascontiguousarray(array), allow_pickle=False)
+        np.save(folder / files[name], np.asarray(array, order="C"), allow_pickle=False)
     return files
 
 

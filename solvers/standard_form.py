@@ -44,9 +44,7 @@ class Block:
 
     def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
         """The named array out of a flat vector, ``absent`` where the model has no entry."""
-        values = np.where(
-            self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent
-        )
+        values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
         return values.reshape(self.shape)
 
 
@@ -109,7 +107,7 @@ class StandardForm:
             "variables": int(self.A.shape[1]),
             "constraints": int(self.A.shape[0]),
             "nonzeros": int(self.A.nnz),
-            "integers": int(np.count_nonzero(self.integer)),
+            "integers": int(np.count_nonzero(np.asarray(self.integer))),
         }
 
     @property
@@ -169,8 +167,8 @@ def load(folder: Path) -> StandardForm:
 
     def read(path: Path) -> NDArray[Any]:
         if path.stat().st_size <= _MAPPED_BYTES:  # also: an array without elements cannot be mapped
-            return np.load(path, allow_pickle=False) 
-        return np.load(path, mmap_mode="r", allow_pickle=False) 
+            return np.load(path, allow_pickle=False)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
     return assemble({path.stem: read(path) for path in folder.glob("*.npy")})
 

@@ -43,7 +43,10 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
 
 
 def _outside(
-    value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], size: NDArray[np.float64]
+    value: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    size: NDArray[np.float64],
 ) -> float:
     below = np.maximum(lower - value, 0.0) / np.maximum(size, np.where(np.isfinite(lower), np.abs(lower), 0.0))
     above = np.maximum(value - upper, 0.0) / np.maximum(size, np.where(np.isfinite(upper), np.abs(upper), 0.0))

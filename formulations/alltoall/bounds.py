@@ -62,9 +62,7 @@ def moore_bound(topology: Topology) -> Bound:
     others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
     total = moore_depth_sum(others, degree)
     value = float(topology.capacity.sum()) / (topology.ranks * total)
-    return Bound(
-        "moore", value, f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others", PAPER
-    )
+    return Bound("moore", value, f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others", PAPER)
 
 
 def node_cut_bound(topology: Topology) -> Bound:
@@ -100,9 +98,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
 
 
-def length_bound_and_load(
-    data: ConcurrentFlow, lengths: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """The bound that positive lengths prove, and what shortest-path trees under them load on every arc, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -130,7 +126,7 @@ def length_bound_and_load(
         np.add.at(carried, (tree, parent[tree, vertex]), carried[tree, vertex])
     tree, vertex = np.nonzero(depth > 0)
     arc = _shortest_arc(topology, lengths, parent[tree, vertex], vertex)
-    load = np.bincount(arc, carried[tree, vertex], topology.arcs)
+    load = np.asarray(np.bincount(arc, carried[tree, vertex], topology.arcs), dtype=float)
     return value, load
 
 

@@ -190,7 +190,14 @@ def bounds(data: LinkFlow) -> list[Bound]:
     if not data.printed:
         return flow_bounds(data.flow)
     ones = np.ones(data.flow.topology.arcs)
-    return [Bound("distance", printed_length_bound(data, ones), "paths from s or cycles through t, in hops", "alltoall")]
+    return [
+        Bound(
+            "distance",
+            printed_length_bound(data, ones),
+            "paths from s or cycles through t, in hops",
+            "alltoall",
+        )
+    ]
 
 
 def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:

@@ -64,9 +64,7 @@ def unit_flow(
     return np.maximum(result, 0.0)
 
 
-def _throughflow(
-    topology: Topology, shares: NDArray[np.float64], demand: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve ``y = D + P y`` for every group; shapes ``(m, K)``, ``(n, K)`` -> ``(n, K)``."""
     n, groups = demand.shape
     if n > DENSE_VERTICES:
@@ -79,9 +77,10 @@ def _throughflow(
             through[:, k] = splu(sp.csc_array(sp.eye_array(n) - step)).solve(demand[:, k])
         return through
     system = np.zeros((groups, n, n))
-    np.subtract.at(system, (slice(None), topology.tail, topology.head), shares.T)
+    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        system[:, u, v] -= shares[a]  # one arc after the other: parallel arcs add up
     system[:, np.arange(n), np.arange(n)] += 1.0
-    return np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T
+    return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
 
 
 def in_fractions(
@@ -110,9 +109,7 @@ def in_fractions(
     return np.divide(cleaned, received, out=np.zeros_like(cleaned), where=received > 0)
 
 
-def _rooted_acyclic(
-    topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]
-) -> bool:
+def _rooted_acyclic(topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]) -> bool:
     """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
     cancel_cycles(topology, flow)
     order = _topological(topology, flow)

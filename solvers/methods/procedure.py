@@ -52,7 +52,17 @@ def _rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
             known["n"], arrays["tail"], arrays["head"], arrays["capacity"],
             spec=known["spec"], terminals=arrays["terminals"], labels=tuple(known["labels"]),
         )  # fmt: skip
-    keys = ("formulation", "method", "form", "settings", "time_limit_s", "memory_limit_gib", "tol", "seed", "threads")
+    keys = (
+        "formulation",
+        "method",
+        "form",
+        "settings",
+        "time_limit_s",
+        "memory_limit_gib",
+        "tol",
+        "seed",
+        "threads",
+    )
     return Task(instance=instance, **{key: arguments[key] for key in keys})
 
 

@@ -1,0 +1,201 @@
+"""Solutions as documents: written for others, read from anybody, checked before they are believed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations import formulation
+from formulations.base import read_parameters
+from instances import BadFile, parse
+from solvers.plan import is_topology
+from solvers.verify import FEASIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from solvers.task import Run
+
+FORMAT = "opticoll-solution/1"
+#: Largest solution file [bytes] and largest array in it [entries] that are read.
+MAX_BYTES = 1 << 30
+MAX_ENTRIES = 200_000_000
+
+
+def solution_document(run: Run) -> dict[str, Any]:
+    """The verified solution of a run as a JSON-able document.
+
+    ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
+    ``shape``, and for the non-zeros ``index`` (one list of integers an entry) and ``value``. ``arcs`` names the
+    arcs that flow indices count: ``[tail, head, capacity]`` each.
+
+    Raises
+    ------
+    BadFile
+        If the run has no verified solution.
+    """
+    if run.values is None or not run.verified or run.plan is None:
+        msg = f"no solution to write: the run ended with {run.termination} and nothing verified"
+        raise BadFile(msg)
+    instance = run.plan.instance
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "formulation": run.plan.formulation.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "settings": dict(run.plan.parameters),
+        "objective": run.objective,
+        "bound": run.bound,
+        "proof": str(run.proof),
+        "values": {name: _coordinates(array) for name, array in run.values.items()},
+    }
+    if run.needed is not None and run.needed.values is not None:
+        document["needed"] = {name: _coordinates(array) for name, array in run.needed.values.items()}
+    if is_topology(instance):
+        document["arcs"] = [
+            [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
+        ]
+    return document
+
+
+def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
+    where = np.argwhere(array != 0)
+    return {
+        "shape": list(array.shape),
+        "index": where.tolist(),
+        "value": array[array != 0].tolist() if array.shape else [float(array)] * len(where),
+    }
+
+
+def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, Any]:
+    """Verify somebody's solution of a formulation on an instance.
+
+    Returns
+    -------
+    A record: formulation, instance, instance_hash, verified, violations, objective, reason (why it is refused:
+    the worst block and its violation), and whether the objective that the file claims is the one it has.
+
+    Raises
+    ------
+    BadFile
+        If the file is no solution document, too large, for another formulation or instance, or lacks a
+        variable.
+    """
+    document = _read(path)
+    model = formulation(formulation_name)
+    instance = parse(instance_spec)
+    for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
+        if document.get(key) != wanted:
+            msg = f"{path}: {key} is {document.get(key)!r}, expected {wanted!r}; name what the file is a solution of"
+            raise BadFile(msg)
+    settings = document.get("settings") or {}
+    if not isinstance(settings, dict):
+        msg = f"{path}: 'settings' must be an object"
+        raise BadFile(msg)
+    parameters = read_parameters(model.parameters, settings, str(path))
+    violations: dict[str, float] = {}
+    arguments: tuple[Any, ...] = (instance, parameters)
+    if model.needs is not None:
+        basis = formulation(model.needs)
+        needed = _arrays(document, "needed", path)
+        data = basis.prepare(instance)
+        violations |= {f"{basis.name}.{k}": v for k, v in _residuals(basis, data, needed, path).items()}
+        arguments = (instance, parameters, needed)
+    data = model.prepare(*arguments)
+    values = _arrays(document, "values", path)
+    violations |= _residuals(model, data, values, path)
+    objective = model.objective(data, values)
+    claimed = document.get("objective")
+    wrong_claim = isinstance(claimed, int | float) and not np.isclose(claimed, objective, rtol=1e-6, atol=1e-12)
+    worst = max(violations, key=lambda k: violations[k])
+    verified = violations[worst] <= FEASIBLE
+    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+    if verified and wrong_claim:
+        verified, reason = False, f"the file claims objective {claimed}, its values have {objective!r}"
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "verified": verified,
+        "violations": violations,
+        "objective": objective,
+        "claimed": claimed,
+        "metrics": model.metrics(data, objective if verified else None) if model.metrics else {},
+        "reason": reason,
+    }
+
+
+def _residuals(model: Any, data: Any, values: Mapping[str, NDArray[np.float64]], path: Path) -> dict[str, float]:
+    try:
+        return dict(model.residuals(data, values))
+    except KeyError as missing:
+        msg = f"{path}: variable {missing} of {model.name} is missing; a solution gives every variable"
+        raise BadFile(msg) from None
+    except (TypeError, ValueError, IndexError):
+        msg = f"{path}: the variables have other shapes than {model.name} has on this instance"
+        raise BadFile(msg) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            msg = f"{path}: {size} bytes are more than the {MAX_BYTES} that are read"
+            raise BadFile(msg)
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as reason:
+        msg = f"{path}: cannot be read ({reason.strerror}); name a solution file"
+        raise BadFile(msg) from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as reason:
+        msg = f"{path}: is no JSON ({str(reason).splitlines()[0]}); write it with solve --solution"
+        raise BadFile(msg) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        msg = f"{path}: is no solution document (format {FORMAT!r}); write it with solve --solution"
+        raise BadFile(msg)
+    return document
+
+
+def _arrays(document: Mapping[str, Any], key: str, path: Path) -> dict[str, NDArray[np.float64]]:
+    """Named arrays out of their coordinate form, every size checked before anything is allocated."""
+    named = document.get(key)
+    if not isinstance(named, dict) or not named:
+        msg = f"{path}: {key!r} must be an object of named arrays"
+        raise BadFile(msg)
+    arrays = {}
+    for name, entry in named.items():
+        where = f"{path}: {key}.{name}"
+        if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
+            msg = f"{where} needs 'shape', 'index' and 'value'"
+            raise BadFile(msg)
+        shape, index, value = entry["shape"], entry["index"], entry["value"]
+        if not isinstance(shape, list) or not all(type(s) is int and 0 <= s <= MAX_ENTRIES for s in shape):
+            msg = f"{where}: 'shape' must be a list of sizes"
+            raise BadFile(msg)
+        total = 1
+        for s in shape:
+            total *= s
+        if total > MAX_ENTRIES:
+            msg = f"{where}: {total} entries are more than the {MAX_ENTRIES} that are read"
+            raise BadFile(msg)
+        if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
+            msg = f"{where}: 'index' and 'value' must be lists of one length"
+            raise BadFile(msg)
+        array = np.zeros(shape)
+        seen: set[tuple[int, ...]] = set()
+        for at, v in zip(index, value, strict=True):
+            good = isinstance(at, list) and len(at) == len(shape) and all(type(i) is int for i in at)
+            if not good or not all(0 <= i < s for i, s in zip(at, shape, strict=True)) or tuple(at) in seen:
+                msg = f"{where}: entry {at!r} is outside the shape {shape} or given twice"
+                raise BadFile(msg)
+            if isinstance(v, bool) or not isinstance(v, int | float) or not np.isfinite(v):
+                msg = f"{where}: value {v!r} at {at!r} is no finite number"
+                raise BadFile(msg)
+            seen.add(tuple(at))
+            array[tuple(at)] = v
+        arrays[name] = array
+    return arrays
