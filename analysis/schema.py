@@ -50,7 +50,9 @@ FIELDS: dict[str, str | dict[str, str]] = {
     "verified": "flag",
     "violations": "json",
     "metrics": "json",
-    "time": {"build_s": "number", "compile_s": "number", "solve_s": "number", "verify_s": "number"},
+    "settings": "json",
+    "solver_claims": "json",
+    "time": {"load_s": "number", "build_s": "number", "compile_s": "number", "solve_s": "number", "verify_s": "number"},
     "size": {"variables": "integer", "constraints": "integer", "nonzeros": "integer", "integers": "integer"},
     "peak_memory_mb": "number",
     "message": "text",
@@ -111,9 +113,7 @@ def typed(record: Mapping[str, Any]) -> dict[str, Any]:
         value = record.get(name)
         if isinstance(kind, dict):
             parts = _object(name, value)
-            row[name] = {
-                part: _typed_value(f"{name}.{part}", of, parts.get(part)) for part, of in kind.items()
-            }
+            row[name] = {part: _typed_value(f"{name}.{part}", of, parts.get(part)) for part, of in kind.items()}
             extra |= {f"{name}.{part}": plain(v) for part, v in parts.items() if part not in kind}
         else:
             row[name] = _typed_value(name, kind, value)
@@ -151,7 +151,7 @@ def _typed_value(name: str, kind: str, raw: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Unwrap ``value`` to what JSON knows: NumPy scalars, arrays, enumerations, paths; NaN and inf are None."""
+    """Unwrap ``value`` to what JSON knows: plain numbers, lists, text; NaN and inf become None."""
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, Enum):

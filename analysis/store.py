@@ -163,9 +163,7 @@ class Store:
         """
         path = self.records / f"{name}.json"
         if not path.is_file():
-            msg = (
-                f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
-            )
+            msg = f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
             raise BadInput(msg)
         return self._read(path)
 

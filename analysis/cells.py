@@ -1,0 +1,147 @@
+"""One cell of a study, run and recorded where it runs: in this process, another one, or on another machine."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from analysis import schema
+from analysis.cell_lock import claim
+from analysis.publish import AlreadyStored
+from analysis.store import Store
+from instances.errors import BadInput, OpticollError
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Proof, Termination
+from solvers.task import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analysis.study_file import Cell
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What became of a cell.
+
+    ``status`` is ``done`` (an answer was recorded), ``failed``, ``unavailable`` (recorded too), ``skipped`` (there
+    is an answer already), or ``busy`` (another study works on it just now; nothing was done).
+    """
+
+    key: str
+    status: str
+    termination: str | None = None
+    proof: str | None = None
+    gap: float | None = None
+    solve_s: float | None = None
+    message: str = ""
+
+
+def run_cell(cell: Cell, root: str, study: str) -> CellResult:
+    """Run a cell if it has no answer in the store ``root`` yet, and record what came of it."""
+    store = Store(root)
+    with claim(store.locks / f"{cell.key}.lock") as ours:
+        if not ours:
+            return CellResult(cell.key, "busy")
+        earlier = store.attempts(cell.key)
+        answers = [record for record in earlier if schema.is_answer(record["termination"])]
+        if answers:
+            return _result(cell, answers[-1], "skipped")
+        started = datetime.now(UTC)
+        run = _solve(cell)
+        run.record["key"] = cell.key
+        if earlier and _nothing_new(earlier[-1], run.record):
+            return _result(cell, run.record, "unavailable")
+        try:
+            store.save(run, attempt=len(earlier) + 1, study=study, started=started)
+        except AlreadyStored:  # a study that could not see our lock was faster
+            return _result(cell, store.attempts(cell.key)[-1], "skipped")
+    return _result(cell, run.record, _status(run.record["termination"]))
+
+
+def _solve(cell: Cell) -> Run:
+    """Run the task; whatever it raises becomes a record."""
+    from solvers import runner
+
+    if cell.unavailable is not None:
+        return failed_run(cell, Termination.UNAVAILABLE, cell.unavailable)
+    try:
+        return runner.solve(cell.task)
+    except SolverUnavailable as error:
+        return failed_run(cell, Termination.UNAVAILABLE, str(error))
+    except OpticollError as error:
+        return failed_run(cell, Termination.ERROR, str(error))
+    except Exception as error:  # noqa: BLE001  a failing cell never stops a study
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        at = f"{last.filename}:{last.lineno}"
+        return failed_run(cell, Termination.ERROR, f"{type(error).__name__}: {error} (at {at})")
+
+
+def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
+    """Make a run without an answer out of what is known of the cell."""
+    from formulations import formulation
+
+    task = cell.task
+    model = formulation(task.formulation)
+    record: dict[str, Any] = {
+        "formulation": model.name,
+        "paper": model.paper,
+        "instance": cell.canonical,
+        "method": task.method,
+        "form": task.form,
+        "termination": str(termination),
+        "proof": str(Proof.NONE),
+        "sense": model.sense,
+        "verified": False,
+        "message": message,
+        "requested": {
+            "method": task.method,
+            "form": task.form,
+            "settings": {name: str(value) for name, value in task.settings.items()},
+            "time_limit_s": task.time_limit_s,
+            "memory_limit_gib": task.memory_limit_gib,
+            "tol": task.tol,
+            "seed": task.seed,
+            "threads": task.threads,
+            "repetition": task.repetition,
+        },
+        **cell.facts,
+    }
+    return Run(task, record, termination, Proof.NONE, None, None, verified=False)
+
+
+def _nothing_new(last: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a solver is missing just as it was missing before."""
+    return last["termination"] == record["termination"] == schema.UNAVAILABLE and last["message"] == record["message"]
+
+
+def _status(termination: str) -> str:
+    if schema.is_answer(termination):
+        return "done"
+    return "unavailable" if termination == schema.UNAVAILABLE else "failed"
+
+
+def _result(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:
+    row = schema.typed(record)
+    return CellResult(
+        cell.key, status, row["termination"], row["proof"], row["gap"], row["time"]["solve_s"], row["message"] or ""
+    )
+
+
+def check_writable(root: str) -> None:
+    """Refuse a store that cannot be written, before any cell runs.
+
+    Raises
+    ------
+    BadInput
+        If so.
+    """
+    store = Store(root)
+    store.check_writable()
+    try:
+        store.records.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"store {store.root}: cannot be created: {error.strerror}; choose another folder"
+        raise BadInput(msg) from error
