@@ -103,9 +103,7 @@ class Draft:
             If ``n`` is above the largest topology.
         """
         if n > MAX_VERTICES:
-            msg = (
-                f"{self.what}: {_short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file"
-            )
+            msg = f"{self.what}: {_short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file"
             raise BadFile(msg)
 
     @property
@@ -121,9 +119,7 @@ class Draft:
         """Whether the vertex has been read."""
         return name in self._vertices
 
-    def add_link(
-        self, tail: Hashable, head: Hashable, capacity: float, where: str, *, directed: bool
-    ) -> None:
+    def add_link(self, tail: Hashable, head: Hashable, capacity: float, where: str, *, directed: bool) -> None:
         """Take note of an arc, or unless ``directed`` of an arc each way (a loop is one arc).
 
         Raises
@@ -147,9 +143,7 @@ class Draft:
             For no vertices, arcs and terminals of unknown vertices, loops not declared, no terminals.
         """
         if not self._vertices:
-            msg = (
-                f"{self.what}: there is no vertex and no arc in it; write one arc a line: tail head capacity"
-            )
+            msg = f"{self.what}: there is no vertex and no arc in it; write one arc a line: tail head capacity"
             raise BadFile(msg)
         numbers, names = number_vertices(list(self._vertices))
         for tail, head, _, where in self._arcs:

@@ -38,6 +38,9 @@ class Instance(ABC):
     def __hash__(self) -> int:
         return hash(self.hash)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.spec!r}, n={self.n}, hash={self.hash[:12]})"
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():
             if isinstance(value, np.ndarray):  # unpickled arrays come back writable

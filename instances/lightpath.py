@@ -8,7 +8,7 @@ from instances.spec import Dimensions, check_positive
 from instances.topology import Topology
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class LightpathMesh(Topology):
     """A rectangular mesh of tiles whose arcs are bundles of waveguides.
 

@@ -71,9 +71,7 @@ def from_networkx(
         if u == v and loops != "keep":
             if loops == "drop":
                 continue
-            msg = (
-                f"{spec}: edge {u!r}-{v!r} is a loop and carries no flow; remove it, or ask for loops='keep'"
-            )
+            msg = f"{spec}: edge {u!r}-{v!r} is a loop and carries no flow; remove it, or ask for loops='keep'"
             raise BadInput(msg)
         c = _number(data.get(capacity, 1.0), f"{spec}: edge {u!r}-{v!r}")
         tail.append(numbers[u])

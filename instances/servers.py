@@ -34,7 +34,7 @@ def check_servers(n: int) -> None:
         raise BadInput(msg)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ServerPool(Instance):
     """Servers, their optical degree, and the bytes that each sends to each in one iteration.
 

@@ -53,9 +53,7 @@ FAMILIES: dict[str, Family] = {}
 MODIFIERS: dict[str, Modifier] = {}
 
 
-def family(
-    name: str, *, example: str, source: str, rest: bool = False
-) -> Callable[[Callable[..., Any]], Any]:
+def family(name: str, *, example: str, source: str, rest: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Register a generator under ``name``; its first docstring line becomes the summary.
 
     With ``rest`` the whole text behind the colon is handed over as one string (file names).

@@ -11,7 +11,7 @@ Conventions used by every layer
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,7 +53,7 @@ def _frozen(values: ArrayLike, dtype: type) -> NDArray[Any]:
     return array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Topology(Instance):
     """A directed multigraph with capacities, in canonical arc order.
 
@@ -86,8 +86,8 @@ class Topology(Instance):
     head: NDArray[np.int64]
     capacity: NDArray[np.float64]
     spec: str
-    terminals: NDArray[np.int64] = field(repr=False)
-    labels: tuple[str, ...] = field(repr=False)
+    terminals: NDArray[np.int64]
+    labels: tuple[str, ...]
     parameters: tuple[tuple[str, Any], ...] = ()
 
     def __init__(
@@ -269,9 +269,7 @@ class Topology(Instance):
 
     def reversed(self) -> Topology:
         """Turn every arc round."""
-        return Topology(
-            self.n, self.head, self.tail, self.capacity, terminals=self.terminals, labels=self.labels
-        )
+        return Topology(self.n, self.head, self.tail, self.capacity, terminals=self.terminals, labels=self.labels)
 
     def scaled(self, factor: float) -> Topology:
         """Multiply every capacity by ``factor``.

@@ -11,7 +11,7 @@ from instances.spec import check_positive
 from instances.topology import Topology, check_size
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmLine(Topology):
     """Nodes ``0 .. n-1`` in a row, a fibre each way between neighbours.
 
@@ -41,7 +41,7 @@ class WdmLine(Topology):
         object.__setattr__(self, "wavelengths", int(wavelengths))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmRing(Topology):
     """Nodes ``0 .. n-1`` in a circle, a fibre each way between neighbours.
 

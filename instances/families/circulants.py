@@ -56,6 +56,4 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
         tails.append(start)
         heads.append((start + jump) % n)
     u, v = np.concatenate(tails), np.concatenate(heads)
-    return (
-        Topology(n, u, v, spec="circulant") if directed else Topology(n, *both_ways(u, v), spec="circulant")
-    )
+    return Topology(n, u, v, spec="circulant") if directed else Topology(n, *both_ways(u, v), spec="circulant")

@@ -25,9 +25,7 @@ def _power(d: int, exponent: int, what: str) -> int:
     return value
 
 
-def _digraph(
-    head: NDArray[np.int64], loops: str, what: str, labels: tuple[str, ...] | None = None
-) -> Topology:
+def _digraph(head: NDArray[np.int64], loops: str, what: str, labels: tuple[str, ...] | None = None) -> Topology:
     """Make a topology of the heads of every node's arcs, shape ``(n, d)``."""
     n, d = head.shape
     tail, heads = np.repeat(np.arange(n), d), head.ravel()

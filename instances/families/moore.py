@@ -61,9 +61,7 @@ def _primitive_powers(p: int, k: int) -> NDArray[np.int64]:
     raise AssertionError(msg)
 
 
-@family(
-    "slimfly", example="slimfly:q=5", source="McKay, Miller & Siran 1998; Besta & Hoefler, SC14 (Slim Fly)"
-)
+@family("slimfly", example="slimfly:q=5", source="McKay, Miller & Siran 1998; Besta & Hoefler, SC14 (Slim Fly)")
 def slimfly(q: int) -> Topology:
     r"""Slim Fly: the McKay-Miller-Siran graphs, of diameter 2 near the Moore bound.
 

@@ -1,0 +1,332 @@
+"""Published invariants of every family: order, size, degree, diameter, connectivity, isomorphisms."""
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
+from instances.links import link_groups
+
+
+def undirected(topology: Topology) -> nx.Graph:
+    assert set(zip(topology.tail, topology.head, strict=True)) == set(zip(topology.head, topology.tail, strict=True))
+    return nx.Graph(list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)))
+
+
+def digraph(topology: Topology) -> nx.MultiDiGraph:
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(topology.n))
+    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("spec", "n", "arcs", "degree", "diameter"),
+    [
+        ("ring:2", 2, 2, {1}, 1),
+        ("ring:3", 3, 6, {2}, 1),
+        ("ring:8", 8, 16, {2}, 4),
+        ("ring:9", 9, 18, {2}, 4),
+        ("ring:8,directed", 8, 8, {1}, 7),
+        ("path:4", 4, 6, {1, 2}, 3),
+        ("star:6", 6, 10, {1, 5}, 2),
+        ("complete:5", 5, 20, {4}, 1),
+        ("bipartite:4x4", 8, 32, {4}, 2),
+        ("bipartite:1x3", 4, 6, {1, 3}, 2),
+        ("petersen", 10, 30, {3}, 2),
+        ("mesh:4x4", 16, 48, {2, 3, 4}, 6),
+        ("mesh:2x3x4", 24, 92, {3, 4, 5}, 6),
+        ("torus:3x4", 12, 48, {4}, 3),
+        ("torus:2x2", 4, 8, {2}, 2),
+        ("torus:1x5", 5, 10, {2}, 2),
+        ("torus:3x3x3", 27, 162, {6}, 3),
+        ("torus:2x3x4", 24, 120, {5}, 4),
+        ("hypercube:1", 2, 2, {1}, 1),
+        ("hypercube:3", 8, 24, {3}, 3),
+        ("hypercube:6", 64, 384, {6}, 6),
+        ("twisted-hypercube:3", 8, 24, {3}, 2),
+        ("twisted-hypercube:4", 16, 64, {4}, 3),
+        ("twisted-hypercube:7", 128, 896, {7}, 6),
+        ("circulant:n=12,offsets=1x5", 12, 48, {4}, 3),
+        ("circulant:n=12,offsets=1x6", 12, 36, {3}, 3),
+        ("circulant:n=7,offsets=1x2x4,directed", 7, 21, {3}, 2),
+        ("kautz:d=2,D=2", 6, 12, {2}, 2),
+        ("kautz:d=1,D=5", 2, 2, {1}, 1),
+        ("kautz:d=3,D=3", 36, 108, {3}, 3),
+        ("kautz:d=4,D=1", 5, 20, {4}, 1),
+        ("debruijn:d=2,D=3", 8, 14, {1, 2}, 3),
+        ("debruijn:d=3,D=3,loops=keep", 27, 81, {3}, 3),
+        ("dgx1", 8, 32, {4}, 2),
+        ("dragonfly:a=4,h=2", 36, 180, {5}, 3),
+        ("dragonfly:a=4,h=2,g=3", 12, 60, {5}, 2),
+        ("dragonfly:a=1,h=4", 5, 20, {4}, 1),
+        ("lightpath:2x4", 8, 20, {2, 3}, 4),
+        ("wdm-ring:n=16,wavelengths=2", 16, 32, {2}, 8),
+        ("wdm-line:n=16,wavelengths=2", 16, 30, {1, 2}, 15),
+    ],
+)
+def test_order_size_degree_diameter(spec, n, arcs, degree, diameter):
+    topology = parse(spec)
+    assert (topology.n, topology.arcs, topology.ranks) == (n, arcs, n)
+    assert set(topology.out_degree.tolist()) == degree
+    assert np.array_equal(np.sort(topology.in_degree), np.sort(topology.out_degree))
+    assert topology.diameter == diameter
+    assert topology.connected
+
+
+@pytest.mark.parametrize(
+    ("spec", "graph"),
+    [
+        ("ring:9", nx.cycle_graph(9)),
+        ("path:7", nx.path_graph(7)),
+        ("star:7", nx.star_graph(6)),
+        ("complete:6", nx.complete_graph(6)),
+        ("bipartite:3x5", nx.complete_bipartite_graph(3, 5)),
+        ("petersen", nx.petersen_graph()),
+        ("hypercube:4", nx.hypercube_graph(4)),
+        ("mesh:3x4x2", nx.grid_graph((3, 4, 2))),
+        ("torus:3x4", nx.grid_graph((3, 4), periodic=True)),
+        ("torus:2x4", nx.grid_graph((2, 4), periodic=True)),
+        ("torus:3x3x4", nx.grid_graph((3, 3, 4), periodic=True)),
+        ("circulant:n=12,offsets=1x5", nx.circulant_graph(12, [1, 5])),
+        ("circulant:n=10,offsets=2x5", nx.circulant_graph(10, [2, 5])),
+        ("slimfly:q=5", nx.hoffman_singleton_graph()),
+    ],
+)
+def test_isomorphic_to_networkx(spec, graph):
+    assert nx.is_isomorphic(undirected(parse(spec)), graph)
+
+
+@given(st.integers(2, 60), st.integers(1, 12))
+def test_genkautz_loops_and_degrees(n, d):
+    kept = parse(f"genkautz:n={n},d={d},loops=keep")
+    g = math.gcd(d + 1, n)
+    assert (kept.tail == kept.head).sum() == g * (d // g)
+    assert kept.arcs == n * d
+    assert (kept.out_degree == d).all()
+    assert (kept.in_degree == d).all()
+    dropped = parse(f"genkautz:n={n},d={d}")
+    assert dropped.arcs == n * d - g * (d // g)
+    assert not (dropped.tail == dropped.head).any()
+    parallel = len(set(zip(kept.tail.tolist(), kept.head.tolist(), strict=True))) < kept.arcs
+    assert parallel == (d > n)
+
+
+def test_genkautz_arcs_are_those_of_imase_and_itoh():
+    topology = parse("genkautz:n=16,d=4,loops=keep")
+    wanted = sorted((i, (-4 * i - j) % 16) for i in range(16) for j in range(1, 5))
+    assert list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)) == wanted
+
+
+@given(st.integers(2, 300), st.integers(2, 6))
+def test_genkautz_diameter(n, d):
+    topology = parse(f"genkautz:n={n},d={d}")
+    assert topology.connected
+    bound = next(k for k in range(20) if d**k >= n)
+    assert topology.diameter <= max(bound, 1)
+
+
+@pytest.mark.parametrize(("d", "D"), [(2, 1), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (4, 2)])
+def test_kautz_is_a_generalized_kautz(d, D):
+    kautz = parse(f"kautz:d={d},D={D}")
+    assert kautz.diameter == D
+    same = parse(f"genkautz:n={d**D + d ** (D - 1)},d={d}")
+    assert nx.is_isomorphic(digraph(kautz), digraph(same))
+
+
+def test_kautz_words_overlap_along_arcs():
+    topology = parse("kautz:d=3,D=4")
+    assert len(set(topology.labels)) == topology.n
+    for u, v in zip(topology.tail, topology.head, strict=True):
+        assert topology.labels[u][1:] == topology.labels[v][:-1]
+    for word in topology.labels:
+        assert all(a != b for a, b in itertools.pairwise(word))
+    assert parse("kautz:d=10,D=2").labels[0] == "0.1"
+
+
+def test_debruijn_words_overlap_and_constant_words_loop():
+    topology = parse("debruijn:d=3,D=4,loops=keep")
+    for u, v in zip(topology.tail, topology.head, strict=True):
+        assert topology.labels[u][1:] == topology.labels[v][:-1]
+    loops = topology.tail[topology.tail == topology.head]
+    assert [topology.labels[v] for v in loops] == ["0000", "1111", "2222"]
+    assert parse("debruijn:d=3,D=4").diameter == 4
+
+
+@pytest.mark.parametrize("q", [3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 25, 27])
+def test_slimfly_is_mckay_miller_siran(q):
+    topology = parse(f"slimfly:q={q}")
+    delta = {0: 0, 1: 1, 3: -1}[q % 4]
+    assert topology.n == 2 * q * q
+    assert set(topology.out_degree.tolist()) == {(3 * q - delta) // 2}
+    assert topology.diameter == 2
+    undirected(topology)
+
+
+@pytest.mark.parametrize("dimension", [3, 4, 5, 6, 8])
+def test_twisted_cube_shortens_the_diameter_by_one(dimension):
+    twisted, straight = parse(f"twisted-hypercube:{dimension}"), parse(f"hypercube:{dimension}")
+    assert twisted.diameter == straight.diameter - 1 == dimension - 1
+    assert not nx.is_bipartite(undirected(twisted))
+    assert twisted.hops.sum() < straight.hops.sum()
+
+
+def test_dragonfly_joins_every_two_groups_once():
+    topology = parse("dragonfly:a=4,h=2")
+    group = np.arange(36) // 4
+    a, b = group[topology.tail], group[topology.head]
+    between = np.zeros((9, 9), dtype=int)
+    np.add.at(between, (a, b), 1)
+    assert (between == 1 + 11 * np.eye(9)).all()  # 12 arcs in a complete group of four
+    assert (np.bincount(topology.tail[a != b]) == 2).all()
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.data())
+def test_dragonfly_uses_no_port_twice(a, h, data):
+    g = data.draw(st.integers(2, a * h + 1))
+    topology = parse(f"dragonfly:a={a},h={h},g={g}")
+    assert topology.connected
+    across = topology.tail // a != topology.head // a
+    assert np.bincount(topology.tail[across], minlength=topology.n).max() <= h
+    between = np.zeros((g, g), dtype=int)
+    np.add.at(between, (topology.tail[across] // a, topology.head[across] // a), 1)
+    assert (between == (a * h // (g - 1)) * (1 - np.eye(g))).all()
+
+
+def test_dgx1_has_six_nvlinks_a_gpu():
+    topology = parse("dgx1")
+    assert (np.bincount(topology.tail, weights=topology.capacity) == 6).all()
+    assert topology.capacity.sum() == 48
+    pairs = dict(zip(zip(topology.tail.tolist(), topology.head.tolist(), strict=True), topology.capacity, strict=True))
+    assert all(pairs[v, u] == c for (u, v), c in pairs.items())
+    assert {(u, v) for u, v in pairs if (u < 4) != (v < 4)} == {(u, (u + 4) % 8) for u in range(8)}
+    for quad in (range(4), range(4, 8)):
+        assert all((u, v) in pairs for u in quad for v in quad if u != v)
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (6, 2), (20, 2), (10, 3), (12, 4), (32, 4), (9, 6), (10, 9), (64, 5)])
+def test_random_regular_is_regular_simple_connected(n, d):
+    for seed in range(12):
+        topology = parse(f"random-regular:n={n},d={d},seed={seed}")
+        graph = undirected(topology)
+        assert topology.arcs == n * d == 2 * graph.number_of_edges()
+        assert set(topology.out_degree.tolist()) == {d}
+        assert topology.connected
+
+
+@pytest.mark.parametrize(
+    ("n", "d"), [(5, 4), (6, 4), (7, 4), (32, 4), (33, 4), (40, 4), (24, 3), (3, 2), (17, 2), (20, 6)]
+)
+def test_xpander_is_regular_simple_connected(n, d):
+    for seed in range(12):
+        topology = parse(f"xpander:n={n},d={d},seed={seed}")
+        graph = undirected(topology)
+        assert topology.arcs == n * d == 2 * graph.number_of_edges()
+        assert set(topology.out_degree.tolist()) == {d}
+        assert topology.connected
+
+
+def test_xpander_is_a_lift_of_the_complete_graph():
+    topology = parse("xpander:n=40,d=4,seed=3")
+    meta = np.zeros((5, 5), dtype=int)
+    np.add.at(meta, (topology.tail // 8, topology.head // 8), 1)
+    assert (meta == 8 * (1 - np.eye(5))).all()
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (5, 1), (5, 4), (7, 2), (20, 4), (64, 4), (30, 12)])
+def test_sp_expander_is_regular_simple_strongly_connected(n, d):
+    for seed in range(8):
+        topology = parse(f"sp-expander:n={n},d={d},seed={seed}")
+        arcs = set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+        assert len(arcs) == topology.arcs == n * d
+        assert not (topology.tail == topology.head).any()
+        assert set(topology.out_degree.tolist()) == set(topology.in_degree.tolist()) == {d}
+        assert topology.connected
+
+
+def test_sp_expander_distances_are_near_those_of_genkautz():
+    formed, kautz = parse("sp-expander:n=128,d=4,seed=1"), parse("genkautz:n=128,d=4")
+    assert formed.hops.mean() < 1.1 * kautz.hops.mean()
+    assert formed.diameter <= kautz.diameter + 2
+
+
+@pytest.mark.parametrize("family", ["random-regular", "xpander", "sp-expander"])
+def test_seeds_determine_the_draw(family):
+    draws = [parse(f"{family}:n=30,d=4,seed={seed}").hash for seed in (1, 2, 1)]
+    assert draws[0] == draws[2] != draws[1]
+
+
+def test_machines_carry_their_parameters():
+    mesh = parse("lightpath:2x4,lasers=8,waveguides=3")
+    assert isinstance(mesh, LightpathMesh)
+    assert (mesh.lasers, mesh.waveguides, tuple(mesh.shape)) == (8, 3, (2, 4))
+    assert mesh.labels[5] == "1.1"
+    ring, line = parse("wdm-ring:n=1024,wavelengths=64"), parse("wdm-line:n=8,wavelengths=2")
+    assert isinstance(ring, WdmRing)
+    assert isinstance(line, WdmLine)
+    assert (ring.n, ring.wavelengths, line.wavelengths) == (1024, 64, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("lightpath:2x4", "lightpath:2x4,waveguides=2"),
+        ("lightpath:2x4", "lightpath:2x4,lasers=2"),
+        ("lightpath:2x4", "mesh:2x4"),
+        ("wdm-ring:n=8,wavelengths=2", "wdm-ring:n=8,wavelengths=3"),
+        ("wdm-ring:n=8,wavelengths=2", "ring:8"),
+        ("servers:n=4,degree=2", "servers:n=4,degree=3"),
+        ("servers:n=4,degree=2", "servers:n=4,degree=2,volume=1.0"),
+    ],
+)
+def test_extra_parameters_enter_the_hash(one, other):
+    assert parse(one) != parse(other)
+    assert parse(one).hash != parse(other).hash
+
+
+def test_server_traffic(tmp_path):
+    everyone = parse("servers:n=5,degree=2,traffic=alltoall,volume=3.0")
+    assert isinstance(everyone, ServerPool)
+    assert (everyone.traffic == 3.0 * (1 - np.eye(5))).all()
+    drawn = parse("servers:n=40,degree=4,traffic=random,seed=1")
+    assert drawn == parse("servers:n=40,degree=4,traffic=random,seed=1")
+    assert drawn != parse("servers:n=40,degree=4,traffic=random,seed=2")
+    assert drawn.traffic.sum() / (40 * 39) == pytest.approx(1e6, rel=0.1)
+    assert not np.diagonal(drawn.traffic).any()
+    path = tmp_path / "t.csv"
+    path.write_text("# bytes\n0,1,2\n3,0,4.5\n5,6e3,0\n")
+    read = parse(f"servers:n=3,degree=1,traffic=file:{path}")
+    assert read.traffic.tolist() == [[0, 1, 2], [3, 0, 4.5], [5, 6000, 0]]
+    assert parse(read.spec) == read
+    assert dict(read.parameters)["traffic"] == f"file:{path}"
+
+
+def test_dlrm_traffic_is_that_of_topoopt_section_2():
+    traffic = parse("servers:n=16,degree=4,traffic=dlrm").traffic
+    mib32 = 32 * 2**20
+    assert traffic[5, 6] == 4e9
+    assert traffic[0, 1] == 4e9 + mib32
+    assert traffic[8, 2] == traffic[2, 8] == mib32
+    assert traffic[0, 3] == traffic[13, 8] == 2 * mib32
+    assert traffic[1, 5] == 0
+    replicated = parse("servers:n=16,degree=4,traffic=dlrm-replicated").traffic
+    assert replicated.sum() == 16 * 44e9
+    assert (np.count_nonzero(replicated, axis=1) == 1).all()
+    for n in (2, 3, 12, 30):
+        assert not np.diagonal(parse(f"servers:n={n},degree=4,traffic=dlrm").traffic).any()
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda s: 1 < math.prod(s) < 80))
+def test_torus_degree_and_diameter(shape):
+    topology = parse("torus:" + "x".join(map(str, shape)))
+    degree = sum(2 if s > 2 else s - 1 for s in shape)
+    assert set(topology.out_degree.tolist()) == {degree}
+    assert topology.diameter == sum(s // 2 for s in shape)
+    _, links = link_groups(topology.tail, topology.head, topology.capacity)
+    assert links == topology.arcs // 2

@@ -1,0 +1,354 @@
+"""Files: three formats out and in without loss, and hostile ones refused in one line."""
+
+import json
+import time
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instances import (
+    BadFile,
+    BadInput,
+    Topology,
+    files,
+    from_networkx,
+    parse,
+    read_topology,
+    to_networkx,
+    write_topology,
+)
+
+SUFFIXES = ["csv", "txt", "graphml", "json"]
+
+
+@st.composite
+def topologies(draw):
+    n = draw(st.integers(1, 6))
+    ends = st.integers(0, n - 1)
+    capacity = st.floats(1e-300, 1e300)
+    arcs = draw(st.lists(st.tuples(ends, ends, capacity), max_size=12))
+    text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co"]), max_size=6)
+    labels = draw(st.none() | st.lists(text, min_size=n, max_size=n).map(tuple))
+    terminals = draw(st.none() | st.lists(ends, min_size=1, unique=True))
+    return (
+        Topology(n, *zip(*arcs, strict=True), terminals=terminals, labels=labels)
+        if arcs
+        else Topology(n, [], [], terminals=terminals, labels=labels)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(topology=topologies(), suffix=st.sampled_from(SUFFIXES))
+def test_files_round_trip(tmp_path_factory, topology, suffix):
+    path = tmp_path_factory.mktemp("t") / f"t.{suffix}"
+    write_topology(topology, path)
+    again = read_topology(path)
+    assert again == topology
+    assert again.labels == topology.labels
+    assert again.spec == f"file:{path}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("spec", ["torus:3x4", "genkautz:n=16,d=4,loops=keep", "dgx1+host=0.1", "kautz:d=2,D=3"])
+def test_families_round_trip(tmp_path, spec, suffix):
+    topology = parse(spec)
+    path = tmp_path / f"t.{suffix}"
+    write_topology(topology, path)
+    again = parse(f"file:{path}")
+    assert again == topology
+    assert again.labels == topology.labels
+    assert parse(again.spec) == again
+
+
+def test_hash_depends_on_content_only(tmp_path):
+    for name in ("a.csv", "b.txt", "c.json", "d.graphml"):
+        write_topology(parse("dgx1"), tmp_path / name)
+        assert read_topology(tmp_path / name).hash == parse("dgx1").hash
+
+
+def test_file_with_modifier(tmp_path):
+    path = tmp_path / "ring.txt"
+    write_topology(parse("ring:8"), path)
+    assert parse(f"file:{path}+fail=1,seed=2") == parse("ring:8+fail=1,seed=2")
+
+
+def read(tmp_path, text, name="t.txt"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_topology(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "arcs", "labels"),
+    [
+        ("0 1\n1 0 2.5\n", 2, [(0, 1, 1.0), (1, 0, 2.5)], "01"),
+        ("\ufeff# c\n\ntail,head,capacity\n1,0,2 # c\n0 , 1 , 1e0\n", 2, [(0, 1, 1.0), (1, 0, 2.0)], "01"),
+        ("undirected\n0\t1\t3\n", 2, [(0, 1, 3.0), (1, 0, 3.0)], "01"),
+        ("#: undirected\n0 1\n", 2, [(0, 1, 1.0), (1, 0, 1.0)], "01"),
+        ("directed\r\n0 1\r\n", 2, [(0, 1, 1.0)], "01"),
+        ("b a\na c\n", 3, [(0, 1, 1.0), (1, 2, 1.0)], "bac"),
+        ("1 0\n2 x\n", 4, [(0, 1, 1.0), (2, 3, 1.0)], "102x"),
+        ("#: vertices 3\n1 0\n", 3, [(1, 0, 1.0)], "012"),
+        ('#: labels ["p", "q"]\n1 0\n', 2, [(1, 0, 1.0)], "pq"),
+        ("0 1\n0 1\n", 2, [(0, 1, 1.0), (0, 1, 1.0)], "01"),
+        ("#: loops keep\n0 0\n", 1, [(0, 0, 1.0)], "0"),
+    ],
+)
+def test_edge_lists(tmp_path, text, n, arcs, labels):
+    topology = read(tmp_path, text)
+    found = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
+    assert (topology.n, sorted(found), topology.labels) == (n, arcs, tuple(labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        ("  \n\t\n", "empty"),
+        ("# nothing\n", "no vertex"),
+        ("0\n", "line 1"),
+        ("0 1\n1\n", "line 2"),
+        ("0,1\n1,,2\n", "line 2"),
+        ("0 1 2 3\n", "line 1"),
+        ("0 1 fast\n", "line 1: capacity 'fast' is not a number"),
+        ("0 1\n1 0 nan\n", "line 2: capacity 'nan' must be positive"),
+        ("0 1 inf\n", "line 1: capacity 'inf'"),
+        ("0 1 -1\n", "line 1: capacity '-1'"),
+        ("0 1 0\n", "line 1: capacity '0'"),
+        ("0 1 1_0\n", "not a number"),
+        ("0 1 1e999\n", "positive and finite"),
+        ("0 1\n1 1\n", "line 2: arc '1'->'1' is a loop"),
+        ("1 2\n2 1\n", "0 has no arc"),
+        ("0 1000000000\n", "1000001"[:0] + "1000000001 vertices"),
+        (f"0 {'9' * 5000}\n", "vertices"),
+        ("#: vertices 1000000000\n0 1\n", "1000000000 vertices"),
+        (f"#: vertices {'9' * 5000}\n0 1\n", "vertices"),
+        ("#: vertices 2\n0 5\n", "outside"),
+        ("#: vertices 2\na b\n", "not names"),
+        ("#: vertices many\n0 1\n", "cannot read"),
+        ("#: terminals 7\n0 1\n", "terminal '7'"),
+        ("#: terminals\n0 1\n", "terminal"),
+        ("#: labels [1, 2]\n0 1\n", "JSON list of texts"),
+        ('#: labels ["a", "b", "c"]\n0 1\n', "no vertex 2"),
+        ("#: labels " + "[" * 100_000 + "\n0 1\n", "JSON list"),
+        ("0 1\n#: undirected\n1 2\n", "move it to the top"),
+        ("0 1 1" + " " * 20_000 + "x" * 20_000 + "\n", "characters"),
+        (b"0 1\n\xff\xfe\n", "byte 4 is not UTF-8"),
+        (b"\x00\x01\x02", "no arc"),
+    ],
+)
+def test_bad_edge_lists(tmp_path, text, says):
+    refused(tmp_path, text, "t.csv", says)
+
+
+def refused(tmp_path, text, name, says):
+    start = time.perf_counter()
+    with pytest.raises(BadFile) as caught:
+        read(tmp_path, text, name)
+    assert time.perf_counter() - start < 2
+    message = str(caught.value)
+    assert says in message
+    assert name in message
+    assert "\n" not in message
+    assert len(message) < 500 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "nested"),
+        ("[1, 2]", "neither"),
+        ("3", "neither"),
+        ('{"n": ' + "9" * 5000 + "}", "not JSON"),
+        ('{"format": "opticoll-topology/2"}', "neither"),
+        ('{"format": "opticoll-topology/1"}', "'n'"),
+        ('{"format": "opticoll-topology/1", "n": true, "arcs": []}', "'n'"),
+        ('{"format": "opticoll-topology/1", "n": 0, "arcs": []}', "'n'"),
+        ('{"format": "opticoll-topology/1", "n": 1000000000, "arcs": []}', "1000000000 vertices"),
+        ('{"format": "opticoll-topology/1", "n": 2}', "'arcs' must be a list"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [], "arc": 1}', "unknown key 'arc'"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1], [0]]}', "arc 1"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1.0]]}', "arc 0"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 2]]}', "arc 0: vertex 2"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, NaN]]}', "arc 0: capacity nan"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, -Infinity]]}', "arc 0: capacity -inf"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, 1e999]]}', "arc 0: capacity inf"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, "1"]]}', "is a text"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, null]]}', "not a number"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, true]]}', "not a number"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[0, 1, [1]]]}', "not a number"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 1]]}', "loop"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 0]], "loops": "yes"}', "'keep'"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 0]], "terminals": [2]}', "terminal 2"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 0]], "terminals": [[1]]}', "vertex numbers"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 0]], "terminals": []}', "terminal"),
+        ('{"format": "opticoll-topology/1", "n": 2, "arcs": [[1, 0]], "labels": ["a"]}', "2 vertices"),
+        ('{"nodes": [{"id": 0}, {"id": 0}], "edges": []}', "twice"),
+        ('{"nodes": [{"id": {}}], "edges": []}', "node 0"),
+        ('{"nodes": [{}], "edges": []}', "node 0"),
+        ('{"nodes": [{"id": 0}], "edges": [{"source": 0}]}', "edge 0"),
+        ('{"nodes": [{"id": 0}], "edges": [{"source": 0, "target": 1}]}', "edge 0: vertex 1"),
+        ('{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "capacity": -2}]}', "edge 0"),
+        ('{"nodes": [], "edges": []}', "no vertex"),
+        ('{"nodes": 3, "edges": []}', "must be a list"),
+        ('{"nodes": [{"id": 0}], "edges": [], "directed": 1}', "'directed'"),
+    ],
+)
+def test_bad_json(tmp_path, text, says):
+    refused(tmp_path, text, "t.json", says)
+
+
+def graphml(body, keys='<key id="c" for="edge" attr.name="capacity" attr.type="double"/>', default="directed"):
+    space = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
+    return f'<?xml version="1.0"?><graphml {space}>{keys}<graph edgedefault="{default}">{body}</graph></graphml>'
+
+
+LAUGHS = (
+    '<!DOCTYPE lolz [<!ENTITY a "ha">'
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    + "]><graphml>&i;</graphml>"
+)
+TWO = '<node id="a"/><node id="b"/>'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (LAUGHS, "entities"),
+        ('<!DOCTYPE g SYSTEM "file:///etc/hostname"><graphml/>', "entities"),
+        ('<!DOCTYPE g [<!ENTITY x SYSTEM "file:///etc/hostname">]><graphml>&x;</graphml>', "entities"),
+        ("<graphml>", "not well-formed"),
+        ("plain text", "not well-formed"),
+        ("<?xml version='1.0' encoding='nonsense'?><graphml/>", "XML"),
+        ("<graphml/>", "no <graph>"),
+        ("<a>" * 1000 + "</a>" * 1000, "deep"),
+        (graphml(""), "no vertex"),
+        (graphml(TWO, default="both"), "edgedefault"),
+        (graphml(TWO + "<graph/>"), "more than one graph"),
+        (graphml(TWO + "<hyperedge/>"), "hyperedges"),
+        (graphml(TWO + '<node id="a"/>'), "twice"),
+        (graphml("<node/>"), "no id"),
+        (graphml(TWO + '<edge source="a"/>'), "edge 1"),
+        (graphml(TWO + '<edge source="a" target="z"/>'), "'z'"),
+        (graphml(TWO + '<edge source="a" target="a"/>'), "loop"),
+        (graphml(TWO + '<edge source="a" target="b"><data key="c">nan</data></edge>'), "edge 1 ('a'->'b'): capacity"),
+        (graphml(TWO + '<edge source="a" target="b"><data key="c">-1</data></edge>'), "positive"),
+        (graphml(TWO + '<edge source="a" target="b"><data key="c"/></edge>'), "not a number"),
+    ],
+)
+def test_bad_graphml(tmp_path, text, says):
+    refused(tmp_path, text, "t.graphml", says)
+
+
+def test_graphml_directions_defaults_and_names(tmp_path):
+    keys = '<key id="c" for="edge" attr.name="capacity" attr.type="double"><default>2.5</default></key>'
+    body = (
+        TWO + '<edge source="a" target="b"/><edge source="b" target="a" directed="true"><data key="c">4</data></edge>'
+    )
+    topology = read(tmp_path, graphml(body, keys, "undirected"), "t.graphml")
+    assert topology.labels == ("a", "b")
+    assert topology.capacity.tolist() == [2.5, 2.5, 4.0]
+    assert topology.tail.tolist() == [0, 1, 1]
+
+
+def test_graphml_and_node_link_of_networkx(tmp_path):
+    graph = nx.petersen_graph()
+    nx.set_edge_attributes(graph, 1.5, "capacity")
+    nx.write_graphml(graph, tmp_path / "p.graphml")
+    expected = parse("petersen+scale=1.5")
+    assert nx.is_isomorphic(to_networkx(read_topology(tmp_path / "p.graphml")), to_networkx(expected))
+    for edges in ("edges", "links"):
+        data = nx.node_link_data(graph, edges=edges)
+        (tmp_path / "p.json").write_text(json.dumps(data))
+        assert read_topology(tmp_path / "p.json") == read_topology(tmp_path / "p.graphml")
+    grid = nx.grid_graph((2, 3))
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(grid, edges="edges")))
+    read_grid = read_topology(tmp_path / "g.json")
+    assert (read_grid.n, read_grid.arcs, read_grid.labels[0]) == (6, 14, "[0, 0]")
+
+
+def test_paths_that_cannot_be_read(tmp_path, monkeypatch):
+    for path, says in (("", "missing"), (" ", "missing"), (tmp_path, "regular"), (tmp_path / "no", "no such file")):
+        with pytest.raises(BadFile, match=says):
+            read_topology(path)
+    for path in ("a\x00b", "x" * 10_000):
+        with pytest.raises(BadFile):
+            read_topology(path)
+    with pytest.raises(BadFile, match="regular"):
+        read_topology("/dev/zero")
+    with pytest.raises(BadFile, match="cannot be written"):
+        write_topology(parse("ring:3"), tmp_path / "no" / "t.csv")
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 100)
+    with pytest.raises(BadFile, match="more than 100 bytes"):
+        read(tmp_path, "0 1\n" * 100)
+
+
+def test_labels_that_xml_cannot_hold(tmp_path):
+    topology = Topology(1, [], [], labels=("\x00",))
+    with pytest.raises(BadFile, match="write JSON"):
+        write_topology(topology, tmp_path / "t.graphml")
+    write_topology(topology, tmp_path / "t.json")
+    assert read_topology(tmp_path / "t.json").labels == ("\x00",)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0,1\n", "2 rows|1 rows"),
+        ("0,1\n1\n", "line 2"),
+        ("0 1\n1 0\n0 1\n", "row 3"),
+        ("0,a\n1,0\n", "line 1"),
+        ("", "empty"),
+    ],
+)
+def test_bad_traffic_files(tmp_path, text, says):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=says):
+        parse(f"servers:n=2,degree=1,traffic=file:{path}")
+
+
+@pytest.mark.parametrize("cell", ["nan", "-1", "inf"])
+def test_traffic_files_with_bad_bytes(tmp_path, cell):
+    path = tmp_path / "t.csv"
+    path.write_text(f"0,{cell}\n1,0\n")
+    with pytest.raises(BadInput, match="from 0 to 1"):
+        parse(f"servers:n=2,degree=1,traffic=file:{path}")
+
+
+@settings(max_examples=40, deadline=None)
+@given(topology=topologies())
+def test_networkx_round_trip(topology):
+    graph = to_networkx(topology)
+    again = from_networkx(graph, loops="keep")
+    assert again == topology
+    assert again.labels == topology.labels
+    for u, v, data in graph.edges(data=True):
+        a = data["arc"]
+        assert (topology.tail[a], topology.head[a], topology.capacity[a]) == (u, v, data["capacity"])
+
+
+def test_from_networkx():
+    graph = nx.Graph([("a", "b", {"bw": 2}), ("b", "c", {"bw": np.float32(0.5)})])
+    topology = from_networkx(graph, capacity="bw")
+    assert topology.labels == ("a", "b", "c")
+    assert topology.capacity.tolist() == [2.0, 2.0, 0.5, 0.5]
+    assert from_networkx(nx.cycle_graph(8)) == parse("ring:8")
+    looped = nx.DiGraph([(0, 0), (0, 1)])
+    assert from_networkx(looped, loops="drop").arcs == 1
+    assert from_networkx(looped, loops="keep").arcs == 2
+    for bad, options in (
+        (looped, {}),
+        (looped, {"loops": "maybe"}),
+        (nx.Graph(), {}),
+        (nx.Graph([(0, 1, {"capacity": "x"})]), {}),
+        (nx.Graph([(0, 1, {"capacity": -1})]), {}),
+        (nx.Graph([(0, 1, {"capacity": float("nan")})]), {}),
+    ):
+        with pytest.raises(BadInput) as caught:
+            from_networkx(bad, **options)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,82 @@
+"""Failed links, host bottlenecks, scaled capacities."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from instances import LightpathMesh, Topology, parse, to_networkx
+from instances.links import link_groups
+
+
+def arcs(topology):
+    return list(zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True))
+
+
+@given(st.integers(0, 32), st.integers(0, 5))
+def test_fail_removes_whole_links_of_two_way_topologies(links, seed):
+    before = parse("torus:4x4")
+    after = parse(f"torus:4x4+fail={links},seed={seed}")
+    assert after.arcs == before.arcs - 2 * links
+    assert set(arcs(after)) <= set(arcs(before))
+    assert set(arcs(after)) == {(v, u, c) for u, v, c in arcs(after)}
+    assert after == parse(f"torus:4x4+fail={links},seed={seed}")
+    assert (after.n, after.ranks, after.labels) == (16, 16, before.labels)
+
+
+def test_fail_removes_single_arcs_of_digraphs():
+    before = parse("genkautz:n=16,d=4")
+    after = parse("genkautz:n=16,d=4+fail=3,seed=5")
+    assert after.arcs == before.arcs - 3
+    assert parse("ring:8,directed+fail=1").connected is False
+
+
+def test_fail_seeds_differ_and_unequal_directions_are_single_arcs():
+    assert len({parse(f"torus:8x8+fail=3,seed={s}").hash for s in range(10)}) == 10
+    topology = Topology(2, [0, 1], [1, 0], [1.0, 2.0])
+    assert link_groups(topology.tail, topology.head, topology.capacity)[1] == 2
+
+
+def test_links_of_parallel_arcs_and_loops():
+    topology = Topology(3, [0, 0, 1, 1, 2], [1, 1, 0, 0, 2], [1.0, 2.0, 2.0, 1.0, 1.0])
+    group, links = link_groups(topology.tail, topology.head, topology.capacity)
+    assert links == 3
+    pairs = {frozenset(np.flatnonzero(group == k).tolist()) for k in range(links)}
+    assert pairs == {frozenset({0, 2}), frozenset({1, 3}), frozenset({4})}
+
+
+def test_machines_keep_their_class_through_failures():
+    mesh = parse("lightpath:4x4,lasers=4,waveguides=2+fail=2,seed=1+scale=3.0")
+    assert isinstance(mesh, LightpathMesh)
+    assert (mesh.lasers, mesh.waveguides, mesh.arcs) == (4, 2, 44)
+    assert (mesh.capacity == 3).all()
+
+
+@pytest.mark.parametrize("spec", ["torus:3x3", "genkautz:n=8,d=3", "dgx1"])
+def test_host_structure(spec):
+    base, topology = parse(spec), parse(f"{spec}+host=1.5")
+    n = base.n
+    assert (topology.n, topology.arcs) == (3 * n, base.arcs + 2 * n)
+    assert topology.terminals.tolist() == list(range(n))
+    wanted = [(2 * n + u, n + v, c) for u, v, c in arcs(base)]
+    wanted += [(n + u, u, 1.5) for u in range(n)] + [(u, 2 * n + u, 1.5) for u in range(n)]
+    assert sorted(arcs(topology)) == sorted(wanted)
+    assert topology.labels[0] == f"host[{base.labels[0]}]"
+    assert topology.labels[n] == f"in[{base.labels[0]}]"
+    assert topology.labels[2 * n + 1] == f"out[{base.labels[1]}]"
+    assert topology.connected
+    assert (topology.hops[:, :n] == 3 * base.hops).all()
+
+
+def test_host_bounds_what_a_node_forwards():
+    graph = to_networkx(parse("path:3+host=0.5"))
+    flow, _ = nx.maximum_flow(nx.DiGraph(graph), 0, 2)
+    assert flow == 0.5  # through the host of the middle node
+    free = to_networkx(parse("path:3+host=5.0"))
+    assert nx.maximum_flow_value(nx.DiGraph(free), 0, 2) == 1.0
+
+
+def test_scale():
+    assert (parse("dgx1+scale=0.5").capacity == parse("dgx1").capacity / 2).all()
+    assert parse("dgx1+scale=1") == parse("dgx1")

@@ -1,0 +1,334 @@
+"""Specs parse and print both ways; values are frozen, hashed and refuse what is no instance."""
+
+import pickle
+import subprocess
+import sys
+import time
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instances import BadFile, BadInput, BadSpec, Instance, OpticollError, ServerPool, Topology, describe, parse
+
+EXAMPLES = [row["example"] for row in describe() if row["name"] != "file"]
+
+
+@pytest.mark.parametrize("spec", EXAMPLES)
+def test_examples_parse_and_print(spec):
+    instance = parse(spec)
+    assert isinstance(instance, Instance)
+    again = parse(instance.spec)
+    assert again == instance
+    assert hash(again) == hash(instance)
+    assert again.spec == instance.spec
+    assert again.parameters == instance.parameters
+    assert len(instance.hash) == 64
+
+
+def test_every_family_says_where_it_comes_from():
+    for row in describe():
+        assert row["summary"], row
+        assert "\n" not in row["summary"]
+        assert row["kind"] == "modifier" or row["source"], row
+        assert row["example"].split(":")[0].split("+")[0] == row["name"] or row["kind"] == "modifier"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_round_trip_of_drawn_specs(data):
+    small = st.integers(2, 9)
+    shapes = st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda s: max(s) > 1)
+    spec = data.draw(
+        st.one_of(
+            st.builds("ring:{}".format, small),
+            st.builds("ring:n={},directed={}".format, small, st.sampled_from(["true", "no", "1"])),
+            shapes.map(lambda s: "torus:" + "x".join(map(str, s))),
+            shapes.map(lambda s: "mesh:shape=" + "x".join(map(str, s))),
+            st.builds("genkautz:{},{},{}".format, small, small, st.sampled_from(["drop", "keep"])),
+            st.builds("genkautz:d={},n={}".format, small, small),
+            st.builds("xpander:n={},d=4,seed={}".format, st.integers(5, 30), st.integers(0, 10**12)),
+            st.builds("dragonfly:a={},h={}".format, st.integers(1, 4), st.integers(1, 3)),
+            st.builds("servers:n={},degree=1,traffic=random,seed={}".format, small, small),
+        )
+    )
+    if not spec.startswith("servers"):
+        spec += data.draw(
+            st.sampled_from(["", "+fail=1", "+fail=0,seed=7", "+scale=0.1", "+host=1.5", "+fail=1+host=2"])
+        )
+    instance = parse(spec)
+    again = parse(instance.spec)
+    assert again == instance
+    assert (again.spec, again.parameters) == (instance.spec, instance.parameters)
+
+
+def test_canonical_specs():
+    assert parse("ring:n=8").spec == "ring:8"
+    assert parse("ring:8,directed=yes").spec == "ring:8,directed"
+    assert parse("genkautz:4,16,drop").spec == "genkautz:n=4,d=16"
+    assert parse(" torus:4x4+fail=3,seed=2+host=2 ").spec == "torus:4x4+fail=3,seed=2+host=2.0"
+    assert dict(parse("genkautz:n=16,d=4+fail=1").parameters) == {
+        "n": 16, "d": 4, "loops": "drop", "fail.links": 1, "fail.seed": 0,
+    }  # fmt: skip
+    twice = dict(parse("complete:6+fail=1+fail=2,seed=3").parameters)
+    assert (twice["fail.links"], twice["fail#2.links"], twice["fail#2.seed"]) == (1, 2, 3)
+
+
+def test_hashes_are_stable():
+    assert Topology(3, [0, 1, 2], [1, 2, 0]).hash == (
+        "97e594640156cfc93ac7b033bfb059462de881464d0e45910ba2426e0c232236"
+    )
+    assert parse("ring:3,directed").hash == Topology(3, [0, 1, 2], [1, 2, 0]).hash
+    assert parse("genkautz:n=16,d=4").hash == "a9f2d8eb6ece37afda8d7fca7105bcaf225f8b2e509c0f10841e306df1736220"
+    assert (
+        parse("wdm-ring:n=8,wavelengths=2").hash == "3a5196e907522e1370e4b14015518ed852c0f91557c3bb624e057011f9ba4418"
+    )
+    assert parse("servers:n=4,degree=2").hash == "2039aa084693d607a5030c5c0a8d88b7d0f780b644d1a7091e329dd234dbf2aa"
+
+
+@given(st.permutations(range(8)))
+def test_hash_ignores_arc_order_but_not_labelling(order):
+    base = parse("path:8")
+    shuffled = Topology(8, np.roll(base.tail, order[0]), np.roll(base.head, order[0]))
+    assert shuffled == base
+    renamed = base.relabelled(order)
+    assert (renamed == base) == (list(order) in (list(range(8)), list(range(7, -1, -1))))
+    assert renamed.relabelled(np.argsort(order)) == base
+    assert renamed.labels[order[3]] == "3"
+
+
+def test_parallel_arcs_and_capacity_order():
+    one = Topology(2, [0, 0, 1], [1, 1, 0], [2.0, 1.0, 1.0])
+    two = Topology(2, [1, 0, 0], [0, 1, 1], [1.0, 1.0, 2.0])
+    assert one == two
+    assert one.capacity.tolist() == [1.0, 2.0, 1.0]
+    assert one != Topology(2, [0, 0, 1], [1, 1, 0])
+    assert one != "ring:2"
+
+
+@pytest.mark.parametrize("spec", ["torus:3x4", "lightpath:2x2", "servers:n=4,degree=2"])
+def test_values_are_frozen(spec):
+    instance = parse(spec)
+    copies = [instance, pickle.loads(pickle.dumps(instance))]  # noqa: S301 - our own bytes
+    for value in copies:
+        assert value == instance
+        with pytest.raises(FrozenInstanceError):
+            value.n = 3
+        arrays = [a for a in vars(value).values() if isinstance(a, np.ndarray)]
+        assert arrays
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+    if isinstance(instance, Topology):
+        for array in (instance.hops, instance.out_degree, instance.in_degree):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+
+
+def test_arrays_are_copied_on_the_way_in():
+    tail = np.array([0, 1])
+    topology = Topology(2, tail, tail[::-1])
+    tail[0] = 1
+    assert topology.tail.tolist() == [0, 1]
+
+
+def test_importing_instances_loads_no_heavy_library():
+    heavy = {"scipy", "networkx", "pandas", "defusedxml"}
+    code = f"import sys, instances; instances.parse('torus:4x4'); print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("", "no family"),
+        ("rng:8", "did you mean 'ring'"),
+        ("ring", "'n' is missing"),
+        ("ring:", "'n' is missing"),
+        ("ring:eight", "whole number"),
+        ("ring:8.0", "whole number"),
+        ("ring:8,", "empty"),
+        ("ring:8,8", "true or false"),
+        ("ring:8,true,1", "too many"),
+        ("ring:n=8,n=8", "given twice"),
+        ("ring:8,sise=3", "no argument 'sise'"),
+        ("torus:4y4", "sizes such as 3x4"),
+        ("torus:", "is missing"),
+        ("petersen:1", "too many"),
+        ("ring:8+fial=1", "did you mean 'fail'"),
+        ("ring:8+fail", "is missing"),
+        ("ring:8+fail=x", "whole number"),
+        ("ring:8+host=nan", "finite"),
+        ("ring:8+host=inf", "finite"),
+        ("ring:\n8;", "whole number"),
+        ("servers:n=4,degree=2,traffic=dlmr", "did you mean 'dlrm'"),
+        ("servers:n=4,degree=2,traffic=vgg", "known"),
+        ("servers:n=4,degree=2,volume=0", "volume"),
+        ("x" * 5000, "characters"),
+    ],
+)
+def test_bad_specs(spec, says):
+    with pytest.raises(BadSpec) as caught:
+        parse(spec)
+    message = str(caught.value)
+    assert says in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("ring:1", "at least 2, not 1"),
+        ("ring:-3", "at least 2"),
+        ("path:1", "at least 2"),
+        ("star:1", "at least 2"),
+        ("complete:1", "at least 2"),
+        ("bipartite:3", "two"),
+        ("bipartite:0x3", "at least 1"),
+        ("mesh:0x3", "at least 1"),
+        ("mesh:1x1", "at least 2"),
+        ("mesh:" + "x".join(["1"] * 40 + ["2"]), "dimensions"),
+        ("hypercube:0", "at least 1"),
+        ("twisted-hypercube:2", "at least 3"),
+        ("circulant:n=8,offsets=0x1", "1..7"),
+        ("circulant:n=8,offsets=9", "1..7"),
+        ("circulant:n=8,offsets=3x5", "same links"),
+        ("circulant:n=8,offsets=3x3,directed", "same links"),
+        ("kautz:d=0,D=2", "at least 1"),
+        ("kautz:d=2,D=0", "at least 1"),
+        ("debruijn:d=1,D=2", "at least 2"),
+        ("debruijn:d=2,D=2,loops=both", "loops=drop"),
+        ("genkautz:n=1,d=4", "at least 2"),
+        ("genkautz:n=8,d=0", "at least 1"),
+        ("genkautz:n=8,d=2,loops=maybe", "loops=drop"),
+        ("random-regular:n=5,d=3", "odd"),
+        ("random-regular:n=4,d=4", "below n=4"),
+        ("random-regular:n=4,d=1", "connected"),
+        ("random-regular:n=4,d=2,seed=-1", "seed"),
+        ("xpander:n=32,d=5", "take n=30 or n=36"),
+        ("xpander:n=4,d=4", "below n=4"),
+        ("xpander:n=4,d=1", "connected"),
+        ("sp-expander:n=4,d=4", "below n=4"),
+        ("sp-expander:n=2000,d=4", "smaller"),
+        ("dragonfly:a=2,h=1,g=4", "2..3"),
+        ("dragonfly:a=0,h=1", "at least 1"),
+        ("slimfly:q=2", "at least 3"),
+        ("slimfly:q=6", "prime power"),
+        ("slimfly:q=15", "prime power"),
+        ("lightpath:4", "rows and columns"),
+        ("lightpath:2x4,lasers=0", "lasers"),
+        ("lightpath:2x4,waveguides=0", "waveguides"),
+        ("wdm-ring:n=2,wavelengths=4", "at least 3"),
+        ("wdm-ring:n=8,wavelengths=0", "wavelengths"),
+        ("wdm-line:n=1,wavelengths=4", "at least 2"),
+        ("servers:n=1,degree=1", "at least 2"),
+        ("servers:n=4,degree=0", "degree"),
+        ("servers:n=4,degree=1+fail=1", "no arcs"),
+        ("ring:8+fail=9", "8 links"),
+        ("ring:8+fail=-1", "at least 0"),
+        ("ring:8+fail=1,seed=-1", "seed"),
+        ("ring:8+host=0", "positive"),
+        ("ring:8+host=-2.0", "positive"),
+        ("ring:8+host=2+host=2", "relay"),
+        ("ring:8+scale=0", "positive"),
+        ("ring:8+scale=1e308+scale=10", "finite"),
+    ],
+)
+def test_arguments_that_describe_no_instance(spec, says):
+    with pytest.raises(BadInput) as caught:
+        parse(spec)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ring:1000000000", "path:1000000000", "star:1000000000", "complete:100000",
+        "bipartite:999999999x999999999", "mesh:100000x100000", "torus:100000x100000",
+        "hypercube:60", "hypercube:999999999999999999", "twisted-hypercube:999999999999999999",
+        "circulant:n=1000000000,offsets=1x5", "kautz:d=2,D=999999999999999999", "kautz:d=999999999999999999,D=2",
+        "debruijn:d=2,D=999999999999999999", "genkautz:n=1000000000,d=4", "genkautz:n=2,d=1000000000",
+        "random-regular:n=1000000000,d=4", "random-regular:n=1000000,d=20", "xpander:n=1000000000,d=4",
+        "sp-expander:n=1000000000,d=4", "dragonfly:a=1000000000,h=1000000000", "slimfly:q=999999999999999989",
+        "lightpath:100000x100000", "wdm-ring:n=1000000000,wavelengths=1", "wdm-line:n=1000000000,wavelengths=1",
+        "servers:n=1000000000,degree=4", "torus:100x100x90+host=2",
+    ],
+)  # fmt: skip
+def test_huge_instances_are_refused_at_once(spec):
+    start = time.perf_counter()
+    with pytest.raises(BadInput):
+        parse(spec)
+    assert time.perf_counter() - start < (5 if "host" in spec else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds"), [("genkautz:n=4096,d=4", 0.5), ("torus:16x16x16", 0.5), ("sp-expander:n=128,d=4", 5)]
+)
+def test_generators_are_fast(spec, seconds):
+    start = time.perf_counter()
+    parse(spec)
+    assert time.perf_counter() - start < seconds
+
+
+def test_topology_refuses_nonsense():
+    cases = [
+        {"n": 0, "tail": [], "head": []},
+        {"n": 2, "tail": [0], "head": [2]},
+        {"n": 2, "tail": [-1], "head": [0]},
+        {"n": 2, "tail": [0, 1], "head": [1]},
+        {"n": 2, "tail": [0], "head": [1], "capacity": [0.0]},
+        {"n": 2, "tail": [0], "head": [1], "capacity": [float("nan")]},
+        {"n": 2, "tail": [0], "head": [1], "capacity": [float("inf")]},
+        {"n": 2, "tail": [0], "head": [1], "terminals": [2]},
+        {"n": 2, "tail": [0], "head": [1], "labels": ("a",)},
+        {"n": 10**9, "tail": [0], "head": [1]},
+    ]
+    for case in cases:
+        with pytest.raises(BadInput):
+            Topology(**case)
+    for factor in (0.0, -1.0, float("nan")):
+        with pytest.raises(BadInput):
+            parse("ring:3").scaled(factor)
+    with pytest.raises(BadInput):
+        parse("ring:3").relabelled([0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("traffic", "says"),
+    [
+        (np.zeros((2, 3)), "2x3"),
+        (np.zeros(3), "not 3x3"),
+        (np.eye(3), "itself"),
+        (-np.ones((3, 3)) + np.eye(3), "-1.0 bytes"),
+        (np.where(np.eye(3) == 1, 0, np.nan), "nan bytes"),
+        (np.where(np.eye(3) == 1, 0, np.inf), "inf bytes"),
+    ],
+)
+def test_server_pools_refuse_bad_traffic(traffic, says):
+    with pytest.raises(BadInput, match=says):
+        ServerPool(3, 2, traffic)
+
+
+def test_errors_are_one_family():
+    assert issubclass(BadSpec, BadInput)
+    assert issubclass(BadFile, BadInput)
+    assert issubclass(BadInput, OpticollError)
+    assert BadSpec("x").exit_status == 2
+
+
+def test_derived_topologies():
+    ring = parse("ring:5,directed")
+    assert ring.reversed().reversed() == ring
+    assert ring.reversed() != ring
+    assert ring.scaled(2.0).capacity.tolist() == [2.0] * 5
+    matrix = ring.incidence().toarray()
+    assert (matrix.sum(axis=0) == 0).all()
+    assert matrix[1, 0] == 1
+    assert matrix[0, 0] == -1
+    assert not Topology(3, [0, 1], [1, 0]).connected
+    assert Topology(3, [0, 1], [1, 0]).diameter == float("inf")
+    assert Topology(3, [0, 1], [1, 0], terminals=[0, 1]).connected
