@@ -318,7 +318,7 @@ def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> d
     x = np.asarray(values[data.flow], dtype=float)
     if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
         return None
-    unit = unit_flow(data.topology, data.sources, data.demand, np.where(data.blocked, 0.0, x))
+    unit = unit_flow(data.topology, data.sources, data.demand, x)
     if unit is None:
         return None
     load = unit.sum(axis=1)

@@ -96,7 +96,6 @@ def in_fractions(
     """
     n, groups = topology.n, sources.size
     cleaned = np.maximum(flow, 0.0)
-    cleaned[topology.head[:, None] == sources[None, :]] = 0.0
     inflow = np.zeros((n, groups))
     np.add.at(inflow, topology.head, cleaned)
     cleaned[cleaned < NOISE * inflow[topology.head]] = 0.0
@@ -112,6 +111,7 @@ def in_fractions(
 def _rooted_acyclic(topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]) -> bool:
     """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
     cancel_cycles(topology, flow)
+    flow[topology.head == source] = 0.0  # what comes back to the source without a cycle never was its flow
     order = _topological(topology, flow)
     # Forward from the source: a vertex that receives nothing sends nothing.
     received = np.zeros(topology.n)

@@ -1,0 +1,94 @@
+"""An LP solver that is none of the adapters, and the topologies on which models are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+#: Every topology family at no more than 27 nodes (12 and fewer first).
+SMALL = (
+    "ring:5",
+    "ring:8",
+    "ring:6,directed",
+    "path:4",
+    "star:5",
+    "complete:5",
+    "bipartite:4x4",
+    "bipartite:2x3",
+    "petersen",
+    "mesh:2x4",
+    "mesh:3x3",
+    "torus:3x3",
+    "torus:3x4",
+    "hypercube:3",
+    "twisted-hypercube:3",
+    "circulant:n=9,offsets=1x3",
+    "kautz:d=2,D=2",
+    "debruijn:d=2,D=3",
+    "genkautz:n=7,d=3",
+    "genkautz:n=12,d=4",
+    "random-regular:n=10,d=3,seed=2",
+    "xpander:n=8,d=3,seed=1",
+    "sp-expander:n=9,d=3,seed=1",
+    "dgx1",
+    "lightpath:2x4,lasers=16,waveguides=1",
+    "wdm-ring:n=7,wavelengths=2",
+    "wdm-line:n=5,wavelengths=2",
+    "torus:3x3+fail=2,seed=1",
+    "hypercube:2+host=1.5",
+    "ring:6+scale=2.5",
+)
+MEDIUM = (
+    "ring:16",
+    "mesh:4x4",
+    "mesh:5x5",
+    "torus:4x4",
+    "torus:3x3x3",
+    "hypercube:4",
+    "bipartite:6x6",
+    "kautz:d=3,D=2",
+    "debruijn:d=3,D=3",
+    "genkautz:n=27,d=4",
+    "genkautz:n=16,d=4",
+    "random-regular:n=20,d=4,seed=3",
+    "xpander:n=20,d=4,seed=1",
+    "sp-expander:n=16,d=4,seed=1",
+    "dragonfly:a=2,h=1",
+    "slimfly:q=3",
+    "circulant:n=13,offsets=1x5",
+    "genkautz:n=16,d=4+fail=3,seed=0",
+)
+
+
+def optimum(form):
+    """Objective and column vector by SciPy's own HiGHS build, in this process."""
+    result = milp(
+        -form.cost if form.sense == "max" else form.cost,
+        constraints=LinearConstraint(form.A, form.row_lower, form.row_upper) if form.A.shape[0] else (),
+        bounds=Bounds(form.col_lower, form.col_upper),
+        integrality=np.asarray(form.integer, dtype=int),
+    )
+    assert result.success, result.message
+    return form.objective(result.x), result.x
+
+
+def solve_many(arguments, arrays, report):
+    """Worker target: solve several saved forms with one adapter in one process.
+
+    ``arrays`` hold form ``i`` under ``i:NAME``; returns objective and x of each.
+    """
+    from solvers.isolation import solve_here
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import assemble
+
+    values, found = {}, {}
+    for i in range(arguments["count"]):
+        prefix = f"{i}:"
+        form = assemble({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
+        outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-8)))
+        values[str(i)] = [str(outcome.termination), outcome.objective, outcome.message]
+        if outcome.x is not None:
+            found[f"x{i}"] = outcome.x
+        if outcome.row_duals is not None:
+            found[f"y{i}"] = outcome.row_duals
+    return values, found

@@ -1,0 +1,250 @@
+"""Checker, repair, bounds and certificates: corrupted solutions are refused, bounds hold whatever the lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import link_mcf
+from formulations.alltoall.bounds import bounds, length_bound_and_load, moore_depth_sum
+from formulations.alltoall.path_stripping import strip_paths
+from formulations.alltoall.single_source import cancel_cycles
+from instances import BadInput, Topology, parse
+from solvers import verify
+from solvers.compile import compile_model
+
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def solved(spec, name="alltoall.master"):
+    topology = parse(spec) if isinstance(spec, str) else spec
+    chosen = formulation(name)
+    data = chosen.prepare(topology, {})
+    form = compile_model(chosen.build["cvxpy"](data))
+    F, x = optimum(form)
+    return chosen, data, F, form.values(x)
+
+
+@st.composite
+def topologies(draw, most=7):
+    """A random strongly connected digraph with capacities: a directed ring and any further arcs."""
+    n = draw(st.integers(2, most))
+    order = draw(st.permutations(range(n)))
+    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
+    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
+    arcs += [(u, v) for u, v in extra if u != v]
+    capacity = draw(st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0]), min_size=len(arcs), max_size=len(arcs)))
+    return Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity)
+
+
+@relaxed
+@given(topologies(), st.randoms(use_true_random=False), st.sampled_from([0.5, 2.0, 3.0]))
+def test_what_changes_nothing_and_what_scales(topology, random, factor):
+    """Relabelling and turning all arcs round keep F; scaling capacities scales it."""
+    F = solved(topology)[2]
+    order = list(range(topology.n))
+    random.shuffle(order)
+    assert solved(topology.relabelled(order))[2] == pytest.approx(F, rel=1e-6)
+    assert solved(topology.reversed())[2] == pytest.approx(F, rel=1e-6)
+    assert solved(topology.scaled(factor))[2] == pytest.approx(factor * F, rel=1e-6)
+
+
+@relaxed
+@given(topologies(6), st.integers(0, 2**32 - 1))
+def test_any_lengths_bound_any_optimum(topology, seed):
+    _, data, F, _ = solved(topology)
+    random = np.random.default_rng(seed)
+    for lengths in (
+        random.random(topology.arcs),
+        random.exponential(size=topology.arcs) ** 4,
+        np.eye(topology.arcs)[0],
+    ):
+        assert model.length_bound(data, lengths) >= F * (1 - 1e-7)
+    for bound in bounds(data):
+        assert bound.value >= F * (1 - 1e-7), bound
+
+
+@pytest.mark.parametrize("spec", [*SMALL, *MEDIUM])
+def test_every_analytic_bound_holds(spec):
+    _, data, F, _ = solved(spec)
+    for bound in bounds(data):
+        assert bound.value >= F * (1 - 1e-7), bound
+        if bound.exact:
+            assert bound.value == pytest.approx(F, rel=1e-7)
+
+
+def test_the_moore_count():
+    assert moore_depth_sum(7, 2) == 1 * 2 + 2 * 4 + 3 * 1
+    assert moore_depth_sum(4, 1) == 1 + 2 + 3 + 4
+    assert moore_depth_sum(0, 3) == 0
+    # A complete layer tree: N - 1 = d + d^2; Kautz graphs of diameter 2 attain it.
+    assert 1 / solved("kautz:d=2,D=2")[2] >= moore_depth_sum(5, 2) / 2 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("spec", ["ring:8", "genkautz:n=12,d=4", "mesh:3x3", "hypercube:2+host=1.5"])
+def test_duals_certify_the_optimum(spec):
+    """Independent duals (from SciPy's simplex) give the optimum back through shortest paths alone."""
+    from scipy.optimize import linprog
+
+    chosen, data, F, _ = solved(spec)
+    form = compile_model(chosen.build["cvxpy"](data))
+    equal = form.row_lower == form.row_upper
+    assert not equal.any()
+    upper = np.isfinite(form.row_upper)
+    A = form.A.tocsr()
+    import scipy.sparse as sp
+
+    stacked = sp.vstack([A[upper], -A[~upper]]).tocsr()
+    right = np.concatenate([form.row_upper[upper], -form.row_lower[~upper]])
+    columns = np.column_stack([form.col_lower, form.col_upper])
+    result = linprog(-form.cost, A_ub=stacked, b_ub=right, bounds=columns, method="highs-ds")
+    duals = np.zeros(form.A.shape[0])
+    duals[np.flatnonzero(upper)] = -result.ineqlin.marginals[: upper.sum()]
+    duals[np.flatnonzero(~upper)] = result.ineqlin.marginals[upper.sum() :]
+    bound = chosen.certify(data, form.duals(duals))
+    assert bound.value == pytest.approx(F, rel=1e-7)
+    assert verify.dual_bound(form, duals) == pytest.approx(F, rel=1e-7)
+
+
+def test_the_printed_relaxation_has_a_certificate_of_its_own():
+    for spec in ("path:4", "ring:8", "genkautz:n=6,d=2"):
+        data = link_mcf.prepare(parse(spec), {"printed": True})
+        form = compile_model(link_mcf.build_cvxpy(data))
+        F, x = optimum(form)
+        assert max(link_mcf.residuals(data, form.values(x)).values()) < 1e-7
+        random = np.random.default_rng(1)
+        for _ in range(20):
+            assert link_mcf.printed_length_bound(data, random.random(data.flow.topology.arcs) + 1e-6) >= F * (1 - 1e-9)
+        for bound in link_mcf.bounds(data):
+            assert bound.value >= F * (1 - 1e-9)
+    # On the path the middle link is the certificate of T = 3.
+    data = link_mcf.prepare(parse("path:4"), {"printed": True})
+    best = min(
+        link_mcf.printed_length_bound(data, np.random.default_rng(s).dirichlet(np.ones(6)) + 1e-9) for s in range(300)
+    )
+    assert 1 / 3 - 1e-9 <= best
+
+
+@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf"])
+@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=7,d=3", "hypercube:2+host=1.5"])
+def test_corrupted_solutions_are_refused(name, spec):
+    chosen, data, F, values = solved(spec, name)
+    flow = "g" if name.endswith("master") else "f"
+    assert max(chosen.residuals(data, values).values()) < 1e-8
+
+    def refused(change, blocks):
+        broken = {k: v.copy() for k, v in values.items()}
+        change(broken)
+        found = chosen.residuals(data, broken)
+        assert max(found.values()) > verify.FEASIBLE
+        assert any(found[b] > verify.FEASIBLE for b in blocks), found
+
+    used = np.argwhere(values[flow] > 1e-6)
+    random = np.random.default_rng(0)
+    for a, k in used[random.permutation(len(used))[:10]]:
+        refused(lambda v, a=a, k=k: v[flow].__setitem__((a, k), 0.0), ["balance"])
+        refused(lambda v, a=a, k=k: v[flow].__setitem__((a, k), -1.0), ["nonnegative"])
+        refused(lambda v, a=a, k=k: v[flow].__setitem__((a, k), 10.0), ["capacity"])
+        refused(lambda v, a=a, k=k: v[flow].__setitem__((a, k), np.nan), ["shape"])
+    refused(lambda v: v.__setitem__("F", np.asarray(F * 1.001)), ["balance"])
+    refused(lambda v: v.__setitem__("F", np.asarray(np.inf)), ["shape"])
+    refused(lambda v: v.__setitem__(flow, v[flow][:-1]), ["shape"])
+    refused(lambda v: v.__setitem__(flow, v[flow] * 1.001), ["capacity"])
+
+
+@relaxed
+@given(topologies(6), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3, 0.1]))
+def test_repair_always_gives_a_feasible_flow(topology, seed, noise):
+    _, data, F, values = solved(topology)
+    random = np.random.default_rng(seed)
+    spoiled = {
+        "g": values["g"] + noise * random.normal(size=values["g"].shape) * topology.capacity.max(),
+        "F": values["F"] * (1 + noise),
+    }
+    repaired = model.repair(data, spoiled)
+    assert repaired is not None
+    assert max(model.residuals(data, repaired).values()) < 1e-9
+    assert float(repaired["F"]) <= F * (1 + 1e-6)
+    if noise == 0.0:
+        assert float(repaired["F"]) >= F * (1 - 1e-5)
+
+
+def test_repair_of_circulations_loses_nothing():
+    """A free circulation on unsaturated arcs, far larger than the flow, must not cost throughput."""
+    topology = Topology(4, [0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 3, 0, 1, 2], np.full(8, 10.0))
+    _, data, F, values = solved(topology)
+    spun = {"g": values["g"] + 3.0 * (topology.tail == (topology.head - 1) % 4)[:, None], "F": values["F"]}
+    repaired = model.repair(data, spun)
+    assert float(repaired["F"]) == pytest.approx(F, rel=1e-6)
+
+
+def test_repair_refuses_what_is_no_flow():
+    _, data, _, values = solved("ring:5")
+    assert model.repair(data, {"g": np.full_like(values["g"], np.nan), "F": values["F"]}) is None
+    assert model.repair(data, {"g": values["g"][:2], "F": values["F"]}) is None
+    # From nothing at all, shortest paths are still a flow.
+    nothing = model.repair(data, {"g": np.zeros_like(values["g"]), "F": np.asarray(0.0)})
+    assert max(model.residuals(data, nothing).values()) < 1e-12
+
+
+@relaxed
+@given(st.integers(2, 8), st.integers(0, 2**32 - 1))
+def test_cancelling_cycles_keeps_net_flow_and_leaves_no_cycle(n, seed):
+    import networkx as nx
+
+    random = np.random.default_rng(seed)
+    tail, head = np.nonzero(~np.eye(n, dtype=bool) & (random.random((n, n)) < 0.6))
+    if not tail.size:
+        return
+    topology = Topology(n, tail, head)
+    flow = random.integers(0, 4, size=tail.size) * random.choice([1.0, 0.3])
+    before = topology.incidence() @ flow
+    after = flow.copy()
+    cancel_cycles(topology, after)
+    assert (after >= 0).all()
+    assert (after <= flow).all()
+    np.testing.assert_allclose(topology.incidence() @ after, before, atol=1e-12)
+    support = nx.DiGraph([(topology.tail[a], topology.head[a]) for a in np.flatnonzero(after > 1e-12)])
+    assert nx.is_directed_acyclic_graph(support)
+
+
+@pytest.mark.parametrize("spec", ["ring:8", "genkautz:n=12,d=4", "torus:3x4", "hypercube:2+host=1.5"])
+def test_stripped_paths_are_paths_and_carry_the_flow(spec):
+    _, data, F, values = solved(spec)
+    topology = data.topology
+    total = np.zeros(topology.arcs)
+    for i, source in enumerate(topology.terminals.tolist()):
+        targets = np.delete(topology.terminals, i)
+        result = strip_paths(topology, source, values["g"][:, i], targets, F)
+        for target, paths in zip(targets, result, strict=True):
+            assert sum(p.amount for p in paths) == pytest.approx(F, rel=1e-9)
+            for path in paths:
+                assert topology.tail[path.arcs[0]] == source
+                assert topology.head[path.arcs[-1]] == target
+                assert (topology.head[path.arcs[:-1]] == topology.tail[path.arcs[1:]]).all()
+                assert len({*topology.tail[path.arcs].tolist(), int(target)}) == len(path.arcs) + 1
+                total[path.arcs] += path.amount
+    assert (total <= topology.capacity * (1 + 1e-7)).all()
+
+
+def test_stripping_a_flow_that_delivers_too_little_is_refused():
+    topology = parse("path:3")
+    with pytest.raises(BadInput, match="serves every target"):
+        strip_paths(topology, 0, np.zeros(topology.arcs), np.array([1, 2]), 1.0)
+
+
+@relaxed
+@given(topologies(8), st.integers(0, 2**32 - 1))
+def test_shortest_path_loads_add_up(topology, seed):
+    """Load times length is demand times distance, and the two ways to the bound agree."""
+    data = model.by_source(topology)
+    lengths = np.random.default_rng(seed).random(topology.arcs) + 0.01
+    value, load = length_bound_and_load(data, lengths)
+    assert value == pytest.approx(model.length_bound(data, lengths), rel=1e-9)
+    distance = model.distances(data, lengths)
+    assert load @ lengths == pytest.approx(float((data.demand * distance).sum()), rel=1e-9)

@@ -1,0 +1,172 @@
+"""The all-to-all models: two statements of each agree, known optima come out, the printed relaxation does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from formulations.alltoall import child, link_mcf, master
+from formulations.base import NotApplicable
+from instances import Topology, parse
+from solvers.compile import compile_model
+
+FORMS = ("pyomo", "cvxpy")
+
+
+def compiled(name, spec, form="cvxpy", **parameters):
+    model = formulation(name)
+    data = model.prepare(parse(spec), parameters)
+    return model, data, compile_model(model.build[form](data))
+
+
+def value(name, spec, form="cvxpy", **parameters):
+    return optimum(compiled(name, spec, form, **parameters)[2])[0]
+
+
+CLOSED_FORMS = {
+    "hypercube:2": 2,
+    "hypercube:3": 4,
+    "hypercube:4": 8,
+    "bipartite:2x2": 3 - 2 / 2,
+    "bipartite:3x3": 3 - 2 / 3,
+    "bipartite:5x5": 3 - 2 / 5,
+    "ring:5": 3,
+    "ring:8": 8,
+    "ring:9": 10,
+    "ring:5,directed": 10,
+    "ring:7,directed": 21,
+    "torus:4x4": 8,
+    "torus:4x6": 18,
+    "complete:2": 1,
+    "complete:6": 1,
+    "path:4": 4,
+    "path:5": 6,
+    "wdm-ring:n=6,wavelengths=3": 4.5,
+}
+
+
+@pytest.mark.parametrize(("spec", "time"), CLOSED_FORMS.items())
+def test_closed_forms(spec, time):
+    assert 1 / value("alltoall.master", spec) == pytest.approx(time, rel=1e-7)
+    if parse(spec).n <= 9:
+        assert 1 / value("alltoall.link-mcf", spec) == pytest.approx(time, rel=1e-7)
+
+
+@pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "ring:8", "ring:6,directed", "torus:4x4", "path:5"])
+def test_the_listed_closed_form_is_the_optimum(spec):
+    model = formulation("alltoall.master")
+    exact = [b for b in model.bounds(model.prepare(parse(spec))) if b.exact]
+    assert len(exact) == 1
+    assert exact[0].value == pytest.approx(value("alltoall.master", spec), rel=1e-8)
+
+
+def test_no_closed_form_where_the_family_was_changed():
+    model = formulation("alltoall.master")
+    for spec in ("ring:8+fail=1", "hypercube:3+host=1.0", "ring:8+scale=2.0", "torus:3x5", "torus:2x4"):
+        assert not any(b.exact for b in model.bounds(model.prepare(parse(spec)))), spec
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_pyomo_is_cvxpy_and_link_mcf_is_master(spec):
+    topology = parse(spec)
+    values = {form: value("alltoall.master", spec, form) for form in FORMS}
+    assert values["pyomo"] == pytest.approx(values["cvxpy"], rel=1e-8)
+    if topology.n <= 12:
+        for form in FORMS:
+            assert value("alltoall.link-mcf", spec, form) == pytest.approx(values["cvxpy"], rel=1e-7)
+
+
+@pytest.mark.parametrize("spec", MEDIUM)
+def test_pyomo_is_cvxpy_on_medium_topologies(spec):
+    assert value("alltoall.master", spec, "pyomo") == pytest.approx(value("alltoall.master", spec, "cvxpy"), rel=1e-7)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [
+    ("alltoall.master", {}), ("alltoall.link-mcf", {}), ("alltoall.link-mcf", {"printed": True}), ("alltoall.child", {}),
+])  # fmt: skip
+@pytest.mark.parametrize("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
+def test_both_builds_are_one_matrix(name, parameters, spec):
+    """Rows matched by name, columns by name, up to the sign a layer gives a row."""
+    forms = [compiled(name, spec, form, **parameters)[2] for form in FORMS]
+    assert forms[0].size == forms[1].size
+    rows = []
+    for form in forms:
+        columns = {n: j for j, n in enumerate(form.column_names())}
+        order = [columns[n] for n in sorted(columns)]
+        dense = form.A.toarray()[:, order]
+        found = {}
+        for i, row_name in enumerate(form.row_names()):
+            ends = (form.row_lower[i], form.row_upper[i])
+            row = dense[i]
+            if np.isneginf(ends[0]) and not np.isposinf(ends[1]) and not row_name.startswith("capacity"):
+                row, ends = -row, (-ends[1], -ends[0])
+            if ends[0] == ends[1] and row[np.flatnonzero(row)[0]] < 0:
+                row, ends = -row, (-ends[1], -ends[0])
+            found[row_name] = (row + 0.0, ends)
+        rows.append((found, form.cost[order], form.col_lower[order], form.col_upper[order]))
+    (a, *rest_a), (b, *rest_b) = rows
+    assert a.keys() == b.keys()
+    for key in a:
+        np.testing.assert_array_equal(a[key][0], b[key][0])
+        assert np.add(a[key][1], 0.0).tolist() == np.add(b[key][1], 0.0).tolist()
+    for x, y in zip(rest_a, rest_b, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("spec", "printed", "true"), [("path:4", 3, 4), ("ring:8", 6, 8)])
+def test_the_printed_link_mcf_is_visibly_too_good(spec, printed, true, form):
+    assert 1 / value("alltoall.link-mcf", spec, form, printed=True) == pytest.approx(printed, rel=1e-7)
+    assert 1 / value("alltoall.link-mcf", spec, form) == pytest.approx(true, rel=1e-7)
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "hypercube:3", "genkautz:n=7,d=3", "mesh:2x4"])
+def test_every_child_attains_the_master(spec):
+    _, data, form = compiled("alltoall.master", spec)
+    F, x = optimum(form)
+    g = form.values(x)
+    for source in range(data.topology.ranks):
+        problem = child.prepare(data.topology, {"source": source}, g)
+        form_child = compile_model(child.FORMULATION.build["cvxpy"](problem))
+        assert optimum(form_child)[0] == pytest.approx(F, rel=1e-6)
+
+
+@pytest.mark.parametrize("spec", ["path:4", "genkautz:n=8,d=3"])
+def test_sizes_are_as_the_docstrings_say(spec):
+    topology = parse(spec)
+    n, m = topology.n, topology.arcs
+    assert compiled("alltoall.master", spec)[2].size["variables"] == n * m + 1
+    assert compiled("alltoall.link-mcf", spec)[2].size["variables"] == n * (n - 1) * m + 1
+    for name in ("alltoall.master", "alltoall.link-mcf"):
+        model, data, form = compiled(name, spec)
+        estimate = model.estimate(data)
+        assert estimate["variables"] == form.size["variables"]
+        assert estimate["constraints"] == form.size["constraints"]
+        assert form.size["nonzeros"] <= estimate["nonzeros"]
+
+
+@pytest.mark.parametrize("prepare", [master.prepare, link_mcf.prepare, child.prepare])
+@pytest.mark.parametrize(("spec", "word"), [
+    ("path:4+fail=1,seed=0", "disconnected"), (Topology(1, [], []), "at least 2"), ("servers:n=4,degree=2,traffic=alltoall", "no topology"),
+])  # fmt: skip
+def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
+    with pytest.raises(NotApplicable, match=word) as caught:
+        prepare(parse(spec) if isinstance(spec, str) else spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_child_of_no_rank_is_refused():
+    with pytest.raises(NotApplicable, match="ranks are 0..3"):
+        child.prepare(parse("path:4"), {"source": 4})
+
+
+def test_host_bottleneck_binds_as_it_must():
+    """A host of bandwidth B takes in N-1 shards and what it forwards: on a complete graph T = (N-1)/B."""
+    for bandwidth in (0.5, 1.0, 2.0):
+        F = value("alltoall.master", f"complete:5+host={bandwidth}")
+        assert 1 / F == pytest.approx(4 / bandwidth, rel=1e-7)
+    assert value("alltoall.master", "complete:5+host=100.0") == pytest.approx(1.0, rel=1e-7)
+    # On a ring every relayed shard passes the host again: total hop count over N B.
+    assert 1 / value("alltoall.master", "ring:8+host=1.0") == pytest.approx(16.0, rel=1e-7)
