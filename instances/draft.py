@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Hashable, Sequence
 from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from instances.errors import BadFile, BadInput
 from instances.topology import MAX_ARCS, MAX_VERTICES, Topology
@@ -64,6 +67,8 @@ class Draft:
     ----------
     what
         How messages call the file.
+    place
+        How messages call the place of an arc in it: ``line``, ``arc`` or ``edge``.
 
     Attributes
     ----------
@@ -75,13 +80,16 @@ class Draft:
         A label for every vertex number, or a label for some names; the names themselves if empty.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, place: str) -> None:
         self.what = what
+        self.place = place
         self.keep_loops = False
         self.terminals: list[Hashable] | None = None
         self.labels: dict[Hashable, str] = {}
         self._vertices: dict[Hashable, None] = {}
-        self._arcs: list[tuple[Hashable, Hashable, float, str]] = []
+        self._seen: dict[Hashable, int] = {}  # every end of an arc, numbered as it comes
+        self._tail, self._head, self._places = array("q"), array("q"), array("q")
+        self._capacity = array("d")
 
     def add_vertex(self, name: Hashable) -> None:
         """Take note of a vertex; one that is known already changes nothing.
@@ -119,7 +127,11 @@ class Draft:
         """Whether the vertex has been read."""
         return name in self._vertices
 
-    def add_link(self, tail: Hashable, head: Hashable, capacity: float, where: str, *, directed: bool) -> None:
+    def where(self, number: int) -> str:
+        """Name the place of an arc in the file."""
+        return f"{self.what}, {self.place} {number}"
+
+    def add_link(self, tail: Hashable, head: Hashable, capacity: float, number: int, *, directed: bool) -> None:
         """Take note of an arc, or unless ``directed`` of an arc each way (a loop is one arc).
 
         Raises
@@ -127,10 +139,14 @@ class Draft:
         BadFile
             If there are more arcs than a topology may have.
         """
-        self._arcs.append((tail, head, capacity, where))
-        if not directed and tail != head:
-            self._arcs.append((head, tail, capacity, where))
-        if len(self._arcs) > MAX_ARCS:
+        u = self._seen.setdefault(tail, len(self._seen))
+        v = self._seen.setdefault(head, len(self._seen))
+        for x, y in ((u, v),) if directed or u == v else ((u, v), (v, u)):
+            self._tail.append(x)
+            self._head.append(y)
+            self._capacity.append(capacity)
+            self._places.append(number)
+        if len(self._tail) > MAX_ARCS:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
 
@@ -146,14 +162,16 @@ class Draft:
             msg = f"{self.what}: there is no vertex and no arc in it; write one arc a line: tail head capacity"
             raise BadFile(msg)
         numbers, names = number_vertices(list(self._vertices))
-        for tail, head, _, where in self._arcs:
-            for end in (tail, head):
-                if end not in numbers:
-                    msg = f"{where}: vertex {_short(end)} is not declared; add it to the vertices"
-                    raise BadFile(msg)
-            if tail == head and not self.keep_loops:
-                msg = f"{where}: arc {_short(tail)}->{_short(head)} is a loop and carries no flow; "
-                raise BadFile(msg + "remove it, or declare loops to be kept")
+        vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
+        tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
+        for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
+            end = list(self._seen)[self._tail[bad] if tail[bad] < 0 else self._head[bad]]
+            msg = f"{self.where(self._places[bad])}: vertex {_short(end)} is not declared; add it to the vertices"
+            raise BadFile(msg)
+        for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
+            end = _short(list(self._seen)[self._tail[bad]])
+            msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
+            raise BadFile(msg + "remove it, or declare loops to be kept")
         unknown = [name for name in self.terminals or () if name not in numbers]
         if unknown:
             msg = f"{self.what}: terminal {_short(unknown[0])} is no vertex; name vertices of the file"
@@ -168,9 +186,9 @@ class Draft:
         try:
             return Topology(
                 len(names),
-                [numbers[tail] for tail, _, _, _ in self._arcs],
-                [numbers[head] for _, head, _, _ in self._arcs],
-                [capacity for _, _, capacity, _ in self._arcs],
+                tail,
+                head,
+                np.array(self._capacity),
                 spec=self.what,
                 terminals=None if self.terminals is None else [numbers[name] for name in self.terminals],
                 labels=tuple(labels),

@@ -17,6 +17,7 @@ capacity is 1.
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,10 @@ def read_edge_list(text: str, what: str) -> Topology:
     BadFile
         Naming the line that is malformed.
     """
-    draft = Draft(what)
+    draft = Draft(what, "line")
     directed, vertices, labels, rows = True, None, None, 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        where = f"{what}, line {number}"
+    for number, raw in enumerate(io.StringIO(text, newline=None), start=1):
+        where = draft.where(number)
         line = raw.strip()
         if line.startswith("#:"):
             key, _, value = line[2:].strip().partition(" ")
@@ -85,7 +86,7 @@ def read_edge_list(text: str, what: str) -> Topology:
         capacity = read_capacity(parts[2], where) if len(parts) == 3 else 1.0
         draft.add_vertex(parts[0])
         draft.add_vertex(parts[1])
-        draft.add_link(parts[0], parts[1], capacity, where, directed=directed)
+        draft.add_link(parts[0], parts[1], capacity, number, directed=directed)
     _declare(draft, vertices)
     for v, label in enumerate(labels or ()):
         if not draft.has_vertex(str(v)):

@@ -37,7 +37,7 @@ def read_graphml(data: bytes, what: str) -> Topology:
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import iterparse
 
-    draft = Draft(what)
+    draft = Draft(what, "edge")
     reader = _Reader(draft)
     depth = 0
     try:
@@ -144,14 +144,14 @@ class _Reader:
     def _edge(self, element: Any) -> None:
         self.edges += 1
         tail, head = element.get("source"), element.get("target")
-        where = f"{self.draft.what}, edge {self.edges}"
+        where = self.draft.where(self.edges)
         if tail is None or head is None:
             msg = f"{where}: source or target is missing; name both nodes"
             raise BadFile(msg)
         where += f" ({tail[:40]!r}->{head[:40]!r})"
         directed = {"true": True, "false": False}.get(element.get("directed", ""), self.directed)
         capacity = read_capacity(self._data(element, "edge").get("capacity", "1"), where)
-        self.draft.add_link(tail, head, capacity, where, directed=directed)
+        self.draft.add_link(tail, head, capacity, self.edges, directed=directed)
 
 
 def _tag(element: Any) -> str:

@@ -71,7 +71,7 @@ def _check_loops(loops: Any, what: str) -> bool:
 
 
 def _ours(data: dict[str, Any], what: str) -> Topology:
-    draft = Draft(what)
+    draft = Draft(what, "arc")
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         msg = f"{what}: unknown key {unknown[0][:60]!r}; known: {', '.join(sorted(_KEYS))}"
@@ -90,7 +90,7 @@ def _ours(data: dict[str, Any], what: str) -> Topology:
             msg = f"{where}: must be [tail, head] or [tail, head, capacity] with whole numbers as ends"
             raise BadFile(msg)
         capacity = _capacity(arc[2], where) if len(arc) == 3 else 1.0
-        draft.add_link(arc[0], arc[1], capacity, where, directed=True)
+        draft.add_link(arc[0], arc[1], capacity, k, directed=True)
     if "terminals" in data:
         draft.terminals = _list(data, "terminals", what)
         if not all(map(_whole, draft.terminals)):
@@ -123,7 +123,7 @@ def _name(value: Any, where: str) -> Hashable:
 
 
 def _node_link(data: dict[str, Any], what: str) -> Topology:
-    draft = Draft(what)
+    draft = Draft(what, "edge")
     attributes = data.get("graph")
     if isinstance(attributes, dict):
         draft.keep_loops = _check_loops(attributes.get("loops"), what)
@@ -156,7 +156,7 @@ def _node_link(data: dict[str, Any], what: str) -> Topology:
             msg = f"{where}: must be an object with 'source' and 'target'"
             raise BadFile(msg)
         tail, head = _name(edge["source"], where), _name(edge["target"], where)
-        draft.add_link(tail, head, _capacity(edge.get("capacity", 1.0), where), where, directed=directed)
+        draft.add_link(tail, head, _capacity(edge.get("capacity", 1.0), where), k, directed=directed)
     return draft.build()
 
 

@@ -122,7 +122,7 @@ def test_edge_lists(tmp_path, text, n, arcs, labels):
         ("0 1 1e999\n", "positive and finite"),
         ("0 1\n1 1\n", "line 2: arc '1'->'1' is a loop"),
         ("1 2\n2 1\n", "0 has no arc"),
-        ("0 1000000000\n", "1000001"[:0] + "1000000001 vertices"),
+        ("0 1000000000\n", "1000000001 vertices"),
         (f"0 {'9' * 5000}\n", "vertices"),
         ("#: vertices 1000000000\n0 1\n", "1000000000 vertices"),
         (f"#: vertices {'9' * 5000}\n0 1\n", "vertices"),
