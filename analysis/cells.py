@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -130,15 +131,25 @@ def _result(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:
     )
 
 
-def check_writable(root: str) -> None:
-    """Refuse a store that cannot be written, before any cell runs.
+def record_failure(cell: Cell, root: str, study: str, termination: Termination, message: str) -> CellResult:
+    """Record for a worker that could not do it itself that a cell failed."""
+    store = Store(root)
+    run = failed_run(cell, termination, message)
+    run.record["key"] = cell.key
+    attempts = store.attempts(cell.key)
+    with suppress(AlreadyStored):
+        store.save(run, attempt=len(attempts) + 1, study=study)
+    return _result(cell, run.record, "failed")
+
+
+def check_writable(store: Store) -> None:
+    """Create a store, or refuse one that cannot be written before any cell runs.
 
     Raises
     ------
     BadInput
-        If so.
+        If its folder cannot be written.
     """
-    store = Store(root)
     store.check_writable()
     try:
         store.records.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,76 @@
+"""Every analytic bound that applies to an instance, as plain rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from instances import Topology, parse
+from instances.errors import BadInput
+
+if TYPE_CHECKING:
+    from formulations import Formulation
+    from formulations.base import Bound
+
+
+def bounds_of(spec: str, name: str | None = None) -> list[dict[str, Any]]:
+    """Bounds on the optimum of formulation ``name``; of ``alltoall.master`` for a topology if None.
+
+    For an instance that is no topology, None stands for every formulation that takes it.
+
+    Raises
+    ------
+    BadInput
+        For a spec that describes no instance, an unknown formulation or one that does not take the instance.
+    """
+    from formulations import formulation
+
+    instance = parse(spec)
+    if name is not None or isinstance(instance, Topology):
+        model = formulation(name or "alltoall.master")
+        if model.needs is not None:
+            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for that one's bounds"
+            raise BadInput(msg)
+        return _rows(model, instance)
+    return _of_every_formulation(spec, instance)
+
+
+def _of_every_formulation(spec: str, instance: Any) -> list[dict[str, Any]]:
+    from formulations import formulations
+
+    rows: list[dict[str, Any]] = []
+    taken = False
+    for model in formulations().values():
+        if model.needs is None:
+            try:
+                rows += _rows(model, instance)
+            except BadInput:
+                continue
+            taken = True
+    if not taken:
+        msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
+        raise BadInput(msg)
+    return rows
+
+
+def _rows(model: Formulation, instance: Any) -> list[dict[str, Any]]:
+    from formulations.base import read_parameters
+
+    data = model.prepare(instance, read_parameters(model.parameters, {}, model.name))
+    rows = [_row(model, bound) for bound in model.bounds(data)]
+    return sorted(rows, key=lambda row: row["value"], reverse=model.sense == "min")
+
+
+def _row(model: Formulation, bound: Bound) -> dict[str, Any]:
+    served = model.concurrent is not None
+    return {
+        "name": bound.name,
+        "formulation": model.name,
+        "quantity": "F" if served else "objective",
+        "sense": "upper" if model.sense == "max" else "lower",
+        "value": bound.value,
+        "F": bound.value if served else None,
+        "T": 1 / bound.value if served and bound.value else None,
+        "exact": bound.exact,
+        "reason": bound.reason,
+        "paper": bound.paper or None,
+    }

@@ -1,0 +1,457 @@
+"""The command ``opticoll``. Heavy packages are imported inside the commands, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from analysis.store import Store
+
+_KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
+_STORE = click.option(
+    "--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results)."
+)
+_SET = click.option(
+    "--set", "settings", multiple=True, metavar="K=V", help="Parameter, or option of the solver; repeatable."
+)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def cli(context: click.Context, show_version: bool) -> None:
+    """Optimization models behind optical interconnects: stated once, solved by any solver, certified."""
+    if show_version:
+        from analysis.environment import opticoll_version
+
+        click.echo(f"opticoll {opticoll_version() or 'unknown'}")
+    elif context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@cli.command("list")
+@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@_JSON
+def list_command(kind: str | None, as_json: bool) -> int:
+    """Show what there is to use.
+
+    Without KIND, the names of everything.
+    """
+    from analysis import catalog, present
+
+    with present.diverted_stdout():
+        rows = catalog.names() if kind is None else catalog.KINDS[kind]()
+    if as_json:
+        present.emit_json(rows)
+    elif kind is None:
+        for each in _KINDS:
+            words = ", ".join(row["name"] for row in rows if row["kind"] == each)
+            click.echo(f"{each}: {words or 'none'}")
+    elif rows:
+        present.show_table(rows, present.LISTED.get(kind, list(rows[0])))
+    else:
+        click.echo(f"no {kind} registered yet", err=True)
+    return 0
+
+
+@cli.command()
+@click.argument("formulation")
+@click.argument("instance")
+@click.option("--method", default="auto", show_default=True, help="A solver or a method; see `opticoll list`.")
+@click.option("--form", type=click.Choice(["pyomo", "cvxpy"]), help="Modelling layer to build it in.")
+@click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
+@click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all its processes [GiB].")
+@_SET
+@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that counts as proven.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
+@click.option("--no-store", is_flag=True, help="Do not record the run.")
+@_STORE
+@_JSON
+def solve(
+    formulation: str,
+    instance: str,
+    method: str,
+    form: str | None,
+    time_limit: float | None,
+    memory_limit: float | None,
+    settings: tuple[str, ...],
+    tol: float,
+    seed: int,
+    threads: int,
+    solution: Path | None,
+    no_store: bool,
+    store_dir: str | None,
+    as_json: bool,
+) -> int:
+    """Solve, verify and certify FORMULATION on INSTANCE.
+
+    Exit status: 0 solved and verified, 2 bad input, 3 no solution found, 4 solver unavailable.
+    """
+    from datetime import UTC, datetime
+
+    from analysis import present
+    from solvers.task import Task
+
+    if no_store and store_dir:
+        msg = "--no-store and --store exclude each other"
+        raise click.UsageError(msg)
+    store = None if no_store else _writable_store(store_dir)
+    if solution is not None:
+        _refuse_unwritable(solution)
+    task = Task(formulation, instance, method, form, _settings(settings), time_limit, memory_limit, tol, seed, threads)
+    started = datetime.now(UTC)
+    with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress:
+        from solvers import runner
+
+        run = runner.solve(task, on_progress=on_progress)
+    if run.exit_status == 4:
+        from solvers.errors import SolverUnavailable
+
+        raise SolverUnavailable(str(run.record.get("message") or "the solver is not available"))
+    if store is not None:
+        store.save(run, started=started)
+    if solution is not None and run.verified:
+        _write_json(solution, runner.solution_document(run))
+    if as_json:
+        present.emit_json(run.record)
+    else:
+        present.show_run(run.record, _bounds_beside(instance, run.record["formulation"]))
+    if run.exit_status:
+        message = str(run.record.get("message") or "no solution that survives verification")
+        _complain(f"no solution: ended with {run.termination}: {message}")
+    return run.exit_status
+
+
+@cli.command()
+@click.argument("formulation")
+@click.argument("instance")
+@click.argument("file", type=click.Path(path_type=Path))
+@_JSON
+def check(formulation: str, instance: str, file: Path, as_json: bool) -> int:
+    """Verify somebody's solution FILE.
+
+    FILE is a solution of FORMULATION on INSTANCE, as `opticoll solve --solution` writes it.
+    """
+    from analysis import present
+
+    with present.diverted_stdout():
+        from solvers import runner
+
+        found = runner.check(formulation, instance, file)
+    if as_json:
+        present.emit_json(found)
+    else:
+        columns = [name for name in ("formulation", "instance", "verified", "objective", "reason") if name in found]
+        present.show_table([found], columns)
+    if not found["verified"]:
+        _complain(f"{file}: is no solution: {found.get('reason') or 'a constraint is violated'}")
+        return 3
+    return 0
+
+
+@cli.command()
+@click.argument("formulation")
+@click.argument("instance")
+@click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
+@click.option("--form", type=click.Choice(["pyomo", "cvxpy"]), help="Modelling layer to build it in.")
+@_SET
+def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
+    """Write the model as MPS or LP file.
+
+    The file holds the matrix of FORMULATION on INSTANCE; any solver reads it.
+    """
+    from analysis import present
+
+    if path.suffix.lower() not in {".mps", ".lp"}:
+        msg = f"--to {path}: the name must end in .mps or .lp"
+        raise click.UsageError(msg)
+    _refuse_unwritable(path)
+    with present.diverted_stdout():
+        from solvers import runner
+
+        runner.export(formulation, instance, path, form, _settings(settings))
+    click.echo(f"wrote {path}", err=True)
+    return 0
+
+
+@cli.command()
+@click.argument("study")
+@click.option("--jobs", type=click.IntRange(min=1), help="Cells at a time, in processes of this machine.")
+@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster to run the cells on.")
+@_STORE
+@_JSON
+def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None, as_json: bool) -> int:
+    """Run a study, by name or TOML file.
+
+    Cells that have an answer in the store are skipped: start it again to go on after an interruption.
+    """
+    from analysis import present, study_command
+
+    if jobs is not None and dask is not None:
+        msg = "--jobs and --dask exclude each other"
+        raise click.UsageError(msg)
+    store = _writable_store(store_dir)
+    with present.diverted_stdout():
+        summary = study_command.run(study, store, jobs, dask)
+    if as_json:
+        present.emit_json(study_command.as_json(summary))
+    else:
+        present.show_summary(summary)
+    if summary.interrupted:
+        rest = len(summary.study.cells) - len(summary.results)
+        _complain(f"interrupted with {rest} cells to go; start `opticoll study {study}` again to go on from here")
+        return 130
+    return 0 if summary.complete else 1
+
+
+@cli.command()
+@click.argument("instance")
+@click.option("--formulation", metavar="NAME", help="Whose optimum is bounded (default: alltoall.master).")
+@_JSON
+def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
+    """Print the analytic bounds of INSTANCE."""
+    from analysis import present
+
+    with present.diverted_stdout():
+        from analysis.bounds import bounds_of
+
+        rows = bounds_of(instance, formulation)
+    if as_json:
+        present.emit_json(rows)
+    else:
+        present.show_bounds(rows)
+    return 0
+
+
+@cli.command()
+@click.argument("identifiers", nargs=-1, metavar="[ID]...")
+@_JSON
+def claims(identifiers: tuple[str, ...], as_json: bool) -> int:
+    """The papers' numbers: expected, measured, verdict."""
+    from analysis import present
+
+    with present.diverted_stdout():
+        from analysis.claims import ledger
+
+        rows = ledger(identifiers)
+    if as_json:
+        present.emit_json(rows)
+    elif rows:
+        present.show_table(rows, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
+    else:
+        click.echo("no claims registered yet")
+    return 0
+
+
+@cli.command()
+@click.argument("sql", required=False)
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+@_STORE
+@_JSON
+def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool) -> int:
+    """Print the results store as a table.
+
+    The latest runs, or what the query SQL selects from the views `runs` (every record) and `latest` (the best
+    record of each resume key).
+    """
+    from analysis import present
+
+    if as_csv and as_json:
+        msg = "--csv and --json exclude each other"
+        raise click.UsageError(msg)
+    store = _store(store_dir)
+    default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else present.OVERVIEW
+    frame = store.sql(default if sql is None else sql)
+    if as_json:
+        present.emit_json(present.frame_rows(frame))
+    elif as_csv:
+        click.echo(frame.to_csv(index=False), nl=False)
+    elif frame.empty:
+        click.echo(f"no runs to show in the store {store.root}", err=True)
+    else:
+        present.show_table(present.frame_rows(frame), list(frame.columns))
+    return 0
+
+
+@cli.command()
+@click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True, metavar="DIR")
+@_STORE
+def report(out: Path, store_dir: str | None) -> int:
+    """Write the store's tables and plots as HTML.
+
+    One self-contained page in the folder --out.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("analysis.report") is None:
+        msg = "report: this version has none yet; use `opticoll results` or `opticoll results --csv`"
+        raise click.UsageError(msg)
+    written = import_module("analysis.report").build(_store(store_dir), out)
+    click.echo(f"wrote {written or out}", err=True)
+    return 0
+
+
+@cli.command()
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> int:
+    """Open JupyterLab on the notebooks.
+
+    ARGUMENTS behind -- are passed on to it.
+    """
+    import subprocess
+    from importlib.util import find_spec
+
+    from analysis.environment import CHECKOUT
+
+    folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
+    if folder is None:
+        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run it from a checkout of opticoll"
+        raise click.UsageError(msg)
+    if find_spec("jupyterlab") is None:
+        msg = "lab: the package jupyterlab is not installed; pip install jupyterlab"
+        raise click.UsageError(msg)
+    return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder), *arguments], check=False).returncode
+
+
+# what the commands share --------------------------------------------------------------------------------------
+
+
+def _store(folder: str | None) -> Store:
+    from analysis.store import Store
+
+    return Store(folder)
+
+
+def _writable_store(folder: str | None) -> Store:
+    store = _store(folder)
+    store.check_writable()
+    return store
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            msg = f"--set {pair!r}: write --set NAME=VALUE"
+            raise click.UsageError(msg)
+        if name.strip() in settings:
+            msg = f"--set: {name.strip()!r} is given twice"
+            raise click.UsageError(msg)
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Better before the solve than after it."""
+    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
+        msg = f"{path}: cannot be written; name a file in a folder that exists and may be written"
+        raise click.UsageError(msg)
+
+
+def _write_json(path: Path, document: Any) -> None:
+    import json
+
+    from analysis.schema import plain
+    from instances.errors import BadInput
+
+    try:
+        path.write_text(json.dumps(plain(document), allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+
+
+def _bounds_beside(instance: str, formulation: str) -> list[dict[str, Any]]:
+    from analysis.bounds import bounds_of
+    from instances.errors import BadInput
+
+    try:
+        return bounds_of(instance, formulation)
+    except BadInput:  # bounds of this formulation need more than the instance
+        return []
+
+
+class _spinner:
+    """A spinner with the incumbent and the bound, on a terminal; None as callback elsewhere."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.status: Any = None
+
+    def __enter__(self) -> Callable[[dict[str, Any]], None] | None:
+        if not sys.stderr.isatty():
+            return None
+        from rich.console import Console
+
+        self.status = Console(stderr=True).status(self.title)
+        self.status.__enter__()
+        return self._update
+
+    def _update(self, news: dict[str, Any]) -> None:
+        parts = [f"{name} {news[name]:.8g}" for name in ("objective", "bound") if news.get(name) is not None]
+        self.status.update("   ".join([self.title, *parts]))
+
+    def __exit__(self, *exception: object) -> None:
+        if self.status is not None:
+            self.status.__exit__(None, None, None)
+
+
+# errors -------------------------------------------------------------------------------------------------------
+
+
+def _complain(message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    click.echo(f"opticoll: {' '.join(message.split())}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; every error is one line on stderr and an exit status, never a traceback."""
+    try:
+        status = cli.main(args=arguments, prog_name="opticoll", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        if os.environ.get("OPTICOLL_DEBUG"):
+            raise
+        command = error.ctx.command_path if error.ctx is not None else "opticoll"
+        _complain(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        return 2
+    except click.ClickException as error:
+        _complain(error.format_message())
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: say nothing at exit either
+        return 141
+    except Exception as error:  # the last resort of a command line
+        if os.environ.get("OPTICOLL_DEBUG"):
+            raise
+        return _report_error(error)
+    return status if isinstance(status, int) else 0
+
+
+def _report_error(error: Exception) -> int:
+    from instances.errors import OpticollError
+
+    if isinstance(error, OpticollError):
+        _complain(str(error))
+        return error.exit_status
+    _complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
