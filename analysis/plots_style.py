@@ -1,0 +1,180 @@
+"""The one look of all figures: palette, markers, sizes; and SVG that follows the reader's light or dark page.
+
+Figures are made without pyplot, so that nothing global is touched and no display is needed. Colours come from
+Okabe & Ito's colour-blind safe palette. In SVG every colour of the palette is written as a CSS variable with the
+light colour as its fallback, and a dark page sets the variables, see :data:`DARK_CSS`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
+#: Series colours on a light page, in the order of use, and the same on a dark one.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56a0d3", "#6a5acd", "#7f7f7f")
+_DARK_PALETTE = ("#56b4e9", "#ff8c42", "#2fc79a", "#e6a3c8", "#e6c229", "#9fd0f2", "#a99cf0", "#b5b5b5")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+
+_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", BAND: "--band"} | {
+    colour: f"--series-{number}" for number, colour in enumerate(PALETTE)
+}
+_DARK = {"--ink": "#e6e9ee", "--muted": "#a2adba", "--grid": "#3a424d", "--band": "#1f252d"} | {
+    f"--series-{number}": colour for number, colour in enumerate(_DARK_PALETTE)
+}
+_LIGHT = {variable: colour for colour, variable in _VARIABLES.items()}
+
+
+def _declarations(colours: dict[str, str]) -> str:
+    return ";".join(f"{name}:{colour}" for name, colour in colours.items())
+
+
+LIGHT_CSS = f":root{{{_declarations(_LIGHT)}}}"
+#: What turns the figures of a page dark with it.
+DARK_CSS = f"@media (prefers-color-scheme: dark){{:root{{{_declarations(_DARK)}}}}}"
+
+_SETTINGS: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "axes.titlesize": 11.0,
+    "axes.labelsize": 10.0,
+    "legend.fontsize": 9.0,
+    "legend.frameon": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "text.parse_math": False,  # a $ in somebody's file name is no mathematics
+    "svg.fonttype": "none",
+    "svg.hashsalt": "opticoll",
+    "figure.constrained_layout.h_pad": 0.06,
+    "figure.constrained_layout.w_pad": 0.06,
+}  # fmt: skip
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Apply the look while a figure is made or written."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure of a size [inches]; call within :func:`style`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def label(text: object, most: int = 34) -> str:
+    """Shorten text of unknown origin to one printable line for a figure."""
+    plain = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    if len(plain) <= most:
+        return plain
+    head = (most - 1) // 2
+    return f"{plain[:head]}…{plain[-(most - 1 - head) :]}"
+
+
+def series(number: int) -> tuple[str, str]:
+    """Colour and marker of a series: every pair of the two before any comes again."""
+    return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
+
+
+def log_axes(axes: Axes) -> None:
+    """Turn both axes logarithmic with plain numbers at their ticks and a light grid."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        few = low > 0 and high / low < 50
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(visible=True, which="major")
+    axes.set_axisbelow(True)
+
+
+def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
+    """Put a legend under the axes, where it takes no width on a small screen."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def png(figure: Figure, dpi: int = 160) -> bytes:
+    """Render the figure on white paper."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """Render the figure as an SVG file that is dark where the reader's page is."""
+    text = _render(figure)
+    return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
+
+
+def inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
+    """Render the figure as an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
+
+    Parameters
+    ----------
+    figure
+        What to draw.
+    name
+        Prefix of its ids, so that several figures fit one page.
+    title, description
+        What a screen reader says.
+    """
+    from html import escape
+
+    text = _render(figure)
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'xlink:href="#([^"]*)"', rf'href="#{name}-\1"', text)
+    text = text.replace("xlink:href=", "href=")
+    box = re.search(r'viewBox="[^"]*"', text)
+    told = f"<title id='{name}-title'>{escape(title)}</title><desc id='{name}-desc'>{escape(description)}</desc>"
+    opening = f"<svg role='img' aria-labelledby='{name}-title {name}-desc' {box.group() if box else ''}>{told}"
+    return re.sub(r"<svg\b[^>]*>", lambda _: opening, text, count=1)
+
+
+def _render(figure: Figure) -> str:
+    buffer = io.StringIO()
+    with style():
+        figure.savefig(
+            buffer, format="svg", transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )  # fmt: skip
+    text = re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        # Only where a style states a colour: the text of a label stays as it is.
+        text = re.sub(rf"((?:fill|stroke): ){colour}\b", rf"\1var({variable}, {colour})", text, flags=re.IGNORECASE)
+    return text
