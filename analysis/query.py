@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Proofs from the strongest to none: which of several runs of one cell ``latest`` shows.
 _PROOF_ORDER = ("optimal", "certified-gap", "feasible", "bound-only", "none")
 
+#: Room for one record [bytes], set aside for every file that is open: more where a record needs it.
+_BUFFER = 1 << 17
+
 
 def query(records: Path, sql: str) -> pd.DataFrame:
     """Answer one reading statement over the views ``runs`` and ``latest``.
@@ -80,16 +83,18 @@ def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
     import duckdb
 
     columns = schema.json_columns()
-    if next(records.glob("*.json"), None) is None:
+    sizes = [path.stat().st_size for path in records.glob("*.json")]
+    if not sizes:
         listed = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
         connection.execute(f"CREATE TABLE records ({listed})")
         return
     pattern = glob.escape(str(records.resolve())) + "/*.json"
+    largest = max(_BUFFER, max(sizes) + 1)
     try:
         connection.execute(
             f"CREATE TABLE records AS SELECT * FROM read_json($pattern, columns={columns!r}, "
-            "format='newline_delimited', maximum_object_size=268435456)",
-            {"pattern": pattern},
+            "format='newline_delimited', maximum_object_size=$largest)",
+            {"pattern": pattern, "largest": largest},
         )
     except duckdb.Error as error:
         raise _culprit(records, error) from error

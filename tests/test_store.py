@@ -1,0 +1,328 @@
+"""The results store: whole records or none, typed, read-only to queries."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from analysis import schema
+from analysis.publish import AlreadyStored, publish
+from analysis.store import Store
+from instances.errors import BadFile, BadInput
+from solvers.outcome import Proof, Termination
+from solvers.task import Run, Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_run(key: str = "k" * 64, **changes: Any) -> Run:
+    record = {
+        "key": key,
+        "formulation": "alltoall.master",
+        "instance": "ring:4",
+        "n": np.int64(4),
+        "arcs": 8,
+        "method": "highs",
+        "solver": {"name": "highs", "version": "1", "algorithm": "simplex", "options": {"threads": 2}},
+        "termination": Termination.OPTIMAL,
+        "proof": Proof.OPTIMAL,
+        "objective": np.float64(0.5),
+        "bound": 0.5,
+        "gap": 0.0,
+        "verified": np.bool_(True),
+        "violations": {"balance": 0.0},
+        "metrics": {"F": 0.5, "T": 2.0},
+        "time": {"build_s": 0.1, "compile_s": 0.1, "solve_s": 0.25, "verify_s": None},
+        "incumbents": [(0.1, 0.4), (0.2, 0.5)],
+        **changes,
+    }
+    values = {"g": np.arange(6.0).reshape(2, 3), "F": np.array(0.5)}
+    return Run(
+        Task("alltoall.master", "ring:4"), record, Termination.OPTIMAL, Proof.OPTIMAL, 0.5, 0.5, verified=True,
+        values=values, duals={"g": np.ones(2)},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_default_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTICOLL_STORE", raising=False)
+    assert Store().root == tmp_path / "results"
+    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "elsewhere"))
+    assert Store().root == tmp_path / "elsewhere"
+    assert Store(tmp_path / "given").root == tmp_path / "given"
+    assert not list(tmp_path.iterdir())
+
+
+def test_empty_store_has_typed_views(store: Store) -> None:
+    frame = store.sql("SELECT objective, n, F, started FROM latest")
+    assert frame.empty
+    assert list(frame.columns) == ["objective", "n", "F", "started"]
+    assert not store.root.exists()
+
+
+def test_round_trip(store: Store) -> None:
+    name = store.save(make_run(), started=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    row = store.sql("SELECT * FROM runs").iloc[0]
+    assert row["id"] == name
+    assert (row["F"], row["T"], row["time_solve_s"], row["n"]) == (0.5, 2.0, 0.25, 4)
+    assert row["solver_name"] == "highs"
+    assert json.loads(row["solver_options"]) == {"threads": 2}
+    assert math.isnan(row["time_verify_s"])
+    assert row["started"] == datetime(2026, 1, 2, 3, 4, 5)
+    assert [list(pair) for pair in row["incumbents"]] == [[0.1, 0.4], [0.2, 0.5]]
+    assert row["host"]
+    assert row["python"]
+    assert row["cpus"] >= 1
+    values, duals = store.solution(name)
+    assert np.array_equal(values["g"], np.arange(6.0).reshape(2, 3))
+    assert values["F"].shape == ()
+    assert np.array_equal(duals["g"], np.ones(2))
+
+
+def test_unknown_is_null_never_a_number(store: Store) -> None:
+    run = make_run(gap=math.nan, bound=math.inf, objective=None, arcs=None, metrics={"F": None, "T": -math.inf})
+    name = store.save(run)
+    text = (store.records / f"{name}.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    nulls = store.sql("SELECT gap IS NULL, bound IS NULL, objective IS NULL, arcs IS NULL, T IS NULL FROM runs")
+    assert nulls.to_numpy().all()
+
+
+def test_every_field_is_there_and_typed(store: Store) -> None:
+    record = store.read(store.save(make_run(novel=[1, 2], time={"solve_s": 1.0, "other_s": 2.0})))
+    assert set(record) == set(schema.FIELDS)
+    assert record["schema"] == schema.VERSION
+    assert record["extra"] == {"novel": [1, 2], "time.other_s": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("n", "four"), ("n", 4.5), ("n", True), ("objective", "0.5"), ("verified", 1), ("solver", "highs")],
+)
+def test_wrong_types_are_refused_and_leave_nothing(store: Store, field: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=field):
+        store.save(make_run(**{field: value}))
+    assert not list(store.names())
+
+
+def test_a_solve_gets_a_name_of_its_own_and_a_cell_has_one(store: Store) -> None:
+    names = {store.save(make_run()), store.save(make_run()), store.save(make_run(), attempt=1)}
+    assert len(names) == 3
+    assert f"{'k' * 64}.1" in names
+    with pytest.raises(AlreadyStored):
+        store.save(make_run(), attempt=1)
+    assert len(list(store.names())) == 3
+    assert len(list(store.solutions.glob("*.npz"))) == 3
+    assert not list(store.root.rglob(".tmp-*"))
+
+
+def test_records_never_change(store: Store) -> None:
+    name = store.save(make_run(objective=0.5), attempt=1)
+    before = (store.records / f"{name}.json").read_bytes()
+    with pytest.raises(AlreadyStored):
+        store.save(make_run(objective=0.7), attempt=1)
+    assert (store.records / f"{name}.json").read_bytes() == before
+
+
+def test_latest_is_the_best_run_of_each_key(store: Store) -> None:
+    store.save(make_run("a", termination="crashed", verified=False, proof="none", gap=None), attempt=1)
+    store.save(make_run("a", proof="certified-gap", gap=0.1), attempt=2)
+    store.save(make_run("a", proof="optimal", gap=0.0))
+    store.save(make_run("a", termination="unavailable", verified=False, proof="none", gap=None))
+    store.save(make_run("b", termination="time-limit", verified=False, proof="bound-only"), attempt=1)
+    frame = store.sql("SELECT key, proof, answer FROM latest ORDER BY key")
+    assert frame.to_numpy().tolist() == [["a", "optimal", True], ["b", "bound-only", True]]
+    assert len(store.sql("SELECT * FROM runs")) == 5
+
+
+def test_answers_and_attempts(store: Store) -> None:
+    store.save(make_run("a", termination="crashed"), attempt=1)
+    store.save(make_run("b", termination="time-limit"), attempt=1)
+    store.save(make_run("c", termination="optimal"))
+    store.save(make_run("d", termination="unavailable"), attempt=1)
+    assert store.answered({"a", "b", "c", "d", "e"}) == {"b", "c"}
+    assert [r["termination"] for r in store.attempts("a")] == ["crashed"]
+    assert store.attempts("e") == []
+
+
+@pytest.mark.parametrize("word", ["crashed", "error", "interrupted", "unavailable", None])
+def test_failures_are_no_answers(word: str | None) -> None:
+    assert not schema.is_answer(word)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP VIEW runs",
+        "CREATE TABLE t AS SELECT 1",
+        "INSERT INTO records SELECT * FROM records",
+        "DELETE FROM records",
+        "UPDATE records SET n = 1",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+        "ATTACH 'PLACE/db.duckdb'",
+        "COPY (SELECT 1) TO 'PLACE/out.csv'",
+        "COPY runs TO 'PLACE/out.parquet' (FORMAT parquet)",
+        "EXPORT DATABASE 'PLACE/dump'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM secret_frame",
+        "SELECT 1; DROP VIEW runs",
+        "SELECT nothing FROM runs",
+        "SELEC 1",
+        "",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO 'PLACE/out.csv'",
+        "CALL force_checkpoint()",
+        "PREPARE p AS SELECT 1",
+    ],
+)
+def test_queries_only_read(store: Store, sql: str, tmp_path: Path) -> None:
+    import pandas as pd
+
+    secret_frame = pd.DataFrame({"a": [1]})
+    store.save(make_run())
+    before = sorted(p for p in tmp_path.rglob("*"))
+    with pytest.raises(BadInput) as caught:
+        store.sql(sql.replace("PLACE", str(tmp_path)))
+    assert "\n" not in str(caught.value)
+    assert sorted(p for p in tmp_path.rglob("*")) == before
+    assert len(secret_frame) == 1
+
+
+@pytest.mark.parametrize(
+    "sql", ["FROM runs", "WITH x AS (SELECT n FROM runs) SELECT * FROM x", "DESCRIBE runs", "EXPLAIN SELECT 1"]
+)
+def test_reading_statements_are_taken(store: Store, sql: str) -> None:
+    store.save(make_run())
+    assert len(store.sql(sql))
+
+
+def test_a_folder_with_wildcards_in_its_name(tmp_path: Path) -> None:
+    store = Store(tmp_path / "a[b]*c?")
+    store.save(make_run())
+    assert len(store.sql("FROM runs")) == 1
+
+
+def test_half_written_files_are_never_read(store: Store) -> None:
+    store.save(make_run())
+    (store.records / ".tmp-host-1-abc").write_text('{"id": "x", "n": 4')
+    assert len(store.sql("FROM runs")) == 1
+    assert len(list(store.names())) == 1
+
+
+@pytest.mark.parametrize("text", ['{"id": ', '{"n": "four"}', "[1]"])
+def test_a_foreign_file_is_named(store: Store, text: str) -> None:
+    store.save(make_run())
+    (store.records / "foreign.json").write_text(text)
+    with pytest.raises(BadFile, match=r"foreign\.json is not a record.*move it"):
+        store.sql("FROM runs")
+
+
+def test_records_of_the_future_are_refused(store: Store) -> None:
+    name = store.save(make_run())
+    record = store.read(name) | {"schema": schema.VERSION + 1}
+    (store.records / "future.json").write_text(json.dumps(record) + "\n")
+    with pytest.raises(BadFile, match="upgrade opticoll"):
+        store.sql("FROM runs")
+
+
+def test_thousands_of_files(store: Store) -> None:
+    name = store.save(make_run())
+    record = store.read(name)
+    for i in range(3000):
+        text = json.dumps(record | {"id": f"{i}.1", "key": str(i)}) + "\n"
+        (store.records / f"{i}.1.json").write_text(text)
+    assert len(store.sql("SELECT key FROM latest")) == 3001
+
+
+def test_sweep_removes_only_what_was_left_behind(store: Store) -> None:
+    name = store.save(make_run())
+    old = time.time() - 3 * 24 * 3600
+    for folder, left in (
+        (store.records, ".tmp-a-1-x"),
+        (store.solutions, "gone.1~ab.npz"),
+        (store.solutions, f"{name}~zz.npz"),
+    ):
+        (folder / left).write_bytes(b"x")
+        os.utime(folder / left, (old, old))
+    (store.records / ".tmp-b-2-y").write_bytes(b"young")
+    kept = store.solutions / store.read(name)["solution"]
+    os.utime(kept, (old, old))
+    assert store.sweep() == 3
+    assert kept.exists()
+    assert (store.records / ".tmp-b-2-y").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(BadInput, match="may not be written"):
+        Store(tmp_path / "store").check_writable()
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="is not a folder"):
+        Store(tmp_path / "file").check_writable()
+    with pytest.raises(BadInput, match="is not a folder"):
+        Store(tmp_path / "file" / "below").check_writable()
+
+
+def test_publish_leaves_nothing_of_a_failed_write(tmp_path: Path) -> None:
+    def fail(file: Any) -> None:
+        file.write(b"half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        publish(tmp_path / "x.json", fail)
+    assert not list(tmp_path.iterdir())
+
+
+def _race(root: str, number: int, barrier: Any, queue: Any) -> None:
+    store = Store(root)
+    won = 0
+    for attempt in range(1, 41):
+        barrier.wait()
+        try:
+            store.save(make_run(objective=float(number)), attempt=attempt)
+            won += 1
+        except AlreadyStored:
+            pass
+    queue.put(won)
+
+
+def test_two_writers_race_for_every_name_and_one_wins(store: Store) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, queue = context.Barrier(2), context.Queue()
+    writers = [context.Process(target=_race, args=(str(store.root), i, barrier, queue)) for i in range(2)]
+    for writer in writers:
+        writer.start()
+    won = [queue.get(timeout=60) for _ in writers]
+    for writer in writers:
+        writer.join()
+    assert sum(won) == 40
+    assert len(list(store.names())) == 40
+    assert len(store.sql("FROM runs")) == 40
+    assert len(list(store.solutions.glob("*.npz"))) == 40
+    assert not list(store.root.rglob(".tmp-*"))
+    for attempt in store.attempts("k" * 64):
+        assert (store.solutions / attempt["solution"]).exists()
