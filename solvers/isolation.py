@@ -111,9 +111,7 @@ def call_isolated(
             "files": write_arrays(folder, named, "argument"),
             "parent": os.getpid(),
             "path": [entry for entry in sys.path if entry],
-            "data_limit_bytes": None
-            if memory_limit_gib is None
-            else int((1.25 * memory_limit_gib + 0.5) * _GIB),
+            "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
         }
         write_json(folder / "job.json", job)
         watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
@@ -205,9 +203,7 @@ def _collect(
         found = read_arrays(folder, answer["files"])
         return Answer(None, answer["values"], found, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:
-        ending, message = _diagnose(
-            folder, process.returncode, answer, limited=watch.memory_limit_mb is not None
-        )
+        ending, message = _diagnose(folder, process.returncode, answer, limited=watch.memory_limit_mb is not None)
     state = read_progress(folder)
     values, arrays = state[1:] if state else ({}, {})
     return Answer(ending, values, arrays, message, wall_s, peak or None)
@@ -426,6 +422,8 @@ def solve_here(
     chosen.check(form, request)
     outcome = trivial_outcome(form)
     if outcome is None:
+        for module in chosen.modules or (chosen.package,):
+            chosen.load(module)
         start = time.perf_counter()
         outcome = chosen.solve(form, request, progress or _silent)
         if outcome.solve_s is None:

@@ -58,9 +58,7 @@ class LicenceState:
 class Progress(Protocol):
     """How a running solver reports: a new incumbent and/or bound; either may be None."""
 
-    def __call__(
-        self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None
-    ) -> None:
+    def __call__(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
         """Take note."""
 
 
@@ -75,6 +73,7 @@ class Adapter(ABC):
         algorithm       the algorithm it runs ("simplex", "interior point", "branch and bound", …)
         capabilities    see :class:`Capabilities`
         install         how to get it, one line
+        modules         modules to import before the clock starts; by default the package
     """
 
     name: str
@@ -84,6 +83,7 @@ class Adapter(ABC):
     algorithm: str
     capabilities: Capabilities
     install: str = ""
+    modules: tuple[str, ...] = ()
 
     def installed(self) -> bool:
         """Whether the package can be found; cheap, imports nothing."""
@@ -122,9 +122,7 @@ class Adapter(ABC):
             return import_module(module or self.package)
         except (ImportError, OSError) as error:
             line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            msg = (
-                f"solver {self.name!r}: package {self.distribution!r} cannot be loaded ({line}); reinstall it"
-            )
+            msg = f"solver {self.name!r}: package {self.distribution!r} cannot be loaded ({line}); reinstall it"
             raise SolverUnavailable(msg) from error
 
     def check(self, form: StandardForm, request: SolveRequest) -> None:

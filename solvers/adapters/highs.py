@@ -6,20 +6,20 @@ is checked and ``Outcome.algorithm`` is read from what it counted.
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.names import plain_names
 from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import NO_ANSWER, Trail, fill, finite
 from solvers.errors import BadOption, SolverUnavailable
-from solvers.outcome import Outcome, PrimalStatus, Termination
+from solvers.outcome import Outcome, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from solvers.adapters.base import Progress
     from solvers.outcome import SolveRequest
@@ -76,17 +76,18 @@ class Highs(Adapter):
         if request.warm_start is not None and form.is_mip:
             index = np.arange(form.A.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
-        trail = _Trail(highs, form, progress)
+        trail = Trail(form, progress)
         if form.is_mip:
-            trail.listen()
+            highs.cbMipImprovingSolution += lambda event: trail.found(
+                np.array(event.data_out.mip_solution, dtype=float), finite(event.data_out.mip_dual_bound)
+            )
+            highs.cbMipLogging += lambda event: trail.bounded(finite(event.data_out.mip_dual_bound))
         highs.run()
         outcome = self._outcome(highspy, highs, form, effective)
         outcome.incumbents = trail.incumbents
         return outcome
 
-    def _set_options(
-        self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest
-    ) -> dict[str, Any]:
+    def _set_options(self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
         """Set common, own and the caller's options in that order; returns what is in force."""
         effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
         if request.time_limit_s is not None:
@@ -121,41 +122,27 @@ class Highs(Adapter):
             np.asarray(form.integer).astype(np.int32),
         )  # fmt: skip
         if status == highspy.HighsStatus.kError:
-            msg = (
-                f"solver {self.name!r} refuses the problem: a bound or coefficient is beyond its range (1e15)"
-            )
+            msg = f"solver {self.name!r} refuses the problem: a bound or coefficient is beyond its range (1e15)"
             raise BadOption(msg)
 
     def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
         status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
         termination = _TERMINATION.get(status.name, Termination.ERROR)
-        outcome = Outcome(
-            termination, raw=status.name.removeprefix("k"), version=highs.version(), options=effective
-        )
+        outcome = Outcome(termination, raw=status.name.removeprefix("k"), version=highs.version(), options=effective)
         outcome.algorithm = self._ran(info, form)
         outcome.iterations = sum(
             max(0, getattr(info, f"{kind}_iteration_count")) for kind in ("simplex", "ipm", "pdlp")
         )
-        no_answer = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
-        if found.value_valid and termination not in no_answer:
-            x = np.array(found.col_value, dtype=float)
-            feasible = info.primal_solution_status == _FEASIBLE
-            if feasible or not form.is_mip:
-                outcome.x, outcome.objective = x, form.objective(x)
-                exact = self.capabilities.exact or form.is_mip
-                outcome.primal = PrimalStatus.APPROXIMATE
-                if feasible:
-                    outcome.primal = PrimalStatus.FEASIBLE if exact else PrimalStatus.APPROXIMATE
-                elif exact:
-                    outcome.primal = PrimalStatus.INFEASIBLE
+        x = np.array(found.col_value, dtype=float) if found.value_valid else None
+        duals = np.array(found.row_dual, dtype=float) if found.dual_valid else None
+        accepted = info.primal_solution_status == _FEASIBLE
+        exact = self.capabilities.exact or form.is_mip
+        if accepted or not form.is_mip:
+            fill(outcome, form, x, duals, exact=exact, believed=accepted and exact)
         if form.is_mip:
             outcome.nodes = max(0, info.mip_node_count)
-            if np.isfinite(info.mip_dual_bound) and termination not in no_answer:
-                outcome.bound = float(info.mip_dual_bound)
-        elif found.dual_valid and outcome.x is not None:
-            outcome.row_duals = np.array(found.row_dual, dtype=float)
-            if termination == Termination.OPTIMAL and self.capabilities.exact:
-                outcome.bound = outcome.objective
+            if termination not in NO_ANSWER:
+                outcome.bound = finite(info.mip_dual_bound)
         return outcome
 
     def _ran(self, info: Any, form: StandardForm) -> str:
@@ -186,38 +173,6 @@ class Highs(Adapter):
         if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
             msg = f"{path}: HiGHS could not write it; check that the folder exists and is writable"
             raise BadOption(msg)
-
-
-class _Trail:
-    """Incumbents and bounds as HiGHS tells them."""
-
-    def __init__(self, highs: Any, form: StandardForm, progress: Progress) -> None:
-        self.highs, self.form, self.progress = highs, form, progress
-        self.incumbents: list[tuple[float, float]] = []
-        self.bound: float | None = None
-
-    def listen(self) -> None:
-        self.highs.cbMipImprovingSolution += self._improved
-        self.highs.cbMipLogging += self._logged
-
-    def _improved(self, event: Any) -> None:
-        out = event.data_out
-        x: NDArray[np.float64] = np.array(out.mip_solution, dtype=float)
-        value = self.form.objective(x)
-        self.incumbents.append((float(out.running_time), value))
-        self.progress(value, self._new_bound(out), x)
-
-    def _logged(self, event: Any) -> None:
-        bound = self._new_bound(event.data_out)
-        if bound is not None:
-            self.progress(None, bound)
-
-    def _new_bound(self, out: Any) -> float | None:
-        bound = float(out.mip_dual_bound)
-        if not np.isfinite(bound) or bound == self.bound:
-            return None
-        self.bound = bound
-        return bound
 
 
 class HighsSimplex(Highs):
@@ -276,20 +231,23 @@ class HighsPdlp(Highs):
     capabilities = Capabilities(duals=True, exact=False)
     own_options: ClassVar[dict[str, Any]] = {"solver": "pdlp"}
 
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form`` as a minimization: this PDLP confuses signs of maximizations (wrong duals, "Unknown")."""
+        if form.sense == "min":
+            return super().solve(form, request, progress)
+        mirror = replace(form, cost=-form.cost, offset=-form.offset, sense="min")
+        outcome = super().solve(mirror, request, progress)
+        if outcome.objective is not None:
+            outcome.objective = -outcome.objective
+        if outcome.row_duals is not None:
+            outcome.row_duals = -outcome.row_duals
+        return outcome
+
     def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
         """Take the tolerances asked for: each digit costs a first-order method dearly."""
         tolerance = max(1e-9, request.rel_tol)
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "pdlp_optimality_tolerance")
         return dict.fromkeys(names, tolerance)
-
-
-def plain_names(names: list[str], letter: str) -> list[str]:
-    """Names that MPS and LP readers accept: no blanks or brackets, unique, not a number or a keyword."""
-    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_") for name in names]
-    plain = [name if re.match(r"[A-DF-Za-df-z_]", name) else f"{letter}_{name}" for name in plain]
-    if len(set(plain)) < len(plain):
-        plain = [f"{name}.{position}" for position, name in enumerate(plain)]
-    return plain
 
 
 ADAPTERS = [Highs(), HighsSimplex(), HighsIpx(), HighsPdlp(), HighsHipo()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from typing import TYPE_CHECKING, Any
 
 from instances.spec import nearest
@@ -18,17 +20,17 @@ def unknown(solver: str, name: str, known: Iterable[str]) -> BadOption:
     """Make the error for an option that the solver does not have, naming the nearest that it has."""
     names = sorted(known)
     hint = nearest(name, names)
-    if len(hint) > 200:  # nothing is near: a list of hundreds helps nobody
-        hint = "see the solver's list of parameters"
+    if not hint.startswith("did you mean"):  # names with prefixes, and lists of hundreds that help nobody
+        last = {re.split(r"[./]|PAR_", full)[-1].lower(): full for full in sorted(names, key=len, reverse=True)}
+        close = difflib.get_close_matches(name.lower(), list(last), n=1)
+        hint = f"did you mean {last[close[0]]!r}?" if close else "see the solver's list of parameters"
     return BadOption(f"solver {solver!r} has no option {name!r}; {hint}")
 
 
 def refused(solver: str, name: str, value: Any, why: str = "") -> BadOption:
     """Make the error for a value that the solver does not accept."""
     reason = f": {why}" if why else ""
-    return BadOption(
-        f"solver {solver!r} refuses {name} = {value!r}{reason}; see its documentation for the range"
-    )
+    return BadOption(f"solver {solver!r} refuses {name} = {value!r}{reason}; see its documentation for the range")
 
 
 def typed(solver: str, name: str, value: Any, kind: type) -> Any:

@@ -1,0 +1,116 @@
+"""Clarabel: an interior-point method that takes the rows as cones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import fill
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "Solved": Termination.OPTIMAL,
+    "PrimalInfeasible": Termination.INFEASIBLE,
+    "DualInfeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "MaxIterations": Termination.ITERATION_LIMIT,
+    "MaxTime": Termination.TIME_LIMIT,
+    "AlmostSolved": Termination.TOLERANCE,
+    "AlmostPrimalInfeasible": Termination.TOLERANCE,
+    "AlmostDualInfeasible": Termination.TOLERANCE,
+    "NumericalError": Termination.TOLERANCE,
+    "InsufficientProgress": Termination.TOLERANCE,
+    "CallbackTerminated": Termination.INTERRUPTED,
+}
+
+
+class Clarabel(Adapter):
+    """Clarabel: LP only, approximate."""
+
+    name = "clarabel"
+    title = "Clarabel"
+    package = "clarabel"
+    distribution = "clarabel"
+    algorithm = "interior point"
+    capabilities = Capabilities(duals=True, exact=False)
+    install = "pip install clarabel"
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        clarabel = self.load()
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        effective = self._set_options(settings, request)
+        A, b, equalities, owner, sign = _cones(form)
+        cones = [clarabel.ZeroConeT(equalities), clarabel.NonnegativeConeT(b.size - equalities)]
+        cones = [cone for cone, size in zip(cones, (equalities, b.size - equalities), strict=True) if size]
+        import scipy.sparse as sp
+
+        flip = -1.0 if form.sense == "max" else 1.0
+        n = form.A.shape[1]
+        solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), flip * form.cost, A, b, cones, settings)
+        solution = solver.solve()
+        raw = str(solution.status)
+        outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, options=effective)
+        outcome.algorithm, outcome.iterations = self.algorithm, int(solution.iterations)
+        z = np.asarray(solution.z)
+        duals = np.zeros(form.A.shape[0])
+        ours = owner >= 0
+        np.add.at(duals, owner[ours], -flip * sign[ours] * z[ours])
+        fill(outcome, form, np.asarray(solution.x), duals, exact=False)
+        return outcome
+
+    def _set_options(self, settings: Any, request: SolveRequest) -> dict[str, Any]:
+        tolerance = min(1e-9, max(1e-12, request.rel_tol / 10))
+        names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+        effective: dict[str, Any] = dict.fromkeys(names, tolerance) | {"max_threads": request.threads}
+        if request.time_limit_s is not None:
+            effective["time_limit"] = float(request.time_limit_s)
+        known = [word for word in dir(settings) if not word.startswith("_") and word != "default"]
+        for name, value in request.options.items():
+            if name not in known:
+                raise unknown(self.name, name, known)
+            effective[name] = typed(self.name, name, value, type(getattr(settings, name)))
+        for name, value in effective.items():
+            try:
+                setattr(settings, name, value)
+            except (TypeError, ValueError, OverflowError, AttributeError) as error:
+                raise refused(self.name, name, value, str(error)) from error
+        return effective
+
+
+def _cones(
+    form: StandardForm,
+) -> tuple[Any, NDArray[np.float64], int, NDArray[np.int64], NDArray[np.float64]]:
+    """Write rows and column bounds as ``A x + s = b``, s = 0 first and then s >= 0.
+
+    Returns A, b, the number of equalities, the row of ``form`` each comes from (-1: a column bound) and the sign
+    with which it entered.
+    """
+    import scipy.sparse as sp
+
+    m, n = form.A.shape
+    both = sp.csr_array(sp.vstack([form.A, sp.eye_array(n)], format="csr"))
+    lower = np.concatenate([form.row_lower, form.col_lower])
+    upper = np.concatenate([form.row_upper, form.col_upper])
+    same = lower == upper
+    equal = np.flatnonzero(same)
+    above = np.flatnonzero(~same & np.isfinite(upper))
+    below = np.flatnonzero(~same & np.isfinite(lower))
+    A = sp.csc_matrix(sp.vstack([both[equal], both[above], -both[below]]))
+    b = np.concatenate([upper[equal], upper[above], -lower[below]])
+    source = np.concatenate([equal, above, below])
+    sign = np.concatenate([np.ones(equal.size + above.size), -np.ones(below.size)])
+    return A, b, int(equal.size), np.where(source < m, source, -1), sign
+
+
+ADAPTER = Clarabel()

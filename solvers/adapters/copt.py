@@ -1,0 +1,153 @@
+"""COPT through coptpy; the wheel carries a size-limited licence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import Trail, fill, finite
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "INFEASIBLE": Termination.INFEASIBLE,
+    "UNBOUNDED": Termination.UNBOUNDED,
+    "INF_OR_UNB": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "NUMERICAL": Termination.TOLERANCE,
+    "IMPRECISE": Termination.TOLERANCE,
+    "NODELIMIT": Termination.ITERATION_LIMIT,
+    "ITERLIMIT": Termination.ITERATION_LIMIT,
+    "TIMEOUT": Termination.TIME_LIMIT,
+    "INTERRUPTED": Termination.INTERRUPTED,
+}
+_REMEDY = "get a licence (free for academics at shanshu.ai/copt) and set COPT_LICENSE_DIR, or use 'highs' or 'scip'"
+_TRIAL_COLUMNS = 10_001
+
+
+class Copt(Adapter):
+    """COPT."""
+
+    name = "copt"
+    title = "COPT"
+    package = "coptpy"
+    distribution = "coptpy"
+    algorithm = "simplex / branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    install = "pip install coptpy (the extra opticoll[copt]), and a licence for larger problems"
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        copt = self.load()
+        try:
+            with copt.Envr() as environment:
+                model = environment.createModel("opticoll")
+                return self._run(copt, model, form, request, Trail(form, progress))
+        except copt.CoptError as error:
+            raise self._unavailable(error, form) from error
+
+    def _unavailable(self, error: Any, form: StandardForm) -> Exception:
+        if "licen" in str(error).lower() or "size" in str(error).lower():
+            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+            return SolverUnavailable(f"solver 'copt': the licence does not cover {size} ({error}): {_REMEDY}")
+        return RuntimeError(f"COPT: {error}")
+
+    def _run(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+        model.setParam("Logging", 0)
+        effective = self._set_options(copt, model, form, request)
+        kinds = np.where(np.asarray(form.integer), copt.COPT.INTEGER, copt.COPT.CONTINUOUS)
+        infinity = copt.COPT.INFINITY
+
+        def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.clip(array, -infinity, infinity)
+
+        import scipy.sparse as sp
+
+        model.loadMatrix(
+            np.array(form.cost), sp.csc_matrix(form.A), clipped(form.row_lower), clipped(form.row_upper),
+            clipped(form.col_lower), clipped(form.col_upper), kinds,
+        )  # fmt: skip
+        model.setObjSense(copt.COPT.MAXIMIZE if form.sense == "max" else copt.COPT.MINIMIZE)
+        model.setObjConst(form.offset)
+        if request.warm_start is not None and form.is_mip:
+            model.setMipStart(model.getVars(), request.warm_start.tolist())
+            model.loadMipStart()
+        listener = _listener(copt, trail)  # the model keeps no reference
+        if form.is_mip:
+            model.setCallback(listener, copt.COPT.CBCONTEXT_MIPSOL)
+        model.solve()
+        words = {getattr(copt.COPT, word): word for word in _TERMINATION}
+        raw = words.get(model.status, str(model.status))
+        outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, options=effective)
+        outcome.incumbents = trail.incumbents
+        if form.is_mip:
+            outcome.algorithm, outcome.nodes = "branch and cut", int(model.nodecnt)
+            fill(outcome, form, np.array(model.getValues()) if model.hasmipsol else None, believed=True)
+            if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+                outcome.bound = finite(model.bestbnd)
+            return outcome
+        barrier = int(model.barrieriter)
+        outcome.algorithm = "interior point with crossover" if barrier else "simplex"
+        outcome.iterations = int(model.simplexiter) + barrier
+        x = duals = None
+        if model.haslpsol:
+            x, duals = np.array(model.getValues()), np.array(model.getDuals())
+        fill(outcome, form, x, duals)
+        return outcome
+
+    def _set_options(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {"Threads": request.threads, "FeasTol": 1e-9, "DualTol": 1e-9}
+        if request.time_limit_s is not None:
+            effective["TimeLimit"] = float(request.time_limit_s)
+        if form.is_mip:
+            effective |= {"RelGap": 0.0, "AbsGap": 0.0, "IntTol": 1e-9}
+        known = {name.lower(): name for name in dir(copt.COPT.Param) if not name.startswith("_")}
+        for name, value in request.options.items():
+            if name.lower() not in known:
+                raise unknown(self.name, name, known.values())
+            real = known[name.lower()]
+            effective[real] = typed(self.name, name, value, type(model.getParam(real)))
+        for name, value in effective.items():
+            _, _, _, low, high = model.getParamInfo(name)
+            if not low <= value <= high:  # the solver would clip it without a word
+                raise refused(self.name, name, value, f"its range is [{low}, {high}]")
+            model.setParam(name, value)
+        return effective
+
+    def probe_licence(self) -> LicenceState:
+        """Solve a problem larger than the size-limited licence allows."""
+        copt = self.load()
+        try:
+            with copt.Envr() as environment:
+                model = environment.createModel("probe")
+                model.setParam("Logging", 0)
+                model.addMVar(_TRIAL_COLUMNS)
+                model.solve()
+        except copt.CoptError as error:
+            if "size" in str(error).lower() or "licen" in str(error).lower():
+                return LicenceState(usable=True, state=f"size-limited ({error})", remedy=_REMEDY)
+            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
+        return LicenceState(usable=True, state="licensed")
+
+
+def _listener(copt: Any, trail: Trail) -> Any:
+    class Listener(copt.CallbackBase):
+        def callback(self) -> None:
+            if self.where() == copt.COPT.CBCONTEXT_MIPSOL:
+                bound = finite(self.getInfo(copt.COPT.CbInfo.BestBnd))
+                trail.found(np.array(self.getSolution()), bound)
+
+    return Listener()
+
+
+ADAPTER = Copt()

@@ -1,0 +1,213 @@
+"""IBM CPLEX; the wheel carries a size-limited community edition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import Trail, fill, finite, row_kinds
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_INFINITY = 1e20
+_TOO_LARGE = 1016
+_LICENCE = (_TOO_LARGE, *range(32000, 33000))
+_LIMIT = "1000 variables and 1000 constraints"
+_REMEDY = (
+    "install the full edition (free for academics at ibm.com/academic) and point cplex to it, or use 'highs' or 'scip'"
+)
+
+
+class Cplex(Adapter):
+    """IBM CPLEX."""
+
+    name = "cplex"
+    title = "IBM CPLEX"
+    package = "cplex"
+    distribution = "cplex"
+    algorithm = "simplex / branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    install = "pip install cplex (the extra opticoll[cplex]), and the full edition beyond " + _LIMIT
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        cplex = self.load()
+        try:
+            with _quiet(cplex) as model:
+                return self._run(cplex, model, form, request, Trail(form, progress))
+        except cplex.exceptions.CplexError as error:
+            raise self._unavailable(error, form) from error
+
+    def _unavailable(self, error: Any, form: StandardForm) -> Exception:
+        if len(error.args) > 2 and error.args[2] in _LICENCE:
+            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+            return SolverUnavailable(f"solver 'cplex': {size} exceed the community edition ({_LIMIT}): {_REMEDY}")
+        return RuntimeError(f"CPLEX: {error}")
+
+    def _run(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+        effective = self._set_options(cplex, model, form, request)
+        kept = self._build(cplex, model, form)
+        if form.is_mip:
+            if request.warm_start is not None:
+                start = cplex.SparsePair(list(range(form.A.shape[1])), request.warm_start.tolist())
+                model.MIP_starts.add(start, model.MIP_starts.effort_level.auto)
+            _listen(cplex, model, trail)
+        model.solve()
+        solution, status = model.solution, model.solution.status
+        code = solution.get_status()
+        raw = solution.get_status_string()
+        outcome = Outcome(_termination(status, code), raw=raw, options=effective)
+        outcome.version, outcome.incumbents = model.get_version(), trail.incumbents
+        x = np.array(solution.get_values()) if solution.is_primal_feasible() else None
+        if form.is_mip:
+            outcome.algorithm = "branch and cut"
+            outcome.nodes = int(solution.progress.get_num_nodes_processed())
+            outcome.iterations = int(solution.progress.get_num_iterations())
+            fill(outcome, form, x, believed=True)
+            if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+                try:
+                    outcome.bound = finite(solution.MIP.get_best_objective())
+                except cplex.exceptions.CplexError:  # none at this limit
+                    outcome.bound = None
+            return outcome
+        outcome.algorithm = {2: "dual simplex", 1: "primal simplex", 4: "interior point with crossover"}.get(
+            solution.get_method(), "simplex"
+        )
+        progress = solution.progress
+        outcome.iterations = int(progress.get_num_iterations()) + int(progress.get_num_barrier_iterations())
+        duals = None
+        if x is not None and outcome.termination == Termination.OPTIMAL:
+            duals = np.zeros(form.A.shape[0])
+            if kept.size:
+                duals[kept] = solution.get_dual_values()
+        fill(outcome, form, x, duals)
+        return outcome
+
+    def _build(self, cplex: Any, model: Any, form: StandardForm) -> NDArray[np.int64]:
+        """Copy the whole matrix; returns the rows that are not free."""
+        rows = row_kinds(form)
+        kept = np.flatnonzero(rows.letter != "N")
+        A = form.A.tocsr()[kept].tocsc()
+        # A range row is [rhs, rhs + width] here.
+        rhs = np.where(rows.letter == "R", rows.rhs - rows.width, rows.rhs)[kept]
+        sense = model.objective.sense
+        model.copylp(
+            numcols=A.shape[1], numrows=A.shape[0],
+            objsense=sense.maximize if form.sense == "max" else sense.minimize,
+            obj=form.cost.tolist(), rhs=rhs.tolist(), senses="".join(rows.letter[kept].tolist()),
+            matbeg=A.indptr[:-1].tolist(), matcnt=np.diff(A.indptr).tolist(),
+            matind=A.indices.tolist(), matval=A.data.tolist(),
+            lb=np.clip(form.col_lower, -_INFINITY, _INFINITY).tolist(),
+            ub=np.clip(form.col_upper, -_INFINITY, _INFINITY).tolist(),
+            range_values=rows.width[kept].tolist(),
+        )  # fmt: skip
+        model.objective.set_offset(form.offset)
+        whole = np.flatnonzero(np.asarray(form.integer)).tolist()
+        if whole:
+            model.variables.set_types([(j, model.variables.type.integer) for j in whole])
+        return kept
+
+    def _set_options(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {"threads": request.threads, "randomseed": request.seed}
+        if request.time_limit_s is not None:
+            effective["timelimit"] = float(request.time_limit_s)
+        if form.is_mip:
+            effective |= {
+                "mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0,
+                "mip.tolerances.integrality": 1e-9, "simplex.tolerances.feasibility": 1e-9,
+            }  # fmt: skip
+        else:
+            effective |= {"simplex.tolerances.feasibility": 1e-9, "simplex.tolerances.optimality": 1e-9}
+        known = {str(handle).removeprefix("parameters."): handle for handle in _handles(model.parameters)}
+        for name, value in request.options.items():
+            real = name.removeprefix("parameters.")
+            if real not in known:
+                raise unknown(self.name, name, known)
+            effective[real] = typed(self.name, name, value, known[real].type())
+        for name, value in effective.items():
+            try:
+                known[name].set(value)
+            except (cplex.exceptions.CplexError, TypeError, ValueError) as error:
+                raise refused(self.name, name, value, str(error)) from error
+        return effective
+
+    def probe_licence(self) -> LicenceState:
+        """Solve one variable more than the community edition allows."""
+        cplex = self.load()
+        try:
+            with _quiet(cplex) as model:
+                model.variables.add(ub=[1.0] * 1001)
+                model.solve()
+        except cplex.exceptions.CplexError as error:
+            if len(error.args) > 2 and error.args[2] == _TOO_LARGE:
+                return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
+            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
+        return LicenceState(usable=True, state="licensed")
+
+
+def _quiet(cplex: Any) -> Any:
+    model = cplex.Cplex()
+    for stream in (
+        model.set_log_stream, model.set_error_stream, model.set_warning_stream, model.set_results_stream,
+    ):  # fmt: skip
+        stream(None)
+    return model
+
+
+def _handles(group: Any) -> list[Any]:
+    """List all parameters below a group."""
+    found = []
+    for name, member in vars(group).items():
+        if name.startswith("_"):
+            continue
+        if hasattr(member, "set") and hasattr(member, "default"):
+            found.append(member)
+        elif hasattr(member, "get_changed"):
+            found += _handles(member)
+    return found
+
+
+def _termination(status: Any, code: int) -> Termination:
+    """Translate CPLEX's many codes by name."""
+    name = status[code]
+    if name in ("optimal", "MIP_optimal", "optimal_tolerance", "MIP_optimal_tolerance"):
+        return Termination.OPTIMAL
+    for part, termination in (
+        ("infeasible_or_unbounded", Termination.INFEASIBLE_OR_UNBOUNDED),
+        ("time_limit", Termination.TIME_LIMIT),
+        ("mem", Termination.MEMORY_LIMIT),
+        ("abort_user", Termination.INTERRUPTED),
+        ("abort", Termination.ITERATION_LIMIT),
+        ("limit", Termination.ITERATION_LIMIT),
+        ("infeasible", Termination.INFEASIBLE),
+        ("unbounded", Termination.UNBOUNDED),
+        ("optimal", Termination.TOLERANCE),
+    ):
+        if part in name:
+            return termination
+    return Termination.ERROR
+
+
+def _listen(cplex: Any, model: Any, trail: Trail) -> None:
+    """Relay incumbents through the generic callback, which leaves the search as it is."""
+
+    class Listener:
+        def invoke(self, context: Any) -> None:
+            if context.in_candidate() and context.is_candidate_point():
+                trail.found(np.array(context.get_candidate_point()))
+
+    contexts = cplex.callbacks.Context.id
+    model.set_callback(Listener(), contexts.candidate)
+
+
+ADAPTER = Cplex()

@@ -1,0 +1,121 @@
+"""GLOP, the simplex of OR-Tools, through MathOpt's protocol buffers (they keep the vertex at a limit)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities
+from solvers.adapters.options import refused
+from solvers.adapters.protobuf_options import effective, set_options
+from solvers.adapters.trail import fill
+from solvers.errors import BadOption
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "INFEASIBLE": Termination.INFEASIBLE,
+    "UNBOUNDED": Termination.UNBOUNDED,
+    "INFEASIBLE_OR_UNBOUNDED": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "IMPRECISE": Termination.TOLERANCE,
+}
+_LIMIT = {
+    "TIME": Termination.TIME_LIMIT,
+    "ITERATION": Termination.ITERATION_LIMIT,
+    "MEMORY": Termination.MEMORY_LIMIT,
+    "INTERRUPTED": Termination.INTERRUPTED,
+}
+_FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
+
+
+class Glop(Adapter):
+    """GLOP: primal and dual simplex, LP only."""
+
+    name = "glop"
+    title = "GLOP (OR-Tools)"
+    package = "ortools"
+    distribution = "ortools"
+    algorithm = "simplex"
+    capabilities = Capabilities(duals=True, bound=True)
+    install = "pip install ortools"
+    modules = (
+        "ortools.math_opt.core.python.solver", "ortools.math_opt.callback_pb2", "ortools.math_opt.model_pb2",
+        "ortools.math_opt.model_parameters_pb2", "ortools.math_opt.parameters_pb2", "ortools.math_opt.result_pb2",
+    )  # fmt: skip
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        core, callbacks, _, models, parameters_pb2, results = map(self.load, self.modules)
+        parameters = parameters_pb2.SolveParametersProto()
+        glop = parameters.glop
+        glop.primal_feasibility_tolerance = glop.dual_feasibility_tolerance = 1e-9
+        glop.solution_feasibility_tolerance = 1e-8
+        glop.random_seed = request.seed
+        glop.num_omp_threads = request.threads
+        if request.time_limit_s is not None:
+            glop.max_time_in_seconds = request.time_limit_s
+        set_options(self.name, glop, request.options)
+        try:
+            result = core.solve(
+                self._model(form), parameters_pb2.SOLVER_TYPE_GLOP, parameters_pb2.SolverInitializerProto(),
+                parameters, models.ModelSolveParametersProto(), None, callbacks.CallbackRegistrationProto(), None, None,
+            )  # fmt: skip
+        except (ValueError, RuntimeError) as error:
+            if "GlopParameters" in str(error) or "parameter" in str(error).lower():
+                raise refused(self.name, ", ".join(request.options), "", str(error)) from error
+            msg = f"solver {self.name!r} refuses the problem: {error}"
+            raise BadOption(msg) from error
+        reason = results.TerminationReasonProto.Name(result.termination.reason).removeprefix("TERMINATION_REASON_")
+        limit = results.LimitProto.Name(result.termination.limit).removeprefix("LIMIT_")
+        termination = _TERMINATION.get(reason, _LIMIT.get(limit, Termination.ERROR))
+        outcome = Outcome(termination, raw=reason if limit == "UNSPECIFIED" else f"{reason} ({limit})")
+        outcome.algorithm, outcome.options = self.algorithm, effective(glop)
+        outcome.iterations = int(result.solve_stats.simplex_iterations)
+        outcome.message = result.termination.detail
+        x = duals = None
+        for found in result.solutions:
+            if found.HasField("primal_solution"):
+                x = _dense(found.primal_solution.variable_values, form.A.shape[1])
+            if found.HasField("dual_solution"):
+                duals = _dense(found.dual_solution.dual_values, form.A.shape[0])
+            break
+        fill(outcome, form, x, duals)
+        return outcome
+
+    def _model(self, form: StandardForm) -> Any:
+        """Build the model message from whole arrays."""
+        model = self.load("ortools.math_opt.model_pb2").ModelProto()
+        m, n = form.A.shape
+        model.variables.ids.extend(range(n))
+        model.variables.lower_bounds.extend(form.col_lower.tolist())
+        model.variables.upper_bounds.extend(form.col_upper.tolist())
+        model.variables.integers.extend([False] * n)
+        model.linear_constraints.ids.extend(range(m))
+        model.linear_constraints.lower_bounds.extend(form.row_lower.tolist())
+        model.linear_constraints.upper_bounds.extend(form.row_upper.tolist())
+        model.objective.maximize = form.sense == "max"
+        model.objective.offset = form.offset
+        used = np.flatnonzero(form.cost)
+        model.objective.linear_coefficients.ids.extend(used.tolist())
+        model.objective.linear_coefficients.values.extend(form.cost[used].tolist())
+        by_row = form.A.tocsr()
+        by_row.sort_indices()
+        model.linear_constraint_matrix.row_ids.extend(np.repeat(np.arange(m), np.diff(by_row.indptr)).tolist())
+        model.linear_constraint_matrix.column_ids.extend(by_row.indices.tolist())
+        model.linear_constraint_matrix.coefficients.extend(by_row.data.tolist())
+        return model
+
+
+def _dense(vector: Any, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    full = np.zeros(size)
+    full[np.fromiter(vector.ids, dtype=np.int64)] = np.fromiter(vector.values, dtype=float)
+    return full
+
+
+ADAPTER = Glop()

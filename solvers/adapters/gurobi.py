@@ -1,0 +1,197 @@
+"""Gurobi through gurobipy; the package index carries a size-limited licence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import Trail, fill, finite, row_kinds
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    2: (Termination.OPTIMAL, "OPTIMAL"),
+    3: (Termination.INFEASIBLE, "INFEASIBLE"),
+    4: (Termination.INFEASIBLE_OR_UNBOUNDED, "INF_OR_UNBD"),
+    5: (Termination.UNBOUNDED, "UNBOUNDED"),
+    6: (Termination.INTERRUPTED, "CUTOFF"),
+    7: (Termination.ITERATION_LIMIT, "ITERATION_LIMIT"),
+    8: (Termination.ITERATION_LIMIT, "NODE_LIMIT"),
+    9: (Termination.TIME_LIMIT, "TIME_LIMIT"),
+    10: (Termination.ITERATION_LIMIT, "SOLUTION_LIMIT"),
+    11: (Termination.INTERRUPTED, "INTERRUPTED"),
+    12: (Termination.TOLERANCE, "NUMERIC"),
+    13: (Termination.TOLERANCE, "SUBOPTIMAL"),
+    16: (Termination.ITERATION_LIMIT, "WORK_LIMIT"),
+    17: (Termination.MEMORY_LIMIT, "MEM_LIMIT"),
+}
+_METHODS = {
+    0: "primal simplex", 1: "dual simplex", 2: "interior point with crossover", 3: "concurrent",
+    6: "first order (PDHG) with crossover",
+}  # fmt: skip
+_TOO_LARGE = 10010
+_LICENCE = range(10001, 10030)
+_REMEDY = "get a licence (free for academics at gurobi.com/academia) and set GRB_LICENSE_FILE, or use 'highs' or 'scip'"
+_LIMIT = "2000 variables and 2000 constraints"
+
+
+class Gurobi(Adapter):
+    """Gurobi."""
+
+    name = "gurobi"
+    title = "Gurobi"
+    package = "gurobipy"
+    distribution = "gurobipy"
+    algorithm = "simplex / branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    install = "pip install gurobipy, and a licence for problems beyond " + _LIMIT
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        gurobi = self.load()
+        try:
+            with gurobi.Env(empty=True) as env:
+                env.setParam("OutputFlag", 0)
+                env.start()
+                with gurobi.Model(env=env) as model:
+                    return self._run(gurobi, model, form, request, Trail(form, progress))
+        except gurobi.GurobiError as error:
+            raise self._unavailable(error, form) from error
+
+    def _unavailable(self, error: Any, form: StandardForm) -> Exception:
+        number = getattr(error, "errno", 0)
+        if number == _TOO_LARGE:
+            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+            return SolverUnavailable(f"solver 'gurobi': {size} exceed the size-limited licence ({_LIMIT}): {_REMEDY}")
+        if number in _LICENCE or "license" in str(error).lower():
+            return SolverUnavailable(f"solver 'gurobi' has no usable licence ({error}): {_REMEDY}")
+        return RuntimeError(f"Gurobi error {number}: {error}")
+
+    def _run(self, gurobi: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+        effective = self._set_options(gurobi, model, form, request)
+        x, links, kept = self._build(gurobi, model, form)
+        if request.warm_start is not None and form.is_mip:
+            x.Start = request.warm_start
+        model.optimize(_listener(gurobi, x, trail) if form.is_mip else None)
+        termination, raw = _TERMINATION.get(model.Status, (Termination.ERROR, str(model.Status)))
+        outcome = Outcome(termination, raw=raw, options=effective, incumbents=trail.incumbents)
+        outcome.version = ".".join(map(str, gurobi.gurobi.version()))
+        outcome.iterations = int(model.IterCount) + int(getattr(model, "BarIterCount", 0))
+        if form.is_mip:
+            outcome.algorithm, outcome.nodes = "branch and cut", int(model.NodeCount)
+            vector = np.asarray(x.X) if model.SolCount > 0 else None
+            fill(outcome, form, vector, believed=True)
+            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+                outcome.bound = finite(model.ObjBound)
+            return outcome
+        outcome.algorithm = _METHODS.get(getattr(model, "ConcurrentWinMethod", -1), "simplex")
+        if effective.get("Method", -1) in _METHODS:
+            outcome.algorithm = _METHODS[effective["Method"]]
+        vector = duals = None
+        try:
+            vector = np.asarray(x.X)
+            duals = np.zeros(form.A.shape[0])
+            if links is not None:
+                duals[kept] = np.asarray(links.Pi)
+        except (gurobi.GurobiError, AttributeError):  # no vector at this limit
+            duals = None
+        fill(outcome, form, vector, duals)
+        return outcome
+
+    def _build(self, gurobi: Any, model: Any, form: StandardForm) -> tuple[Any, Any, Any]:
+        """Pass the matrix whole; a range row becomes an equality with a bounded slack."""
+        import scipy.sparse as sp
+
+        kinds = np.where(np.asarray(form.integer), "I", "C")
+        x = model.addMVar(form.A.shape[1], lb=form.col_lower, ub=form.col_upper, obj=form.cost, vtype=kinds)
+        model.ModelSense = -1 if form.sense == "max" else 1
+        model.ObjCon = form.offset
+        rows = row_kinds(form)
+        kept = np.flatnonzero(rows.letter != "N")
+        if not kept.size:
+            return x, None, kept
+        ranged = np.flatnonzero(rows.letter[kept] == "R")
+        A, everything = form.A.tocsr()[kept], x
+        if ranged.size:
+            slack = model.addMVar(ranged.size, lb=0.0, ub=rows.width[kept][ranged])
+            pick = sp.csr_array(
+                (np.ones(ranged.size), (ranged, np.arange(ranged.size))), shape=(kept.size, ranged.size)
+            )
+            A, everything = sp.csr_array(sp.hstack([A, pick])), gurobi.concatenate((x, slack))
+        letters = rows.letter[kept]
+        sense = np.where(letters == "L", "<", np.where(letters == "G", ">", "="))
+        return x, model.addMConstr(A, everything, sense, rows.rhs[kept]), kept
+
+    def _set_options(self, gurobi: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {"Threads": request.threads, "Seed": request.seed}
+        if request.time_limit_s is not None:
+            effective["TimeLimit"] = float(request.time_limit_s)
+        tight = {"FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
+        effective |= {"MIPGap": 0.0, "IntFeasTol": 1e-9} | tight if form.is_mip else tight
+        known = {name.lower(): name for name in dir(gurobi.GRB.Param) if not name.startswith("_")}
+        for name, value in request.options.items():
+            if name.lower() not in known:
+                raise unknown(self.name, name, known.values())
+            real = known[name.lower()]
+            effective[real] = typed(self.name, name, value, model.getParamInfo(real)[1])
+        for name, value in effective.items():
+            try:
+                model.setParam(name, value)
+            except (gurobi.GurobiError, TypeError) as error:
+                raise refused(self.name, name, value, str(error)) from error
+        return effective
+
+    def probe_licence(self) -> LicenceState:
+        """Solve one row more than the size-limited licence allows."""
+        gurobi = self.load()
+        try:
+            with gurobi.Env(empty=True) as env:
+                env.setParam("OutputFlag", 0)
+                env.start()
+                with gurobi.Model(env=env) as model:
+                    model.addMVar(2001)
+                    model.optimize()
+        except gurobi.GurobiError as error:
+            if error.errno == _TOO_LARGE:
+                return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
+            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
+        return LicenceState(usable=True, state="licensed")
+
+    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
+        """Write ``form`` to ``.mps``, ``.lp`` or another format of Gurobi's; names are Gurobi's own."""
+        gurobi = self.load()
+        try:
+            with gurobi.Env(empty=True) as env:
+                env.setParam("OutputFlag", 0)
+                env.start()
+                with gurobi.Model(env=env) as model:
+                    self._build(gurobi, model, form)
+                    model.update()
+                    model.write(str(path))
+        except gurobi.GurobiError as error:
+            raise self._unavailable(error, form) from error
+
+
+def _listener(gurobi: Any, x: Any, trail: Trail) -> Any:
+    callback = gurobi.GRB.Callback
+
+    def tell(model: Any, where: int) -> None:
+        if where == callback.MIPSOL:
+            trail.found(np.asarray(model.cbGetSolution(x)), finite(model.cbGet(callback.MIPSOL_OBJBND)))
+        elif where == callback.MIP:
+            trail.bounded(finite(model.cbGet(callback.MIP_OBJBND)))
+
+    return tell
+
+
+ADAPTER = Gurobi()

@@ -1,0 +1,227 @@
+"""MOSEK: builds and writes a task without a licence, solves with one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, unknown
+from solvers.adapters.trail import Trail, fill, finite
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "optimal": Termination.OPTIMAL,
+    "integer_optimal": Termination.OPTIMAL,
+    "prim_infeas_cer": Termination.INFEASIBLE,
+    "dual_infeas_cer": Termination.UNBOUNDED,
+}
+_STOPPED = {
+    "trm_max_time": Termination.TIME_LIMIT,
+    "trm_max_iterations": Termination.ITERATION_LIMIT,
+    "trm_mio_num_relaxs": Termination.ITERATION_LIMIT,
+    "trm_mio_num_branches": Termination.ITERATION_LIMIT,
+    "trm_num_max_num_int_solutions": Termination.ITERATION_LIMIT,
+    "trm_user_callback": Termination.INTERRUPTED,
+    "trm_stall": Termination.TOLERANCE,
+    "trm_numerical_problem": Termination.TOLERANCE,
+}
+_REMEDY = (
+    "get a licence (free trial and academic ones at mosek.com) and put it at ~/mosek/mosek.lic or set "
+    "MOSEKLM_LICENSE_FILE; 'opticoll export' works without; or use 'highs' or 'clarabel'"
+)
+_SUFFIXES = (".mps", ".lp", ".task", ".jtask", ".opf", ".ptf", ".cbf")
+
+
+class Mosek(Adapter):
+    """MOSEK: interior point with basis identification for an LP, branch and cut for a MIP."""
+
+    name = "mosek"
+    title = "MOSEK"
+    package = "mosek"
+    distribution = "Mosek"
+    algorithm = "interior point / branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    install = "pip install mosek, and a licence"
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        mosek = self.load()
+        trail = Trail(form, progress)
+        with mosek.Env() as env, env.Task() as task:
+            effective = self._set_options(mosek, task, form, request)
+            self._build(mosek, task, form)
+            if form.is_mip:
+                task.set_InfoCallback(_listener(mosek, task, form, trail))
+                if request.warm_start is not None:
+                    task.putxx(mosek.soltype.itg, request.warm_start)
+            try:
+                stopped = task.optimize()
+            except mosek.Error as error:
+                raise self._unavailable(error) from error
+            return self._outcome(mosek, task, form, effective, stopped, trail)
+
+    def _unavailable(self, error: Any) -> Exception:
+        name = str(error.errno)
+        if "lic" in name:
+            return SolverUnavailable(f"solver 'mosek' has no usable licence ({error.msg.split('. ')[0]}): {_REMEDY}")
+        return RuntimeError(f"MOSEK {name}: {error.msg}")
+
+    def _outcome(
+        self, mosek: Any, task: Any, form: StandardForm, effective: dict[str, Any], stopped: Any, trail: Trail
+    ) -> Outcome:
+        if form.is_mip:
+            kind, algorithm = mosek.soltype.itg, "branch and cut"
+        elif task.solutiondef(mosek.soltype.bas):
+            kind, algorithm = mosek.soltype.bas, "interior point with basis identification"
+        else:
+            kind, algorithm = mosek.soltype.itr, "interior point"
+        word = task.getsolsta(kind) if task.solutiondef(kind) else mosek.solsta.unknown
+        word = str(word).rsplit(".", 1)[-1]
+        why = str(stopped).rsplit(".", 1)[-1]
+        termination = _TERMINATION.get(word) or _STOPPED.get(why, Termination.ERROR)
+        if word == "unknown" and task.solutiondef(kind):
+            state = str(task.getprosta(kind)).rsplit(".", 1)[-1]
+            termination = {
+                "prim_infeas": Termination.INFEASIBLE,
+                "dual_infeas": Termination.UNBOUNDED,
+                "prim_infeas_or_unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
+            }.get(state, termination)
+        outcome = Outcome(termination, raw=f"{word} ({why})", algorithm=algorithm, options=effective)
+        outcome.incumbents = trail.incumbents
+        x = duals = None
+        if word in ("optimal", "integer_optimal", "prim_feas", "prim_and_dual_feas"):
+            x = np.asarray(task.getxx(kind))
+            if not form.is_mip and form.A.shape[0]:
+                duals = np.asarray(task.gety(kind))
+        fill(outcome, form, x, duals, exact=form.is_mip or kind == mosek.soltype.bas, believed=True)
+        if form.is_mip:
+            outcome.nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
+            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+                outcome.bound = finite(task.getdouinf(mosek.dinfitem.mio_obj_bound))
+        else:
+            outcome.iterations = int(task.getintinf(mosek.iinfitem.intpnt_iter))
+        return outcome
+
+    def _build(self, mosek: Any, task: Any, form: StandardForm) -> None:
+        """Pass the whole matrix by columns."""
+        m, n = form.A.shape
+        task.appendcons(m)
+        task.appendvars(n)
+        start = form.A.indptr.astype(np.int64)
+        task.putacolslice(0, n, start[:-1], start[1:], form.A.indices.astype(np.int32), np.array(form.A.data))
+        task.putclist(np.arange(n, dtype=np.int32), np.array(form.cost))
+        task.putcfix(float(form.offset))
+        task.putvarboundslice(0, n, *_bounds(mosek, form.col_lower, form.col_upper))
+        task.putconboundslice(0, m, *_bounds(mosek, form.row_lower, form.row_upper))
+        whole = np.flatnonzero(np.asarray(form.integer)).astype(np.int32)
+        task.putvartypelist(whole, [mosek.variabletype.type_int] * whole.size)
+        task.putobjsense(mosek.objsense.maximize if form.sense == "max" else mosek.objsense.minimize)
+
+    def _set_options(self, mosek: Any, task: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {"MSK_IPAR_NUM_THREADS": request.threads}
+        tolerance = min(1e-8, max(1e-12, request.rel_tol / 10))
+        if request.time_limit_s is not None:
+            effective["MSK_DPAR_OPTIMIZER_MAX_TIME"] = float(request.time_limit_s)
+        if form.is_mip:
+            effective |= {
+                "MSK_IPAR_MIO_SEED": request.seed,
+                "MSK_DPAR_MIO_TOL_REL_GAP": 0.0,
+                "MSK_DPAR_MIO_TOL_FEAS": 1e-9,
+            }
+        else:
+            effective |= dict.fromkeys(
+                ("MSK_DPAR_INTPNT_TOL_REL_GAP", "MSK_DPAR_INTPNT_TOL_PFEAS", "MSK_DPAR_INTPNT_TOL_DFEAS"), tolerance
+            ) | dict.fromkeys(("MSK_DPAR_BASIS_TOL_X", "MSK_DPAR_BASIS_TOL_S"), 1e-9)
+        known = [
+            f"MSK_{letter}PAR_{name.upper()}"
+            for letter, group in (("I", mosek.iparam), ("D", mosek.dparam), ("S", mosek.sparam))
+            for name in vars(group)
+            if not name.startswith("_")
+        ]
+        for name, value in request.options.items():
+            if name.upper() not in known:
+                raise unknown(self.name, name, known)
+            effective[name.upper()] = value
+        for name, value in effective.items():
+            try:
+                task.putparam(name, str(value))
+            except mosek.Error as error:
+                raise refused(self.name, name, value, error.msg.strip()) from error
+        return effective
+
+    def probe_licence(self) -> LicenceState:
+        """Solve one variable."""
+        mosek = self.load()
+        with mosek.Env() as env, env.Task() as task:
+            task.appendvars(1)
+            task.putvarbound(0, mosek.boundkey.ra, 0.0, 1.0)
+            try:
+                task.optimize()
+            except mosek.Error as error:
+                state = f"no licence: {error.msg.split('. ')[0]}"
+                return LicenceState(usable=False, state=state, remedy=_REMEDY)
+        return LicenceState(usable=True, state="licensed")
+
+    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
+        """Write ``form`` to ``.mps``, ``.lp``, ``.task``, ``.opf``, ``.ptf`` or ``.cbf``; needs no licence."""
+        mosek = self.load()
+        if path.suffix not in _SUFFIXES:
+            msg = f"{path.name}: mosek writes {', '.join(_SUFFIXES)}; choose one of these suffixes"
+            raise BadOption(msg)
+        with mosek.Env() as env, env.Task() as task:
+            self._build(mosek, task, form)
+            columns, rows = names if names is not None else (form.column_names(), form.row_names())
+            from solvers.adapters.names import plain_names
+
+            for j, name in enumerate(plain_names(columns, "x")):
+                task.putvarname(j, name)
+            for i, name in enumerate(plain_names(rows, "r")):
+                task.putconname(i, name)
+            try:
+                task.writedata(str(path))
+            except mosek.Error as error:
+                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}); check that the folder is writable"
+                raise BadOption(msg) from error
+
+
+def _bounds(
+    mosek: Any, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[list[Any], NDArray[np.float64], NDArray[np.float64]]:
+    """Bound keys and bounds without infinities."""
+    key = mosek.boundkey
+    by_code = np.array([key.fr, key.lo, key.up, key.ra, key.fx], dtype=object)
+    code = np.isfinite(lower) + 2 * np.isfinite(upper)
+    code[(code == 3) & (lower == upper)] = 4
+    finite_lower, finite_upper = np.array(lower), np.array(upper)
+    finite_lower[~np.isfinite(lower)] = 0.0
+    finite_upper[~np.isfinite(upper)] = 0.0
+    return by_code[code].tolist(), finite_lower, finite_upper
+
+
+def _listener(mosek: Any, task: Any, form: StandardForm, trail: Trail) -> Any:
+    bound_at = int(mosek.dinfitem.mio_obj_bound)
+
+    def tell(code: Any, doubles: Any, _integers: Any, _longs: Any) -> int:
+        bound = finite(doubles[bound_at]) if doubles is not None else None
+        if code == mosek.callbackcode.new_int_mio:
+            trail.found(np.asarray(task.getxx(mosek.soltype.itg)), bound)
+        elif code == mosek.callbackcode.im_mio:
+            trail.bounded(bound)
+        return 0
+
+    return tell
+
+
+ADAPTER = Mosek()

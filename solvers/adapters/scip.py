@@ -1,0 +1,174 @@
+"""SCIP: branch and cut; an LP is its root relaxation with presolve off, so that its duals are those of our rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import Trail, fill, finite, row_kinds
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "optimal": Termination.OPTIMAL,
+    "infeasible": Termination.INFEASIBLE,
+    "unbounded": Termination.UNBOUNDED,
+    "inforunbd": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "timelimit": Termination.TIME_LIMIT,
+    "memlimit": Termination.MEMORY_LIMIT,
+    "userinterrupt": Termination.INTERRUPTED,
+    "terminate": Termination.INTERRUPTED,
+}
+
+
+class Scip(Adapter):
+    """SCIP with SoPlex."""
+
+    name = "scip"
+    title = "SCIP"
+    package = "pyscipopt"
+    distribution = "PySCIPOpt"
+    algorithm = "branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
+    install = "pip install pyscipopt"
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        scip = self.load()
+        model = scip.Model()
+        model.hideOutput()
+        effective = self._set_options(model, form, request)
+        variables, rows = self._build(scip, model, form)
+        if request.warm_start is not None:
+            start = model.createSol()
+            for variable, value in zip(variables, request.warm_start.tolist(), strict=True):
+                model.setSolVal(start, variable, value)
+            model.addSol(start)
+        trail = Trail(form, progress)
+        if form.is_mip:
+            model.includeEventhdlr(_listener(scip, variables, trail), "trail", "tells new incumbents")
+        model.optimize()
+        raw = model.getStatus()
+        outcome = Outcome(_TERMINATION.get(raw, Termination.ITERATION_LIMIT), raw=raw, options=effective)
+        outcome.algorithm = self.algorithm if form.is_mip else "simplex (SoPlex)"
+        outcome.version = f"{model.version()} (PySCIPOpt {self.version()})"
+        outcome.iterations, outcome.nodes = int(model.getNLPIterations()), int(model.getNTotalNodes())
+        outcome.incumbents = trail.incumbents
+        x = duals = None
+        if model.getNSols() > 0:
+            best = model.getBestSol()
+            x = np.array([best[variable] for variable in variables])
+            if not form.is_mip and outcome.termination == Termination.OPTIMAL:
+                flip = -1.0 if form.sense == "max" else 1.0  # it gives those of the minimization it made of it
+                duals = np.array([0.0 if row is None else flip * model.getDualsolLinear(row) for row in rows])
+        fill(outcome, form, x, duals, believed=True)
+        if form.is_mip and outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+            outcome.bound = finite(model.getDualbound())
+        return outcome
+
+    def _set_options(self, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {
+            "randomization/randomseedshift": request.seed,
+            "parallel/maxnthreads": request.threads,
+            "lp/threads": min(request.threads, 64),
+            "limits/gap": 0.0,
+        }
+        if request.time_limit_s is not None:
+            effective["limits/time"] = float(request.time_limit_s)
+        if not form.is_mip:
+            effective |= {
+                "numerics/feastol": 1e-9,
+                "numerics/dualfeastol": 1e-9,
+                "presolving/maxrounds": 0,
+                "propagating/maxroundsroot": 0,
+                "separating/maxroundsroot": 0,
+            }
+        known = model.getParams()
+        for name, value in request.options.items():
+            if name not in known:
+                raise unknown(self.name, name, known)
+            effective[name] = typed(self.name, name, value, type(known[name]))
+        for name, value in effective.items():
+            try:
+                model.setParam(name, value)
+            except (ValueError, KeyError, TypeError) as error:
+                raise refused(self.name, name, value, str(error)) from error
+        if not form.is_mip:  # heuristics have nothing to find, and their steps disturb the duals
+            model.setHeuristics(self.load().SCIP_PARAMSETTING.OFF)
+            effective["heuristics"] = "off"
+        return effective
+
+    def _build(self, scip: Any, model: Any, form: StandardForm) -> tuple[list[Any], list[Any]]:
+        """One expression a row: the interface takes no arrays. A free row is None."""
+        inner = self.load("pyscipopt.scip")
+        infinity = model.infinity()
+        lower = np.clip(form.col_lower, -infinity, infinity).tolist()
+        upper = np.clip(form.col_upper, -infinity, infinity).tolist()
+        variables = [
+            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if whole else "C")
+            for low, high, cost, whole in zip(
+                lower, upper, form.cost.tolist(), np.asarray(form.integer).tolist(), strict=True
+            )
+        ]
+        if form.sense == "max":
+            model.setMaximize()
+        model.addObjoffset(form.offset)
+        terms = [inner.Term(variable) for variable in variables]
+        by_row = form.A.tocsr()
+        kinds = row_kinds(form).letter
+        rows: list[Any] = []
+        for i in range(form.A.shape[0]):
+            if kinds[i] == "N":
+                rows.append(None)
+                continue
+            part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+            pairs = zip(by_row.indices[part].tolist(), by_row.data[part].tolist(), strict=True)
+            body = inner.Expr({terms[j]: value for j, value in pairs})
+            low, high = float(form.row_lower[i]), float(form.row_upper[i])
+            rows.append(
+                model.addCons(inner.ExprCons(body, None if low == -np.inf else low, None if high == np.inf else high))
+            )
+        return variables, rows
+
+    def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
+        """Write ``form`` to ``.mps``, ``.lp`` or ``.cip``; columns and rows get plain numbers as names."""
+        scip = self.load()
+        model = scip.Model()
+        model.hideOutput()
+        self._build(scip, model, form)
+        model.writeProblem(str(path), verbose=False)
+
+
+def _listener(scip: Any, variables: list[Any], trail: Trail) -> Any:
+    """Make the event handler that relays incumbents and bounds."""
+
+    class Listener(scip.Eventhdlr):
+        def eventinit(self) -> None:
+            for event in (scip.SCIP_EVENTTYPE.BESTSOLFOUND, scip.SCIP_EVENTTYPE.DUALBOUNDIMPROVED):
+                self.model.catchEvent(event, self)
+
+        def eventexit(self) -> None:
+            for event in (scip.SCIP_EVENTTYPE.BESTSOLFOUND, scip.SCIP_EVENTTYPE.DUALBOUNDIMPROVED):
+                self.model.dropEvent(event, self)
+
+        def eventexec(self, event: Any) -> None:
+            bound = finite(self.model.getDualbound())
+            if event.getType() == scip.SCIP_EVENTTYPE.BESTSOLFOUND:
+                best = self.model.getBestSol()
+                trail.found(np.array([best[variable] for variable in variables]), bound)
+            else:
+                trail.bounded(bound)
+
+    return Listener()
+
+
+ADAPTER = Scip()

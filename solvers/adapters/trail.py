@@ -1,0 +1,119 @@
+"""What every adapter does alike: the trail of incumbents, row kinds, and honest words for a vector."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.outcome import PrimalStatus, Termination
+from solvers.verify import FEASIBLE, matrix_violations
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import Outcome
+    from solvers.standard_form import StandardForm
+
+NO_ANSWER = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
+"""Terminations after which a vector means nothing."""
+
+
+class Trail:
+    """Improving incumbents and new bounds, told once each to ``progress`` and kept with their time."""
+
+    def __init__(self, form: StandardForm, progress: Progress) -> None:
+        self.incumbents: list[tuple[float, float]] = []
+        self._form, self._progress = form, progress
+        self._start = time.perf_counter()
+        self._bound: float | None = None
+        self._flip = -1.0 if form.sense == "max" else 1.0
+
+    def found(self, x: NDArray[np.float64], bound: float | None = None) -> None:
+        """Note an incumbent; one that improves nothing is passed over."""
+        value = self._form.objective(x)
+        if self.incumbents and self._flip * value >= self._flip * self.incumbents[-1][1]:
+            return
+        self.incumbents.append((time.perf_counter() - self._start, value))
+        self._progress(value, self._fresh(bound), x)
+
+    def bounded(self, bound: float | None) -> None:
+        """Note a bound, if it is finite and new."""
+        fresh = self._fresh(bound)
+        if fresh is not None:
+            self._progress(None, fresh)
+
+    def _fresh(self, bound: float | None) -> float | None:
+        if bound is None or not abs(bound) < 1e19 or bound == self._bound:
+            return None
+        self._bound = float(bound)
+        return self._bound
+
+
+@dataclass(frozen=True)
+class RowKinds:
+    """Rows as most solvers want them: a letter, a right-hand side and a range.
+
+    ``letter``, shape ``(rows,)``: E equality, L <=, G >=, R range ``[rhs - width, rhs]``, N free (then rhs 0).
+    """
+
+    letter: NDArray[np.str_]
+    rhs: NDArray[np.float64]
+    width: NDArray[np.float64]
+
+
+def row_kinds(form: StandardForm) -> RowKinds:
+    """Classify the rows of ``form``."""
+    lower, upper = np.asarray(form.row_lower), np.asarray(form.row_upper)
+    has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
+    letter = np.full(lower.size, "N")
+    letter[has_upper] = "L"
+    letter[has_lower] = "G"
+    letter[has_lower & has_upper] = "R"
+    letter[has_lower & (lower == upper)] = "E"
+    rhs = np.where(has_upper, upper, np.where(has_lower, lower, 0.0))
+    width = np.zeros(lower.size)
+    ranged = letter == "R"
+    width[ranged] = upper[ranged] - lower[ranged]
+    return RowKinds(letter, rhs, width)
+
+
+def fill(
+    outcome: Outcome,
+    form: StandardForm,
+    x: NDArray[np.float64] | None,
+    duals: NDArray[np.float64] | None = None,
+    *,
+    exact: bool = True,
+    believed: bool = False,
+) -> None:
+    """Put a solver's vectors into ``outcome``, with the words they deserve.
+
+    A vector after a proof of infeasibility or unboundedness is dropped. A vector after a limit is called feasible
+    only if it is, measured on the matrix, unless it is ``believed``: an incumbent that the solver accepted.
+    """
+    if x is None or outcome.termination in NO_ANSWER or not np.isfinite(x).all():
+        return
+    x = np.array(x, dtype=float)
+    solved = outcome.termination == Termination.OPTIMAL
+    if not (solved or believed) and max(matrix_violations(form, x).values()) > FEASIBLE:
+        outcome.primal = PrimalStatus.INFEASIBLE
+        if form.is_mip:
+            return
+    else:
+        outcome.primal = PrimalStatus.FEASIBLE if exact else PrimalStatus.APPROXIMATE
+    outcome.x, outcome.objective = x, form.objective(x)
+    if form.is_mip:
+        return
+    if duals is not None and np.isfinite(duals).all():
+        outcome.row_duals = np.array(duals, dtype=float)
+    if solved and exact:
+        outcome.bound = outcome.objective
+
+
+def finite(value: float | None) -> float | None:
+    """``value``, or None where a solver writes infinity for "not known"."""
+    return None if value is None or not abs(value) < 1e19 else float(value)

@@ -1,0 +1,173 @@
+"""FICO Xpress; the wheel carries a size-limited community licence."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import Trail, fill, finite, row_kinds
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "INFEASIBLE": Termination.INFEASIBLE,
+    "UNBOUNDED": Termination.UNBOUNDED,
+}
+_STOPPED = {
+    "TIMELIMIT": Termination.TIME_LIMIT,
+    "CTRLC": Termination.INTERRUPTED,
+    "NODELIMIT": Termination.ITERATION_LIMIT,
+    "ITERLIMIT": Termination.ITERATION_LIMIT,
+    "SOLLIMIT": Termination.ITERATION_LIMIT,
+    "WORKLIMIT": Termination.ITERATION_LIMIT,
+    "USER": Termination.INTERRUPTED,
+    "MEMORYERROR": Termination.MEMORY_LIMIT,
+    "NUMERICALERROR": Termination.TOLERANCE,
+}
+_REMEDY = "get a licence (free for academics at fico.com/xpress) and set XPAUTH_PATH, or use 'highs' or 'scip'"
+_TRIAL_COLUMNS = 10_001
+
+
+class Xpress(Adapter):
+    """FICO Xpress."""
+
+    name = "xpress"
+    title = "FICO Xpress"
+    package = "xpress"
+    distribution = "xpress"
+    algorithm = "simplex / branch and cut"
+    capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    install = "pip install xpress (the extra opticoll[xpress]), and a licence for larger problems"
+
+    def load(self, module: str | None = None) -> Any:
+        """Import without the community licence's warning; the probe says it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return super().load(module)
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``, see :meth:`Adapter.solve`."""
+        xpress = self.load()
+        try:
+            return self._run(xpress, form, request, Trail(form, progress))
+        except (xpress.SolverError, xpress.InterfaceError) as error:
+            raise self._unavailable(error, form) from error
+
+    def _unavailable(self, error: Exception, form: StandardForm) -> Exception:
+        text = " ".join(str(error).split())
+        if _about_licence(text):
+            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+            return SolverUnavailable(f"solver 'xpress': the licence does not cover {size} ({text}): {_REMEDY}")
+        return RuntimeError(f"Xpress: {text}")
+
+    def _run(self, xpress: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+        problem = xpress.problem()
+        problem.setOutputEnabled(False)
+        effective = self._set_options(xpress, problem, form, request)
+        self._build(xpress, problem, form)
+        if form.is_mip:
+            if request.warm_start is not None:
+                problem.addMipSol(request.warm_start.tolist())
+
+            def tell(inner: Any, _data: Any) -> None:
+                bound = finite(inner.attributes.bestbound)
+                trail.found(np.array(inner.getCallbackSolution()), bound)
+
+            problem.addIntsolCallback(tell, None)
+        solved, found = problem.optimize()
+        raw = f"{solved.name}, {found.name}"
+        stop = xpress.StopType(problem.attributes.stopstatus).name
+        termination = _TERMINATION.get(found.name, Termination.ERROR)
+        if solved.name != "COMPLETED":
+            termination = _STOPPED.get(stop, Termination.ERROR)
+            raw += f" ({stop})"
+        elif found.name == "NOTFOUND":
+            termination = Termination.INFEASIBLE_OR_UNBOUNDED
+        outcome = Outcome(termination, raw=raw, options=effective, incumbents=trail.incumbents)
+        outcome.iterations = int(problem.attributes.simplexiter) + int(problem.attributes.bariter)
+        some = found.name in ("OPTIMAL", "FEASIBLE")
+        x = np.array(problem.getSolution()) if some else None
+        if form.is_mip:
+            outcome.algorithm, outcome.nodes = "branch and cut", int(problem.attributes.nodes)
+            fill(outcome, form, x, believed=True)
+            if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
+                outcome.bound = finite(problem.attributes.bestbound)
+            return outcome
+        barrier = int(problem.attributes.bariter) > 0
+        outcome.algorithm = "interior point with crossover" if barrier else "simplex"
+        duals = np.array(problem.getDuals()) if some and form.A.shape[0] else None
+        fill(outcome, form, x, np.zeros(0) if form.A.shape[0] == 0 else duals)
+        return outcome
+
+    def _build(self, xpress: Any, problem: Any, form: StandardForm) -> None:
+        """Load the whole problem by columns."""
+        rows, infinity = row_kinds(form), xpress.infinity
+
+        def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.clip(array, -infinity, infinity)
+
+        whole = np.flatnonzero(np.asarray(form.integer))
+        problem.loadMIP(
+            "opticoll", rows.letter.tolist(), rows.rhs, rows.width, np.array(form.cost),
+            form.A.indptr.astype(np.int64), None, form.A.indices.astype(np.int64), np.array(form.A.data),
+            clipped(form.col_lower), clipped(form.col_upper),
+            ["I"] * whole.size if whole.size else None, whole if whole.size else None,
+        )  # fmt: skip
+        problem.chgObjSense(xpress.maximize if form.sense == "max" else xpress.minimize)
+        problem.chgObj([-1], [-form.offset])
+
+    def _set_options(self, xpress: Any, problem: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
+        effective: dict[str, Any] = {
+            "threads": request.threads, "randomseed": request.seed, "feastol": 1e-9, "optimalitytol": 1e-9,
+        }  # fmt: skip
+        if request.time_limit_s is not None:
+            effective["timelimit"] = float(request.time_limit_s)
+        if form.is_mip:
+            effective |= {"miprelstop": 0.0, "mipabsstop": 1e-9, "miptol": 1e-9}
+        known = problem.getControl()
+        for name, value in request.options.items():
+            if name.lower() not in known:
+                raise unknown(self.name, name, known)
+            effective[name.lower()] = typed(self.name, name, value, type(known[name.lower()]))
+        for name, value in effective.items():
+            try:
+                problem.setControl(name, value)
+            except (xpress.SolverError, xpress.ModelError, xpress.InterfaceError, SystemError) as error:
+                raise refused(self.name, name, value, " ".join(str(error).split())) from error
+            if problem.getControl(name) != value:
+                raise refused(self.name, name, value, "it would use another value")
+        return effective
+
+    def probe_licence(self) -> LicenceState:
+        """Solve a problem larger than the community licence allows."""
+        xpress = self.load()
+        try:
+            problem = xpress.problem()
+            problem.setOutputEnabled(False)
+            problem.addVariables(_TRIAL_COLUMNS)
+            problem.optimize()
+        except (xpress.SolverError, xpress.InterfaceError) as error:
+            text = " ".join(str(error).split())
+            if _about_licence(text):
+                return LicenceState(usable=True, state=f"size-limited ({text})", remedy=_REMEDY)
+            return LicenceState(usable=False, state=f"no licence: {text}", remedy=_REMEDY)
+        return LicenceState(usable=True, state="licensed")
+
+
+def _about_licence(text: str) -> bool:
+    return any(word in text.lower() for word in ("licen", "community", "too many rows and columns"))
+
+
+ADAPTER = Xpress()
