@@ -85,7 +85,7 @@ def solve_many(arguments, arrays, report):
     for i in range(arguments["count"]):
         prefix = f"{i}:"
         form = assemble({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
-        outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-8)))
+        outcome = solve_here(form, arguments["adapter"], SolveRequest(rel_tol=arguments.get("rel_tol", 1e-7)))
         values[str(i)] = [str(outcome.termination), outcome.objective, outcome.message]
         if outcome.x is not None:
             found[f"x{i}"] = outcome.x

@@ -176,9 +176,13 @@ def test_repair_always_gives_a_feasible_flow(topology, seed, noise):
 
 def test_repair_of_circulations_loses_nothing():
     """A free circulation on unsaturated arcs, far larger than the flow, must not cost throughput."""
-    topology = Topology(4, [0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 3, 0, 1, 2], np.full(8, 10.0))
+    slow, fast = [(0, 1), (1, 0)], [(1, 2), (2, 3), (3, 1), (2, 1), (3, 2), (1, 3)]
+    arcs = slow + fast
+    topology = Topology(4, [u for u, _ in arcs], [v for _, v in arcs], [1.0] * 2 + [100.0] * 6)
     _, data, F, values = solved(topology)
-    spun = {"g": values["g"] + 3.0 * (topology.tail == (topology.head - 1) % 4)[:, None], "F": values["F"]}
+    assert F == pytest.approx(1 / 3)
+    wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
+    spun = {"g": values["g"] + 20.0 * wheel[:, None], "F": values["F"]}
     repaired = model.repair(data, spun)
     assert float(repaired["F"]) == pytest.approx(F, rel=1e-6)
 

@@ -1,0 +1,50 @@
+# opticoll: two commands, `make demo` and `make test`; each does all the set-up it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help demo test setup bench lint lab lock clean
+.DEFAULT_GOAL := help
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: setup      ## the main job: certified all-to-all optima on a dozen topologies, with a report
+	$(BIN)/opticoll study demo
+	$(BIN)/opticoll report
+
+test: setup      ## lint, types and every quick test (at most ten minutes on two cores)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+bench: setup     ## the slow tests and the timings behind README's tables
+	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m analysis.bench
+
+lint: setup      ## lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lab: setup       ## JupyterLab on notebooks/
+	$(BIN)/opticoll lab
+
+setup: $(STAMP)  ## make .venv with the locked dependencies, and nothing else
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "opticoll needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+lock:            ## resolve pyproject.toml anew into requirements.lock (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header -o requirements.lock
+
+clean:           ## remove the environment and caches (results stay)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,84 @@
+"""Every LP adapter, on both builds of the models, gives one optimum, feasible on the matrix and certified."""
+
+from __future__ import annotations
+
+import pytest
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from instances import parse
+from solvers import verify
+from solvers.adapters import adapters
+from solvers.compile import compile_model
+from solvers.errors import SolverUnavailable
+from solvers.isolation import call_isolated, probe
+
+#: Agreement on F, relative, whatever the algorithm.
+AGREE = 1e-6
+LP_ADAPTERS = [name for name, found in adapters().items() if found.capabilities.lp]
+
+
+def forms_of(name, specs):
+    chosen = formulation(name)
+    for spec in specs:
+        data = chosen.prepare(parse(spec), {})
+        for layer in chosen.forms:
+            yield spec, layer, chosen, data, compile_model(chosen.build[layer](data))
+
+
+@pytest.mark.parametrize("adapter", LP_ADAPTERS)
+@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf"])
+def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
+    state = probe(adapter)
+    if not state.usable:
+        pytest.skip(f"{adapter}: {state.state}")
+    specs = [s for s in SMALL if name.endswith("master") or parse(s).n <= 8][:: 1 if name.endswith("master") else 2]
+    jobs = list(forms_of(name, specs))
+    if "size" in state.state:  # a size-limited licence: what fits it
+        jobs = [job for job in jobs if max(job[4].A.shape) <= 1000 and job[4].A.nnz <= 4000]
+    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[4].arrays().items()}
+    exact = adapters()[adapter].capabilities.exact
+    try:
+        answer = call_isolated(
+            "reference:solve_many",
+            {"adapter": adapter, "count": len(jobs), "rel_tol": 1e-7 if exact else 1e-8},
+            arrays,
+            wall_limit_s=300,
+        )
+    except SolverUnavailable as reason:
+        pytest.skip(str(reason))
+    assert answer.finished, answer.message
+    for i, (spec, layer, chosen, data, form) in enumerate(jobs):
+        where = (adapter, name, spec, layer)
+        termination, objective, message = answer.values[str(i)]
+        # IPX may doubt itself ("Unknown") at an answer that is right to 1e-9: what counts is what we verify.
+        assert termination == "optimal" or (termination == "tolerance-not-reached" and not exact), (*where, message)
+        F = optimum(form)[0]
+        if exact:  # a first-order solver's own word is only approximate
+            assert objective == pytest.approx(F, rel=AGREE), where
+        x = answer.arrays[f"x{i}"]
+        values = form.values(x)
+        if max(chosen.residuals(data, values).values()) > 1e-9:
+            values = chosen.repair(data, values)
+        assert max(chosen.residuals(data, values).values()) < 1e-9, where
+        assert chosen.objective(data, values) == pytest.approx(F, rel=AGREE), where
+        assert max(verify.matrix_violations(form, verify.pack(form, values)).values()) < 1e-9, where
+        bound = chosen.certify(data, form.duals(answer.arrays[f"y{i}"]))
+        assert bound.value >= F * (1 - 1e-9), where
+        assert bound.value == pytest.approx(F, rel=AGREE), where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adapter", LP_ADAPTERS)
+def test_every_lp_adapter_on_medium_topologies(adapter):
+    state = probe(adapter)
+    if not state.usable:
+        pytest.skip(f"{adapter}: {state.state}")
+    if "size" in state.state:
+        pytest.skip(f"{adapter}: {state.state}")
+    jobs = [job for job in forms_of("alltoall.master", MEDIUM) if job[1] == "cvxpy"]
+    arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[4].arrays().items()}
+    answer = call_isolated("reference:solve_many", {"adapter": adapter, "count": len(jobs)}, arrays, wall_limit_s=900)
+    assert answer.finished, answer.message
+    for i, job in enumerate(jobs):
+        assert answer.values[str(i)][1] == pytest.approx(optimum(job[4])[0], rel=AGREE), (adapter, job[0])
