@@ -49,7 +49,7 @@ SIZES = {
 
 
 def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
-    """Draw the optimum as a fraction of each bound, one row an instance, best reached loosest bound on top.
+    """Draw the optimum as a fraction of each bound, one row an instance, sorted by the first bound.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
     from matplotlib.lines import Line2D
 
     drawn = table[np.isfinite(table["ratio"].astype(float))]
-    order = drawn.groupby("instance", sort=False)["ratio"].min().sort_values(ascending=False, kind="stable")
-    shown = list(order.index[:most])
     names = [name for name in _BOUNDS if name in set(drawn["bound"])]
     names += sorted(set(drawn["bound"]) - set(_BOUNDS))
+    order = _by_first_bound(drawn, names)
+    shown = order[:most]
     looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
     lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
     offsets = dict(zip(names, lane, strict=False))
@@ -93,7 +93,7 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
         axes.set_xlim(low, max(1.04, 1.02 * float(drawn["ratio"].max()) if len(drawn) else 0.0))
         axes.grid(visible=True, axis="x")
         axes.set_axisbelow(True)
-        axes.set_xlabel("throughput over bound: optimum F ÷ bound on F [–], 1 = bound met")
+        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_ylabel("instance")
         if len(order) > len(shown):
             axes.set_title(f"{len(shown)} of {len(order)} instances", loc="left")
@@ -106,6 +106,14 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
                                   label="open: optimum not proven"))  # fmt: skip
         legend_below(figure, handles)
     return figure
+
+
+def _by_first_bound(drawn: pd.DataFrame, names: list[str]) -> list[str]:
+    """Instances by the ratio to the first bound that each has, highest first, equal ones by name."""
+    rank = drawn["bound"].map({name: place for place, name in enumerate(names)})
+    first = drawn.assign(_rank=rank).sort_values("_rank", kind="stable").drop_duplicates("instance")
+    first = first.assign(_key=first["ratio"].astype(float).round(6))
+    return list(first.sort_values(["_rank", "_key", "instance"], ascending=[True, False, True])["instance"])
 
 
 def time_by_size(results: pd.DataFrame) -> Figure:
@@ -152,6 +160,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
     bar on top; a cross a run that ended by itself without a proof. Failed runs have no time; the title counts them.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.transforms import offset_copy
 
     kinds = run_kinds(results)
     seconds = (
@@ -177,7 +186,10 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
                     )  # fmt: skip
             stopped = mine & (kinds == "limit")
             if stopped.any():
-                axes.plot(sizes[stopped], seconds[stopped] * 1.12, linestyle="none", marker="_", color=colour)
+                above = offset_copy(axes.transData, figure, y=6.5, units="points")
+                axes.plot(
+                    sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above
+                )  # fmt: skip
             handles.append(_key(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)

@@ -136,17 +136,21 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 
 def svg(figure: Figure) -> str:
     """Render the figure as an SVG file that is dark where the reader's page is."""
-    text = _render(figure)
+    return standalone(drawing(figure))
+
+
+def standalone(text: str) -> str:
+    """Turn a :func:`drawing` into a file that brings its own colours for light and dark pages."""
     return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
 
 
-def inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """Render the figure as an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
+def inline(text: str, name: str, title: str, description: str) -> str:
+    """Turn a :func:`drawing` into an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
 
     Parameters
     ----------
-    figure
-        What to draw.
+    text
+        The drawing.
     name
         Prefix of its ids, so that several figures fit one page.
     title, description
@@ -154,7 +158,6 @@ def inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
     """
     from html import escape
 
-    text = _render(figure)
     text = text[text.index("<svg") :]
     text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
     text = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", text)
@@ -166,7 +169,8 @@ def inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
     return re.sub(r"<svg\b[^>]*>", lambda _: opening, text, count=1)
 
 
-def _render(figure: Figure) -> str:
+def drawing(figure: Figure) -> str:
+    """Render the figure as SVG text in CSS variables, for :func:`standalone` and :func:`inline`."""
     buffer = io.StringIO()
     with style():
         figure.savefig(

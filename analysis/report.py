@@ -1,0 +1,223 @@
+"""The report: one self-contained HTML page of what a store holds, with its figures and tables as files beside it.
+
+    OUT/index.html      the page: no other file, no network, no font is loaded
+    OUT/figures/        every figure as SVG and PNG
+    OUT/tables/         results, bounds and failures as CSV
+
+Every file appears whole or not at all. What users named (instances, files, messages) is escaped on the page, and a
+content security policy forbids anything but the page's own script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis import plots
+from analysis import report_sections as section
+from analysis.plots_style import DARK_CSS, LIGHT_CSS, drawing, inline, png, standalone
+from analysis.report_data import collect
+from analysis.report_html import Markup, join, tag
+from instances.errors import BadInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.report_data import Findings
+    from analysis.store import Store
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+_HOW_TO_FILL = (
+    "opticoll solve alltoall.master ring:8",
+    "opticoll study demo",
+    "opticoll report",
+)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its file name, what it shows, and which section and formulation it belongs to."""
+
+    name: str
+    title: str
+    description: str
+    figure: Figure
+
+    @cached_property
+    def drawing(self) -> str:
+        """The figure as SVG text."""
+        return drawing(self.figure)
+
+
+def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
+    """Write the report of a store.
+
+    Parameters
+    ----------
+    store
+        What to report on; never changed.
+    out
+        Folder for the page, its figures and tables; made if missing, files of an earlier report are replaced.
+    findings
+        What :func:`~analysis.report_data.collect` found in the store, if the caller has it already.
+
+    Returns
+    -------
+    Path
+        The page, ``out/index.html``.
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    BadFile
+        If the store holds something that is no record.
+    """
+    found = collect(store) if findings is None else findings
+    out = Path(out)
+    try:
+        page = out / "index.html"
+        if found.results.empty:
+            _write(page, _page(_empty(store)).encode())
+            return page
+        drawn = _figures(found)
+        for one in [*drawn["bounds"].values(), *drawn["times"].values()]:
+            _write(out / "figures" / f"{one.name}.svg", standalone(one.drawing).encode())
+            _write(out / "figures" / f"{one.name}.png", png(one.figure))
+        for name, frame in (("results", found.results), ("bounds", found.bounds), ("failures", found.failures)):
+            _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
+        _write(page, _page(_filled(store, found, drawn)).encode())
+    except OSError as error:
+        msg = (
+            f"report: cannot write {error.filename or out}: {error.strerror or error}; choose another folder with --out"
+        )
+        raise BadInput(msg) from error
+    return page
+
+
+def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
+    """Make figures by section, and within it by formulation."""
+    bounds: dict[str, Drawn] = {}
+    for name, here in findings.bounds.groupby("formulation"):
+        if here["ratio"].notna().any():
+            counts = f"{here['instance'].nunique()} instances, {here['bound'].nunique()} bounds"
+            told = f"The optimum as a fraction of each bound: {counts}. The table below has the numbers."
+            bounds[str(name)] = Drawn(
+                f"bounds-{_slug(str(name))}", f"Optimum over bounds, {name}", told,
+                plots.throughput_over_bounds(here),
+            )  # fmt: skip
+    times: dict[str, Drawn] = {}
+    for name, here in findings.results.groupby("formulation"):
+        told = f"{len(here)} runs by {here['method'].nunique()} methods. The results table has the numbers."
+        times[str(name)] = Drawn(
+            f"solve-time-{_slug(str(name))}", f"Solve time by size, {name}", told, plots.solve_time(here)
+        )
+    verified = findings.results[findings.results["ok"] & findings.results["T"].notna()]
+    if not verified.empty:
+        told = f"{verified['instance'].nunique()} instances, the time T of an all-to-all over the number of vertices."
+        times[""] = Drawn("time-by-size", "All-to-all time by size", told, plots.time_by_size(verified))
+    return {"bounds": bounds, "times": times}
+
+
+def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]) -> Markup:
+    bounds: list[Markup] = [
+        tag("p", "Analytic bounds need no solver. 1 means that the optimum meets the bound; bold is the tightest.",
+            class_="soft")
+    ]  # fmt: skip
+    for name, here in findings.bounds.groupby("formulation"):
+        bounds.append(tag("h3", name))
+        if str(name) in drawn["bounds"]:
+            bounds.append(_figure(drawn["bounds"][str(name)]))
+        bounds.append(section.bounds_table(here))
+    if len(bounds) == 1:
+        bounds.append(tag("p", "No formulation in the store has analytic bounds."))
+    bounds.append(section.missing_bounds(findings))
+    times = [_figure(one) for one in drawn["times"].values()]
+    shown = dict.fromkeys([*findings.results["id"][: section.MOST_ROWS], *findings.failures["id"][: section.MOST_ROWS]])
+    parts = [
+        ("overview", "Overview", section.overview(findings)),
+        ("results", "Results", section.results_table(findings)),
+        ("bounds", "Bounds and optimum", join(bounds)),
+        ("times", "Times", join(times)),
+        ("failures", "Failures", section.failures(findings)),
+        ("environment", "Environment", section.environment(findings)),
+        ("records", "Records", section.records(findings, {name: store.read(name) for name in shown})),
+    ]
+    links = tag("ul", *(tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in parts))
+    body = [
+        tag("section", tag("h2", title, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading")
+        for name, title, content in parts
+    ]
+    return Markup(_header(store, tag("nav", links, aria_label="Sections")) + tag("main", *body))
+
+
+def _empty(store: Store) -> Markup:
+    return Markup(
+        _header(store, None)
+        + tag(
+            "main",
+            tag("h2", "This store is empty"),
+            tag("p", "It holds no runs yet. These commands fill it and write this page anew:"),
+            tag("pre", "\n".join(_HOW_TO_FILL)),
+            tag("p", "Another store is named by --store DIR or the environment variable OPTICOLL_STORE."),
+        )
+    )
+
+
+def _header(store: Store, navigation: Markup | None) -> Markup:
+    now = datetime.now(UTC)
+    told = tag("p", "Store ", tag("code", store.root.name), f", written {now:%Y-%m-%d %H:%M} UTC", class_="soft")
+    return tag("header", tag("h1", "opticoll report"), told, navigation)
+
+
+def _figure(one: Drawn) -> Markup:
+    shown = Markup(inline(one.drawing, one.name, one.title, one.description))
+    box = tag("div", shown, class_="scroll", role="region", aria_label=one.title, tabindex="0")
+    return tag("figure", box, tag("figcaption", f"{one.title}. {one.description}"))
+
+
+def _page(body: Markup) -> str:
+    css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"script-src 'sha256-{allowed}'"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", "opticoll report"),
+        tag("style", Markup(css)),
+    )
+    footer = tag("footer", tag("p", "Written by opticoll report. Figures and tables lie beside this page."))
+    whole = tag("html", head, tag("body", body, footer, tag("script", Markup(script))), lang="en")
+    return f"<!doctype html>\n{whole}\n"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "figure"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file in place, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".tmp-{os.getpid()}-{secrets.token_hex(6)}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

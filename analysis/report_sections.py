@@ -1,0 +1,242 @@
+"""Sections of the report page, each a function of the findings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from analysis.report_data import machine
+from analysis.report_html import Markup, join, tag
+from analysis.report_tables import PROOFS, Column, facts, missing, table, written
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from analysis.report_data import Findings
+
+#: Rows shown on the page at most; the CSV files hold all.
+MOST_ROWS = 500
+
+_RESULTS = (
+    Column("instance", "instance"),
+    Column("n", "N", "count"),
+    Column("objective", "objective", "number"),
+    Column("T", "T = 1/F", "number"),
+    Column("proof", "proof", "proof"),
+    Column("gap", "gap", "gap"),
+    Column("time_solve_s", "solve [s]", "seconds"),
+    Column("seconds", "total [s]", "seconds"),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("solver_name", "solver"),
+)
+_FAILURES = (
+    Column("instance", "instance"),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
+    Column("termination", "ended with"),
+    Column("requested_time_limit_s", "time limit [s]", "seconds"),
+    Column("proof", "proof", "proof"),
+    Column("bound", "our bound", "number"),
+    Column("message", "message", "long"),
+)
+_ENVIRONMENT = (
+    Column("platform", "platform"),
+    Column("host", "host"),
+    Column("cpus", "cores", "count"),
+    Column("python", "Python"),
+    Column("opticoll", "opticoll"),
+    Column("git_commit", "commit"),
+    Column("runs", "runs", "count"),
+    Column("first", "first run (UTC)"),
+    Column("last", "last run (UTC)"),
+)
+
+
+def overview(findings: Findings) -> Markup:
+    """Counts by proof status, over all and by formulation."""
+    results = findings.results
+    counts = results["proof"].value_counts()
+    tiles = [("runs recorded", findings.runs), ("different cells", len(results))]
+    tiles += [(words.split(" ", 1)[1], int(counts.get(name, 0))) for name, (_, words) in PROOFS.items()]
+    tiles.append(("failed or unverified", len(findings.failures)))
+    grid = tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in tiles), class_="tiles")
+    by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
+    rows = [{"formulation": name, **{str(k): int(v) for k, v in row.items()}} for name, row in by.iterrows()]
+    columns = [Column("formulation", "formulation")]
+    columns += [Column(name, words.split(" ", 1)[1], "count") for name, (_, words) in PROOFS.items() if name in by]
+    failed = len(findings.failures)
+    told = (
+        tag(
+            "p",
+            f"{failed} of {len(results)} cells have no verified value: ",
+            tag("a", "which and why", href="#failures"),
+            ".",
+        )
+        if failed
+        else tag("p", "Every cell has a value that our own checker verified.")
+    )
+    return join([grid, told, table(rows, columns, "Cells by formulation and proof status", sortable=False)])
+
+
+def results_table(findings: Findings) -> Markup:
+    """Best run of every cell, each with a link to its record."""
+    shown = _records(findings.results)
+    columns = [c for c in _RESULTS if c.field != "T" or findings.results["T"].notna().any()]
+    links = {"instance": lambda row: tag("a", row["instance"], href=f"#{anchor(row['id'])}")}
+    note = tag(
+        "p",
+        "The best run of every cell. The objective is the verified value (for flow models F, the throughput), "
+        "proven by a bound recomputed outside the solver; T is in units of shard size ÷ link bandwidth. "
+        "An instance links to its record.",
+        class_="soft",
+    )
+    return join([note, _cut(findings.results), table(shown, columns, "Results", cells=links)])
+
+
+def bounds_table(bounds: pd.DataFrame) -> Markup:
+    """Optimum and its fraction of every analytic bound, one row an instance; the tightest bound is marked."""
+    names = list(dict.fromkeys(bounds["bound"]))
+    rows: list[dict[str, Any]] = []
+    for instance, here in bounds.groupby("instance", sort=False):
+        ratios = dict(zip(here["bound"], here["ratio"], strict=True))
+        first = here.iloc[0]
+        rows.append({"instance": instance, "n": first["n"], "objective": first["objective"], "proof": first["proof"],
+                     "_best": max((r for r in ratios.values() if not missing(r)), default=None), **ratios})  # fmt: skip
+    columns = [Column("instance", "instance"), Column("n", "N", "count"), Column("objective", "optimum", "number")]
+    columns += [Column("proof", "proof", "proof"), *(Column(name, f"÷ {name}", "ratio") for name in names)]
+
+    def cell(name: str) -> Any:
+        def make(row: Mapping[str, Any]) -> Markup:
+            value, best = row.get(name), row["_best"]
+            tight = not missing(value) and best is not None and value >= best - 1e-6
+            return tag("span", written(value, "ratio"), class_="best" if tight else None)
+
+        return make
+
+    return table(rows, columns, "Optimum over each bound", cells={name: cell(name) for name in names})
+
+
+def missing_bounds(findings: Findings) -> Markup:
+    """Instances without bounds, and why; nothing if there are none."""
+    if not findings.missing:
+        return Markup("")
+    rows = [{"instance": name, "why": why} for name, why in findings.missing.items()]
+    columns = (Column("instance", "instance"), Column("why", "no bounds because", "long"))
+    return join([tag("h3", "Without bounds"), table(rows, columns, "Instances without bounds")])
+
+
+def failures(findings: Findings) -> Markup:
+    """Cells without a verified value, with what happened."""
+    failed = findings.failures
+    if failed.empty:
+        return tag("p", "None: every cell has a verified value.")
+    links = {"instance": lambda row: tag("a", row["instance"], href=f"#{anchor(row['id'])}")}
+    note = tag(
+        "p", "A run that reached a limit still keeps its bound; a failed run is no answer, and a study tries it again."
+    )
+    return join([note, _cut(failed), table(_records(failed), _FAILURES, "Failures", cells=links)])
+
+
+def environment(findings: Findings) -> Markup:
+    """Machines and versions of the runs, and of this report."""
+    here = machine()
+    solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
+    versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
+    written_by = facts(
+        [
+            ("report written on", here["platform"]),
+            ("cores", here["cpus"]),
+            ("memory [GiB]", here["memory_gib"]),
+            ("Python", here["python"]),
+            ("opticoll", here["opticoll"]),
+            ("commit", here["git_commit"]),
+            ("solvers in the store", versions),
+        ]
+    )
+    rows = _records(findings.environments)
+    for row in rows:
+        for moment in ("first", "last"):
+            row[moment] = None if missing(row[moment]) else f"{row[moment]:%Y-%m-%d %H:%M}"
+        row["git_commit"] = None if missing(row["git_commit"]) else _short(str(row["git_commit"]))
+    return join([written_by, tag("h3", "Where the runs were made"), table(rows, _ENVIRONMENT, "Environments")])
+
+
+def _short(commit: str) -> str:
+    number, dash, dirty = commit.partition("-")
+    return f"{number[:12]}{dash}{dirty}"
+
+
+def records(findings: Findings, whole: Mapping[str, Mapping[str, Any]]) -> Markup:
+    """Details of every shown run: effective options, versions, times, key, and the whole record.
+
+    Parameters
+    ----------
+    findings
+        What the page shows.
+    whole
+        Records by id.
+    """
+    shown = dict.fromkeys([*findings.results["id"][:MOST_ROWS], *findings.failures["id"][:MOST_ROWS]])
+    return join(_details(whole[name]) for name in shown if name in whole)
+
+
+def _details(record: Mapping[str, Any]) -> Markup:
+    solver, times = record.get("solver") or {}, record.get("time") or {}
+    requested, size = record.get("requested") or {}, record.get("size") or {}
+    place = record.get("environment") or {}
+    told = facts(
+        [
+            ("key", tag("code", record.get("key"))),
+            ("record", tag("code", record.get("id"))),
+            ("instance hash", tag("code", record.get("instance_hash"))),
+            ("ended with", record.get("termination")),
+            ("objective", record.get("objective")),
+            ("bound", record.get("bound")),
+            ("bound from", record.get("bound_source")),
+            ("effective settings", _pairs(record.get("settings"))),
+            ("solver", " ".join(str(solver[k]) for k in ("name", "version") if solver.get(k))),
+            ("algorithm", solver.get("algorithm")),
+            ("effective options", _pairs(solver.get("options"))),
+            ("limits", _pairs(_known(requested, "time_limit_s", "memory_limit_gib", "tol"))),
+            ("threads, seed, repetition", ", ".join(str(requested.get(k)) for k in ("threads", "seed", "repetition"))),
+            ("times [s]", _pairs({k.removesuffix("_s"): written(v) for k, v in _known(times, *times).items()})),
+            ("size", _pairs(_known(size, *size))),
+            ("peak memory [MB]", written(record.get("peak_memory_mb"), "number")),
+            ("violations", _pairs({k: written(v, "gap") for k, v in (record.get("violations") or {}).items()})),
+            ("versions", _pairs(_known(place, "opticoll", "git_commit", "python"))),
+            ("started, finished (UTC)", " – ".join(str(record[k]) for k in ("started", "finished") if record.get(k))),
+            ("message", record.get("message")),
+        ]
+    )  # fmt: skip
+    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    heading = f"{record.get('instance')}, {record.get('formulation')}, {record.get('method')}: {record.get('proof')}"
+    whole = tag("details", tag("summary", "Whole record"), tag("pre", text, tabindex="0"))
+    return tag("details", tag("summary", heading), told, whole, id=anchor(record.get("id")))
+
+
+def _known(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def _pairs(values: Any) -> str | None:
+    if not isinstance(values, dict) or not values:
+        return None
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def anchor(name: Any) -> str:
+    """Make the page's id of a record."""
+    return f"record-{name}"
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(k): v for k, v in row.items()} for row in frame.head(MOST_ROWS).to_dict("records")]
+
+
+def _cut(frame: pd.DataFrame) -> Markup | None:
+    if len(frame) <= MOST_ROWS:
+        return Markup("")
+    return tag("p", f"The first {MOST_ROWS} of {len(frame)} rows; tables/results.csv holds all of them.")
