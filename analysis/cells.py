@@ -40,26 +40,35 @@ class CellResult:
     message: str = ""
 
 
-def run_cell(cell: Cell, root: str, study: str) -> CellResult:
-    """Run a cell if it has no answer in the store ``root`` yet, and record what came of it."""
-    store = Store(root)
+@dataclass(frozen=True)
+class CellJob:
+    """A cell to run for a study, and the folder of the store that gets its record."""
+
+    cell: Cell
+    root: str
+    study: str
+
+
+def run_cell(job: CellJob) -> CellResult:
+    """Run a cell if it has no answer in the store yet, and record what came of it."""
+    cell, store = job.cell, Store(job.root)
     with claim(store.locks / f"{cell.key}.lock") as ours:
         if not ours:
             return CellResult(cell.key, "busy")
         earlier = store.attempts(cell.key)
         answers = [record for record in earlier if schema.is_answer(record["termination"])]
         if answers:
-            return _result(cell, answers[-1], "skipped")
+            return result_of(cell, answers[-1], "skipped")
         started = datetime.now(UTC)
         run = _solve(cell)
         run.record["key"] = cell.key
         if earlier and _nothing_new(earlier[-1], run.record):
-            return _result(cell, run.record, "unavailable")
+            return result_of(cell, run.record, "unavailable")
         try:
-            store.save(run, attempt=len(earlier) + 1, study=study, started=started)
+            store.save(run, attempt=len(earlier) + 1, study=job.study, started=started)
         except AlreadyStored:  # a study that could not see our lock was faster
-            return _result(cell, store.attempts(cell.key)[-1], "skipped")
-    return _result(cell, run.record, _status(run.record["termination"]))
+            return result_of(cell, store.attempts(cell.key)[-1], "skipped")
+    return result_of(cell, run.record, _status(run.record["termination"]))
 
 
 def _solve(cell: Cell) -> Run:
@@ -124,22 +133,22 @@ def _status(termination: str) -> str:
     return "unavailable" if termination == schema.UNAVAILABLE else "failed"
 
 
-def _result(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:
+def result_of(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:
+    """Sum up a record of a cell."""
     row = schema.typed(record)
     return CellResult(
         cell.key, status, row["termination"], row["proof"], row["gap"], row["time"]["solve_s"], row["message"] or ""
     )
 
 
-def record_failure(cell: Cell, root: str, study: str, termination: Termination, message: str) -> CellResult:
-    """Record for a worker that could not do it itself that a cell failed."""
-    store = Store(root)
-    run = failed_run(cell, termination, message)
+def record_failure(job: CellJob, message: str) -> CellResult:
+    """Record for a worker that died over a cell that it did."""
+    cell, store = job.cell, Store(job.root)
+    run = failed_run(cell, Termination.CRASHED, message)
     run.record["key"] = cell.key
-    attempts = store.attempts(cell.key)
     with suppress(AlreadyStored):
-        store.save(run, attempt=len(attempts) + 1, study=study)
-    return _result(cell, run.record, "failed")
+        store.save(run, attempt=len(store.attempts(cell.key)) + 1, study=job.study)
+    return result_of(cell, run.record, "failed")
 
 
 def check_writable(store: Store) -> None:

@@ -193,14 +193,16 @@ class Store:
             found.append(self._read(path))
         return found
 
-    def answered(self, keys: set[str]) -> set[str]:
-        """Those of ``keys`` for which the store holds an answer, by a study or by a single solve."""
-        return {
-            key
-            for name in self.names()
-            if (key := name.partition(".")[0]) in keys
-            and schema.is_answer(self._read(self.records / f"{name}.json").get("termination"))
-        }
+    def answered(self, keys: set[str]) -> dict[str, dict[str, Any]]:
+        """Find the records that answer any of ``keys``, of studies and of single solves; one a key."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in self.names():
+            key = name.partition(".")[0]
+            if key in keys and key not in found:
+                record = self._read(self.records / f"{name}.json")
+                if schema.is_answer(record.get("termination")):
+                    found[key] = record
+        return found
 
     def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """Values and duals by name that were stored with a record; empty if none were.

@@ -41,7 +41,7 @@ def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
         console=Console(file=sys.stderr),
         disable=not sys.stderr.isatty(),
     )
-    with bar:
+    with make_executor(jobs, dask) as executor, bar:
         line = bar.add_task(study.name, total=len(study.cells), counts="")
 
         def advance(result: CellResult) -> None:
@@ -49,7 +49,7 @@ def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
             told = f"{counts['done']} done, {counts['failed'] + counts['unavailable']} failed, "
             bar.update(line, advance=1, counts=f"{told}{counts['skipped']} skipped")
 
-        return run_study(study, store, lambda: make_executor(jobs, dask), on_result=advance)
+        return run_study(study, store, executor, on_result=advance)
 
 
 def as_json(summary: Summary) -> dict[str, Any]:

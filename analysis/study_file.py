@@ -131,6 +131,17 @@ def load(path: Path) -> Study:
         If a cell asks for something that does not exist or does not fit together.
     """
     where = f"study {path}"
+    try:
+        return _load(path, where)
+    except BadInput as error:
+        text = str(error)
+        if text.startswith(where):
+            raise
+        msg = f"{where}: {text}"
+        raise type(error)(msg) from error
+
+
+def _load(path: Path, where: str) -> Study:
     table = _table(path)
     _known(table, _AXES | {"name", "title", "include", "exclude"}, where)
     name, title = _text(table, "name", where), _text(table, "title", where, "")
@@ -272,8 +283,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             except SolverUnavailable as error:
                 unavailable, key = str(error), _unplanned_key(task, instance.hash)
         except BadInput as error:
-            text = str(error)
-            msg = text if text.startswith(where) else f"{where}: {_brief(task)}: {text}"
+            msg = f"{where}: cell {task.formulation} {task.instance} {task.method}: {error}"
             raise type(error)(msg) from error
         if key not in seen:
             seen.add(key)
@@ -284,10 +294,6 @@ def _on(task: Task, instance: Any) -> Task:
     from dataclasses import replace
 
     return replace(task, instance=instance)
-
-
-def _brief(task: Task) -> str:
-    return f"cell {task.formulation} {task.instance} {task.method}"
 
 
 def _unplanned_key(task: Task, instance_hash: str) -> str:

@@ -1,0 +1,297 @@
+"""Running studies: resumed by themselves, whatever kills them; nothing lost, nothing counted twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.cell_lock import claim
+from analysis.cells import CellJob, run_cell
+from analysis.store import Store
+from analysis.study import run_study
+from analysis.study_file import Cell, Study
+from instances.errors import BadInput
+from solvers import runner
+from solvers.errors import SolverUnavailable
+from solvers.executor import InProcess, JobCrashed
+from solvers.outcome import Proof, Termination
+from solvers.task import Run, Task
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: A study of many cells whose solve is a short nap: what is tested is the study, not the solver.
+DRIVER = """
+import random, sys, time, types
+from pathlib import Path
+import numpy as np
+from solvers.task import Run, Task
+from solvers.outcome import Proof, Termination
+
+def solve(task, on_progress=None):
+    time.sleep(random.uniform(0.001, 0.008))
+    record = dict(formulation=task.formulation, instance=task.instance, seed_used=task.seed,
+                  termination="optimal", proof="optimal", objective=float(task.seed), verified=True)
+    return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, float(task.seed), None, verified=True,
+               values={"x": np.full(500, float(task.seed))})
+
+import solvers
+solvers.runner = sys.modules["solvers.runner"] = types.SimpleNamespace(solve=solve)
+if sys.argv[3] == "nolock":
+    import contextlib
+    import analysis.cells
+    analysis.cells.claim = lambda path: contextlib.nullcontext(True)
+from analysis.store import Store
+from analysis.study import run_study
+from analysis.study_file import Cell, Study
+from solvers.executor import InProcess
+
+cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(int(sys.argv[2])))
+print("ready", flush=True)
+summary = run_study(Study("naps", "", cells, Path("naps.toml")), Store(sys.argv[1]), InProcess())
+print(summary.count("done"), summary.count("skipped"), flush=True)
+sys.exit(130 if summary.interrupted else 0)
+"""
+
+
+def start(store: Store, cells: int, mode: str = "lock") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(store.root), str(cells), mode],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def check_complete(store: Store, cells: int) -> None:
+    """Every cell exactly once, every record whole, every solution there and its own."""
+    names = sorted(store.names())
+    assert names == [f"{i:064x}.1" for i in range(cells)]
+    counts = store.sql("SELECT count(*) AS rows, count(DISTINCT key) AS keys FROM runs")
+    assert counts.to_numpy().tolist() == [[cells, cells]]
+    for name in names:
+        record = store.read(name)
+        values, _ = store.solution(name)
+        assert record["objective"] == float(int(record["key"], 16))
+        assert np.array_equal(values["x"], np.full(500, record["objective"]))
+
+
+def snapshot(store: Store) -> dict[str, bytes]:
+    return {name: (store.records / f"{name}.json").read_bytes() for name in store.names()}
+
+
+def test_killed_ten_times_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
+    store, chance, cells = Store(tmp_path / "store"), random.Random(1), 250
+    before: dict[str, bytes] = {}
+    for _ in range(10):
+        process = start(store, cells)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(chance.uniform(0.0, 0.3))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        after = snapshot(store)
+        assert all(after[name] == text for name, text in before.items())
+        assert all(json.loads(text)["termination"] == "optimal" for text in after.values())
+        before = after
+    assert before, "no cell was finished before a kill: the test tests nothing"
+    done, _ = start(store, cells).communicate(timeout=60)
+    assert done.split()[-2:] == [str(cells - len(before)), str(len(before))]
+    check_complete(store, cells)
+
+
+@pytest.mark.parametrize("mode", ["lock", "nolock"])
+def test_two_studies_at_once(tmp_path: Path, mode: str) -> None:
+    store, cells = Store(tmp_path / "store"), 60
+    both = [start(store, cells, mode) for _ in range(2)]
+    told = [process.communicate(timeout=60)[0].split() for process in both]
+    assert all(process.returncode == 0 for process in both)
+    done = [int(words[-2]) for words in told]
+    assert sum(done) == cells
+    assert all(int(words[-2]) + int(words[-1]) == cells for words in told)
+    check_complete(store, cells)
+    assert len(list(store.solutions.glob("*.npz"))) == cells
+    assert not list(store.locks.glob("*"))
+
+
+def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    store, cells = Store(tmp_path / "store"), 150
+    process = start(store, cells)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    while len(list(store.names())) < 5:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert 5 <= len(list(store.names())) < cells
+    assert not list(store.root.rglob(".tmp-*"))
+    again = start(store, cells)
+    again.communicate(timeout=60)
+    assert again.returncode == 0
+    check_complete(store, cells)
+
+
+# one cell at a time, in this process --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+CELL = Cell(Task("alltoall.master", "ring:4", "highs"), "a" * 64, "ring:4", facts={"n": 4})
+STUDY = Study("one", "", (CELL,), Path("one.toml"))
+
+
+class Solver:
+    """Stands in for the runner: ends as told, counts its calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        self.ending: Any = Termination.OPTIMAL
+        self.message = ""
+        monkeypatch.setattr(runner, "solve", self)
+
+    def __call__(self, task: Task) -> Run:
+        self.calls += 1
+        if isinstance(self.ending, BaseException):
+            raise self.ending
+        proof = Proof.OPTIMAL if self.ending == Termination.OPTIMAL else Proof.NONE
+        record = {"formulation": task.formulation, "termination": self.ending, "message": self.message, "proof": proof}
+        return Run(task, record, self.ending, proof, None, None, verified=False)
+
+
+@pytest.fixture
+def solver(monkeypatch: pytest.MonkeyPatch) -> Solver:
+    return Solver(monkeypatch)
+
+
+def run(store: Store) -> str:
+    summary = run_study(STUDY, store, InProcess())
+    assert summary.complete
+    return summary.results[CELL.key].status
+
+
+@pytest.mark.parametrize("ending", ["optimal", "infeasible", "time-limit", "memory-limit", "iteration-limit"])
+def test_answers_are_kept(store: Store, solver: Solver, ending: str) -> None:
+    solver.ending = Termination(ending)
+    assert [run(store), run(store)] == ["done", "skipped"]
+    assert solver.calls == 1
+    assert store.read(f"{CELL.key}.1")["study"] == "one"
+
+
+@pytest.mark.parametrize("ending", ["crashed", "error", "interrupted"])
+def test_failures_are_rows_and_tried_again(store: Store, solver: Solver, ending: str) -> None:
+    solver.ending = Termination(ending)
+    assert [run(store), run(store)] == ["failed", "failed"]
+    solver.ending = Termination.OPTIMAL
+    assert [run(store), run(store)] == ["done", "skipped"]
+    assert solver.calls == 3
+    assert [r["termination"] for r in store.attempts(CELL.key)] == [ending, ending, "optimal"]
+    assert len(store.sql("FROM latest")) == 1
+
+
+def test_whatever_a_cell_raises_is_a_row(store: Store, solver: Solver) -> None:
+    solver.ending = ZeroDivisionError("oh")
+    assert run(store) == "failed"
+    record = store.read(f"{CELL.key}.1")
+    assert record["termination"] == "error"
+    assert "ZeroDivisionError: oh" in record["message"]
+    assert record["n"] == 4
+    solver.ending = BadInput("no such option")
+    assert run(store) == "failed"
+    assert store.read(f"{CELL.key}.2")["message"] == "no such option"
+
+
+def test_unavailable_is_asked_again_but_recorded_once(store: Store, solver: Solver) -> None:
+    solver.ending = SolverUnavailable("no licence")
+    assert [run(store), run(store), run(store)] == ["unavailable"] * 3
+    assert solver.calls == 3
+    assert len(list(store.names())) == 1
+    solver.ending = SolverUnavailable("licence too small")
+    assert run(store) == "unavailable"
+    assert len(list(store.names())) == 2
+    solver.ending = Termination.OPTIMAL
+    assert [run(store), run(store)] == ["done", "skipped"]
+
+
+def test_a_cell_without_its_package_is_a_row(store: Store, solver: Solver) -> None:
+    cell = Cell(CELL.task, CELL.key, "ring:4", unavailable="the package is not installed", facts={"n": 4})
+    assert run_cell(CellJob(cell, str(store.root), "s")).status == "unavailable"
+    assert solver.calls == 0
+    assert store.read(f"{CELL.key}.1")["message"] == "the package is not installed"
+
+
+def test_a_single_solve_answers_too(store: Store, solver: Solver) -> None:
+    one = solver(CELL.task)
+    one.record["key"] = CELL.key
+    store.save(one)
+    assert run(store) == "skipped"
+    assert solver.calls == 1
+
+
+def test_a_failing_cell_does_not_stop_the_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def solve(task: Task) -> Run:
+        if task.seed == 1:
+            raise RuntimeError
+        record = {"formulation": task.formulation, "termination": "optimal", "proof": "optimal"}
+        return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, None, None, verified=True)
+
+    monkeypatch.setattr(runner, "solve", solve)
+    cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(3))
+    summary = run_study(Study("s", "", cells, Path("s.toml")), store, InProcess())
+    assert [summary.results[c.key].status for c in cells] == ["done", "failed", "done"]
+    assert summary.complete
+
+
+def test_a_dead_worker_is_a_row(store: Store) -> None:
+    class Dying(InProcess):
+        def map_unordered(self, function: Any, items: Any) -> Any:
+            for index, _ in enumerate(items):
+                yield index, JobCrashed("a job's process died (status -9)")
+
+    summary = run_study(STUDY, store, Dying())
+    assert summary.results[CELL.key].status == "failed"
+    assert store.read(f"{CELL.key}.1")["termination"] == "crashed"
+
+
+def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = claim(store.locks / f"{CELL.key}.lock")
+    assert held.__enter__()
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            held.__exit__(None, None, None)
+
+    monkeypatch.setattr("analysis.study.time.sleep", nap)
+    assert run_cell(CellJob(CELL, str(store.root), "s")).status == "busy"
+    assert run(store) == "done"
+    assert len(naps) == 3
+    assert not list(store.locks.iterdir())
+
+
+def test_a_store_that_cannot_be_written_ends_the_study(tmp_path: Path, solver: Solver) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="is not a folder"):
+        run_study(STUDY, Store(tmp_path / "file"), InProcess())
+    assert solver.calls == 0
+
+
+def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("analysis.cell_lock.fcntl.flock", refuse)
+    with claim(tmp_path / "x.lock") as ours:
+        assert ours
