@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     import cvxpy as cp
     import numpy as np
     import pyomo.environ as pyo
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     Values = Mapping[str, NDArray[np.float64]]
 
-Form = Literal["pyomo", "cvxpy"]
+Form = Literal["cvxpy", "pyomo", "matrix"]
 
 
 class NotApplicable(BadInput):
@@ -117,6 +118,27 @@ class PyomoModel:
 
 
 @dataclass(frozen=True)
+class MatrixModel:
+    """The rows and columns themselves, for the inner loops of methods where a modelling layer would cost more.
+
+    ``A`` is sparse, ``(rows, columns)``; bounds may be infinite. ``variables`` and ``constraints`` map a name to its
+    shape and the columns (rows) of its entries in C order, -1 where there is none. A formulation that has one is
+    also stated declaratively, and a test shows that both are the same matrix.
+    """
+
+    A: sp.csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    col_lower: NDArray[np.float64]
+    col_upper: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    sense: Literal["min", "max"]
+    variables: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
+    constraints: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
+    integer: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
 class Bound:
     """A bound on a formulation's optimum that holds for a stated reason.
 
@@ -148,7 +170,7 @@ class Formulation:
         ``(instance, parameters) -> data``: refuses what makes no sense, returns the typed data of the
         docstring. Everything else takes this data.
     build
-        By form, ``data -> PyomoModel | CvxpyModel``.
+        By form, ``data -> CvxpyModel | PyomoModel | MatrixModel``; the first is the default.
     residuals
         ``(data, values) -> {constraint block: worst violation}`` from numpy alone, each relative to the natural
         size of the block, 0 for a satisfied one.

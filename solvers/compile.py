@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.base import CvxpyModel, PyomoModel
+from formulations.base import CvxpyModel, MatrixModel, PyomoModel
 from solvers.errors import ModelError
 from solvers.standard_form import Block, Sense, StandardForm
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def import_layer(form: str) -> None:
     """Import a modelling layer, which takes a second or two the first time and is no part of building a model."""
-    import_module({"cvxpy": "cvxpy", "pyomo": "pyomo.environ"}[form])
+    import_module({"cvxpy": "cvxpy", "pyomo": "pyomo.environ", "matrix": "scipy.sparse"}[form])
 
 
-def compile_model(model: PyomoModel | CvxpyModel) -> StandardForm:
+def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
     """The StandardForm of a built model, with blocks for its named variables and constraints.
 
     Raises
@@ -41,8 +41,22 @@ def compile_model(model: PyomoModel | CvxpyModel) -> StandardForm:
         return _from_pyomo(model)
     if isinstance(model, CvxpyModel):
         return _from_cvxpy(model)
-    msg = f"cannot compile a {type(model).__name__}; build returns PyomoModel or CvxpyModel"
+    if isinstance(model, MatrixModel):
+        return _from_matrix(model)
+    msg = f"cannot compile a {type(model).__name__}; build returns CvxpyModel, PyomoModel or MatrixModel"
     raise ModelError(msg)
+
+
+def _from_matrix(model: MatrixModel) -> StandardForm:
+    columns, rows = (
+        {name: Block(name, shape, index) for name, (shape, index) in named.items()}
+        for named in (model.variables, model.constraints)
+    )
+    integer = np.zeros(model.cost.size, dtype=bool) if model.integer is None else model.integer
+    return _tidy(
+        model.A, model.row_lower, model.row_upper, model.col_lower, model.col_upper, model.cost, model.sense, 0.0,
+        integer, columns, rows,
+    )  # fmt: skip
 
 
 def _from_cvxpy(model: CvxpyModel) -> StandardForm:

@@ -83,7 +83,7 @@ FORMULATION = Formulation(
     problem="LP",
     parameters=(Parameter("source", int, default=0, help="number of the rank whose flow is split"),),
     prepare=prepare,
-    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo},
+    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
     residuals=model.residuals,
     objective=model.objective,
     bounds=bounds,

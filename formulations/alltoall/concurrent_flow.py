@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.base import Bound, CvxpyModel, Named, NotApplicable, PyomoModel
+from formulations.base import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, PyomoModel
 from instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -223,6 +223,35 @@ def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
             "balance": Named(balance, (n, groups), index),
             "capacity": Named(capacity, (m,)),
         },
+    )
+
+
+def build_matrix(data: ConcurrentFlow) -> MatrixModel:
+    """The same rows and columns without a modelling layer: vec(x) column-major, then F."""
+    import scipy.sparse as sp
+
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    net, demand, index = balance_matrix(data)
+    load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
+    rows = demand.size
+    A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
+    cost = np.zeros(m * groups + 1)
+    cost[-1] = 1.0
+    balance = np.full(n * groups, -1, dtype=np.int64)
+    balance[index] = np.arange(rows)
+    return MatrixModel(
+        A=A,
+        row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
+        row_upper=np.concatenate([np.zeros(rows) if data.equality else np.full(rows, np.inf), data.capacity]),
+        col_lower=np.zeros(cost.size),
+        col_upper=np.append(np.where(data.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
+        cost=cost,
+        sense="max",
+        variables={
+            data.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
+            "F": ((), np.array([m * groups])),
+        },
+        constraints={"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))},
     )
 
 

@@ -83,9 +83,13 @@ class Highs(Adapter):
             )
             highs.cbMipLogging += lambda event: trail.bounded(finite(event.data_out.mip_dual_bound))
         highs.run()
+        self._retry(highspy, highs, request, effective)
         outcome = self._outcome(highspy, highs, form, effective)
         outcome.incumbents = trail.incumbents
         return outcome
+
+    def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:
+        """Run again with other options if the first run came to nothing; by default it stands."""
 
     def _set_options(self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
         """Set common, own and the caller's options in that order; returns what is in force."""
@@ -199,6 +203,14 @@ class HighsIpx(Highs):
         tolerance = min(1e-6, max(1e-10, request.rel_tol / 10))
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance")
         return dict.fromkeys(names, tolerance)
+
+    def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:
+        """Cross over after all where IPX alone ends "Unknown": its duals are worthless then (ring:5, for one)."""
+        if "run_crossover" in request.options or highs.getModelStatus() != highspy.HighsModelStatus.kUnknown:
+            return
+        effective["run_crossover"] = "on"
+        highs.setOptionValue("run_crossover", "on")
+        highs.run()
 
 
 class HighsHipo(HighsIpx):

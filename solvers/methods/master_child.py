@@ -79,7 +79,7 @@ def solve_child(item: Item) -> NDArray[np.float64]:
 
     topology, number, capacity, solver, seed = item
     data = child.child_of(topology, number, capacity)
-    form = compile_model(child.FORMULATION.build["cvxpy"](data))
+    form = compile_model(child.FORMULATION.build["matrix"](data))
     timed = reformulate(form, child.FORMULATION)
     outcome = timed.recover(solve_here(timed.form, solver, SolveRequest(threads=1, seed=seed)))
     values: dict[str, Any] | None = None

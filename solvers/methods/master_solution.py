@@ -21,7 +21,7 @@ def solve_master(context: Context) -> Run:
     task = context.task
     return context.solve(
         Task(
-            "alltoall.master", task.instance, method=context.parameters["master"],
+            "alltoall.master", task.instance, method=context.parameters["master"], form=task.form or "matrix",
             time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol,
             seed=task.seed, threads=task.threads,
         )
