@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Rows shown of each formulation; the page and the CSV files hold all.
 MOST_ROWS = 60
 #: Width [characters] taken where the output is no terminal.
-_FILE_WIDTH = 150
+_FILE_WIDTH = 160
 
 _COLOURS = {"optimal": "green", "certified-gap": "yellow", "feasible": "yellow"}
 _VALUES: tuple[tuple[str, str, Kind], ...] = (
@@ -80,22 +80,22 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     names = list(dict.fromkeys(bounds["bound"]))
     value = {(row["instance"], row["bound"]): row["value"] for row in bounds.to_dict("records")}
     timed = bool(results["T"].notna().any())
-    several = bool(results["method"].nunique() > 1)
+    several = bool(results["problem"].duplicated().any())
     cut = f" (first {MOST_ROWS} of {len(results)})" if len(results) > MOST_ROWS else ""
-    caption = "÷ bound: optimum over bound, 1 where it is met; the tightest is bold" if names else None
+    caption = f"{', '.join(names)}: optimum ÷ bound, 1 where it is met; the tightest is bold" if names else None
     table = Table(
         title=Text(name + cut, style="bold"), caption=caption, title_justify="left", caption_justify="left",
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
     )  # fmt: skip
     shown = [column for column in _VALUES if values and (timed or column[0] != "T")]
-    table.add_column("instance", overflow="fold")
+    table.add_column("instance", overflow="fold", min_width=16)
     if several:
-        table.add_column("method")
+        table.add_column("method", no_wrap=True)
     for field, heading, kind in shown:
         title = "objective" if field == "objective" and not timed else heading
         table.add_column(title, justify="left" if kind == "proof" else "right", no_wrap=True)
     for bound in names:
-        table.add_column(f"÷ {bound}", justify="right", no_wrap=True)
+        table.add_column(Text(bound.replace("-", "\n", 1)), justify="right", no_wrap=True)
     for row in results.head(MOST_ROWS).to_dict("records"):
         cells = [Text(str(row["problem"]))]
         cells += [Text(str(row["method"]))] if several else []
