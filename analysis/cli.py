@@ -24,7 +24,18 @@ _SET = click.option(
 )
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands that Ctrl-C ends without an empty line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context, show_version: bool) -> None:
@@ -66,7 +77,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @click.argument("formulation")
 @click.argument("instance")
 @click.option("--method", default="auto", show_default=True, help="A solver or a method; see `opticoll list`.")
-@click.option("--form", type=click.Choice(["pyomo", "cvxpy"]), help="Modelling layer to build it in.")
+@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer to build it in (default: its preferred).")
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all its processes [GiB].")
 @_SET
@@ -163,7 +174,7 @@ def check(formulation: str, instance: str, file: Path, as_json: bool) -> int:
 @click.argument("formulation")
 @click.argument("instance")
 @click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
-@click.option("--form", type=click.Choice(["pyomo", "cvxpy"]), help="Modelling layer to build it in.")
+@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer to build it in (default: its preferred).")
 @_SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
     """Write the model as MPS or LP file.

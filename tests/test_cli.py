@@ -1,0 +1,267 @@
+"""The command line: what it prints where, exit statuses, what it imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.cli import main
+from analysis.store import Store
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = {
+    "numpy", "pandas", "scipy", "cvxpy", "pyomo", "duckdb", "matplotlib", "rich", "networkx", "highspy", "ortools",
+    "pyarrow", "psutil",
+}  # fmt: skip
+KEYS = {
+    "formulation", "paper", "instance", "instance_hash", "n", "arcs", "method", "form", "solver", "termination",
+    "proof", "sense", "objective", "bound", "gap", "verified", "violations", "metrics", "time", "size",
+    "peak_memory_mb",
+}  # fmt: skip
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "analysis.cli", *arguments],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False, **options,
+    )  # fmt: skip
+
+
+def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> Any:
+    """What ``--json`` prints: one line, one value, nothing else, no NaN."""
+    assert main([*arguments, "--json"]) == status
+    out = capfd.readouterr().out
+    assert out.count("\n") == 1
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    return json.loads(out, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["--version"], []])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from analysis.cli import main; status = main(sys.argv[1:]); "
+        "print(sorted(m for m in sys.modules if '.' not in m), file=sys.stderr); sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=True,
+    )  # fmt: skip
+    assert "opticoll" in done.stdout
+    assert not HEAVY & set(eval(done.stderr, {}))  # noqa: S307  our own list of names
+
+
+def test_solve_json_is_the_contract_and_is_stored(capfd: pytest.CaptureFixture[str]) -> None:
+    record = as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs-simplex")
+    assert set(record) >= KEYS
+    assert set(record["solver"]) == {"name", "version", "algorithm", "options"}
+    assert set(record["time"]) >= {"build_s", "compile_s", "solve_s", "verify_s"}
+    assert set(record["size"]) == {"variables", "constraints", "nonzeros", "integers"}
+    assert (record["proof"], record["verified"], record["n"]) == ("optimal", True, 4)
+    assert record["metrics"]["F"] == pytest.approx(0.5)
+    assert record["metrics"]["T"] == pytest.approx(2.0)
+    (name,) = Store().names()
+    assert Store().read(name)["key"] == record["key"]
+    values, _ = Store().solution(name)
+    assert values["F"] == pytest.approx(0.5)
+    (row,) = as_json(capfd, "results")
+    assert row["id"] == name
+    assert row["solver_options"] == record["solver"]["options"]
+    (row,) = as_json(capfd, "results", "SELECT F, gap, time_verify_s, study FROM runs")
+    assert row["F"] == pytest.approx(0.5)
+    assert row["study"] is None
+    assert main(["results"]) == 0
+    assert "alltoall.master" in capfd.readouterr().out
+    assert main(["results", "--csv", "SELECT n, F FROM runs"]) == 0
+    assert capfd.readouterr().out.splitlines()[0] == "n,F"
+
+
+def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "solution.json"
+    arguments = ["solve", "alltoall.master", "ring:4", "--method", "highs", "--no-store", "--solution", str(file)]
+    assert main(arguments) == 0
+    out = capfd.readouterr().out
+    for word in ("value", "bound", "gap", "proof", "optimal", "highs", "solve", "closed-form"):
+        assert word in out
+    assert not Store().root.exists()
+    found = as_json(capfd, "check", "alltoall.master", "ring:4", str(file))
+    assert found["verified"] is True
+    document = json.loads(file.read_text())
+    document["values"]["g"]["value"] = [2 * v for v in document["values"]["g"]["value"]]
+    file.write_text(json.dumps(document))
+    found = as_json(capfd, "check", "alltoall.master", "ring:4", str(file), status=3)
+    assert found["verified"] is False
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 3
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_limit_without_solution_is_status_3_and_a_row(capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["solve", "alltoall.master", "genkautz:n=64,d=4", "--method", "highs-simplex", "--time-limit", "0.02"]
+    assert main([*arguments, "--json"]) == 3
+    out, err = capfd.readouterr()
+    record = json.loads(out)
+    assert record["termination"] == "time-limit"
+    assert record["objective"] is None
+    assert err.startswith("opticoll: no solution: ended with time-limit")
+    assert err.count("\n") == 1
+    assert len(list(Store().names())) == 1
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+def test_export(capfd: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"model.{suffix}"
+    assert main(["export", "alltoall.master", "ring:4", "--to", str(file)]) == 0
+    assert capfd.readouterr().out == ""
+    assert file.stat().st_size > 100
+
+
+def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
+    rows = as_json(capfd, "bounds", "ring:8")
+    for row in rows:
+        assert set(row) == {
+            "name", "formulation", "quantity", "sense", "value", "F", "T", "exact", "reason", "paper",
+        }  # fmt: skip
+        assert (row["quantity"], row["sense"]) == ("F", "upper")
+        assert row["T"] == pytest.approx(1 / row["F"])
+    values = [row["value"] for row in rows]
+    assert values == sorted(values)
+    assert any(row["exact"] and row["F"] == pytest.approx(0.125) for row in rows)
+    assert main(["bounds", "petersen"]) == 0
+    assert "moore" in capfd.readouterr().out
+
+
+def test_lists(capfd: pytest.CaptureFixture[str]) -> None:
+    by_kind = {kind: as_json(capfd, "list", kind) for kind in ("instances", "formulations", "methods", "studies")}
+    assert {"name", "example", "summary", "source"} <= set(by_kind["instances"][0])
+    assert "ring" in {row["name"] for row in by_kind["instances"]}
+    master = next(row for row in by_kind["formulations"] if row["name"] == "alltoall.master")
+    assert master["class"] == "LP"
+    assert set(master["forms"]) >= {"pyomo", "cvxpy"}
+    assert "smoke" in {row["name"] for row in by_kind["studies"]}
+    assert by_kind["methods"]
+    everything = as_json(capfd, "list")
+    assert {"ring", "alltoall.master", "highs", "smoke"} <= {row["name"] for row in everything}
+    assert main(["list"]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 6
+    for kind in by_kind:
+        assert main(["list", kind]) == 0
+        assert capfd.readouterr().out
+
+
+def test_list_solvers_probes_licences(capfd: pytest.CaptureFixture[str]) -> None:
+    rows = {row["name"]: row for row in as_json(capfd, "list", "solvers")}
+    assert rows["highs"]["usable"] is True
+    assert rows["highs"]["licence"] == "free"
+    assert rows["highs"]["capabilities"]["lp"] is True
+    assert rows["highs"]["version"]
+
+
+def test_claims_are_honest(capfd: pytest.CaptureFixture[str]) -> None:
+    from analysis.claims import CLAIMS
+
+    if CLAIMS:
+        pytest.skip("the ledger is no longer empty")
+    assert as_json(capfd, "claims") == []
+    assert main(["claims"]) == 0
+    assert capfd.readouterr().out == "no claims registered yet\n"
+
+
+def test_empty_results(capfd: pytest.CaptureFixture[str]) -> None:
+    assert as_json(capfd, "results") == []
+    assert main(["results"]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "no runs" in err
+    assert not Store().root.exists()
+
+
+TINY = """
+name = "tiny"
+formulations = ["alltoall.master"]
+instances = ["ring:{4,6}"]
+methods = ["highs-simplex"]
+"""
+
+
+def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    first = as_json(capfd, "study", str(file), "--jobs", "2")
+    assert (first["cells"], first["done"], first["skipped"]) == (2, 2, 0)
+    second = as_json(capfd, "study", str(file))
+    assert (second["done"], second["skipped"]) == (0, 2)
+    assert [r["proof"] for r in second["results"]] == ["optimal"] * 2
+    assert main(["study", str(file)]) == 0
+    assert "study tiny" in capfd.readouterr().out
+    assert len(list(Store().names())) == 2
+
+
+def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY.replace("{4,6}", "{4..20}"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "analysis.cli", "study", str(file), "--jobs", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )  # fmt: skip
+    end = time.monotonic() + 40
+    while not list(Store().names()) and time.monotonic() < end:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.count("\n") == 1
+    assert f"opticoll study {file}" in err
+    assert 1 <= len(list(Store().names())) < 17
+    assert len(Store().sql("FROM latest")) == len(list(Store().names()))
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.returncode in {0, 128 + signal.SIGPIPE}
+
+
+def test_errors_in_a_process_of_their_own() -> None:
+    done = command("solve", "alltoall.master", "rin:4")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "opticoll: instance 'rin:4': no family 'rin'; did you mean 'ring'?\n"
+
+
+def test_compiled_code_cannot_spoil_stdout(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from solvers import runner
+
+    real = runner.solve
+
+    def chatty(*arguments: Any, **options: Any) -> Any:
+        print("a banner")
+        os.write(1, b"a licence line\n")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(runner, "solve", chatty)
+    as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs")
+
+
+def test_report_and_lab_say_what_is_missing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("analysis.environment.CHECKOUT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["lab"]) == 2
+    assert "no folder notebooks" in capfd.readouterr().err

@@ -1,0 +1,183 @@
+"""Everything a user can get wrong: one line, the right exit status, an untouched store, no traceback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis.cli import main
+from analysis.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MASTER = ["solve", "alltoall.master"]
+RING = [*MASTER, "ring:4"]
+
+FILES = {
+    "negative.txt": "0 1 1\n1 0 -2\n",
+    "nan.txt": "0 1 1\n1 0 nan\n",
+    "zero.txt": "0 1 1\n1 0 0\n",
+    "inf.txt": "0 1 1\n1 0 inf\n",
+    "words.txt": "this is\nno topology at all\n",
+    "empty.txt": "",
+    "huge.txt": "0 1 1\n1 0 1\n0 999999999 1\n",
+    "apart.txt": "0 1 1\n1 0 1\n2 3 1\n3 2 1\n",
+    "broken.json": '{"n": 3, ',
+    "list.json": "[1, 2, 3]",
+    "broken.graphml": "<graphml><graph>",
+    "evil.graphml": '<!DOCTYPE g [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><graphml>&c;</graphml>',
+    "no_study.toml": "name = ",
+    "odd_study.toml": 'name = "odd"\nformulation = ["alltoall.master"]\n',
+    "bad_cell.toml": 'name = "x"\nformulations = ["alltoall.master"]\ninstances = ["ring:0"]\nmethods = ["highs"]\n',
+    "solution.json": "{}",
+}
+
+BAD = {
+    "unknown family": [*MASTER, "rin:4"],
+    "unknown argument": [*MASTER, "ring:n=4,color=3"],
+    "unknown modifier": [*MASTER, "ring:4+fial=1"],
+    "non-integer": [*MASTER, "ring:4.5"],
+    "no number": [*MASTER, "ring:four"],
+    "missing argument": [*MASTER, "ring"],
+    "n=0": [*MASTER, "ring:0"],
+    "negative n": [*MASTER, "ring:-3"],
+    "far too large": [*MASTER, "ring:1000000000"],
+    "unreadably large": [*MASTER, "ring:99999999999999999999"],
+    "empty spec": [*MASTER, ""],
+    "very long spec": [*MASTER, "ring:" + "9" * 5000],
+    "disconnected": [*MASTER, "file:apart.txt"],
+    "negative capacity": [*MASTER, "file:negative.txt"],
+    "NaN capacity": [*MASTER, "file:nan.txt"],
+    "zero capacity": [*MASTER, "file:zero.txt"],
+    "infinite capacity": [*MASTER, "file:inf.txt"],
+    "malformed edge list": [*MASTER, "file:words.txt"],
+    "empty file": [*MASTER, "file:empty.txt"],
+    "10^9 nodes in a file": [*MASTER, "file:huge.txt"],
+    "malformed JSON": [*MASTER, "file:broken.json"],
+    "wrong JSON": [*MASTER, "file:list.json"],
+    "malformed GraphML": [*MASTER, "file:broken.graphml"],
+    "GraphML with entities": [*MASTER, "file:evil.graphml"],
+    "no such file": [*MASTER, "file:nowhere.txt"],
+    "a folder as file": [*MASTER, "file:."],
+    "unknown formulation": ["solve", "alltoall.mastre", "ring:4"],
+    "unknown method": [*RING, "--method", "highz"],
+    "solver of another class": [*RING, "--method", "cp-sat"],
+    "misspelt solver option": [*RING, "--method", "highs", "--set", "mip_rel_gpa=0"],
+    "misspelt parameter": ["solve", "alltoall.link-mcf", "ring:4", "--set", "printd=true"],
+    "bad parameter value": ["solve", "alltoall.link-mcf", "ring:4", "--set", "printed=maybe"],
+    "setting without value": [*RING, "--set", "printed"],
+    "setting twice": [*RING, "--set", "a=1", "--set", "a=2"],
+    "unknown form": [*RING, "--form", "ampl"],
+    "negative time limit": [*RING, "--time-limit", "-5"],
+    "zero time limit": [*RING, "--time-limit", "0"],
+    "NaN time limit": [*RING, "--time-limit", "nan"],
+    "infinite time limit": [*RING, "--time-limit", "inf"],
+    "wordy time limit": [*RING, "--time-limit", "soon"],
+    "negative memory limit": [*RING, "--memory-limit", "-1"],
+    "NaN memory limit": [*RING, "--memory-limit", "nan"],
+    "zero tolerance": [*RING, "--tol", "0"],
+    "NaN tolerance": [*RING, "--tol", "nan"],
+    "negative seed": [*RING, "--seed", "-1"],
+    "no threads": [*RING, "--threads", "0"],
+    "store and no store": [*RING, "--store", "x", "--no-store"],
+    "a file as store": [*RING, "--store", "empty.txt"],
+    "solution in no folder": [*RING, "--solution", "nowhere/x.json"],
+    "missing argument of solve": ["solve", "alltoall.master"],
+    "unknown option": [*RING, "--methd", "highs"],
+    "unknown command": ["solv"],
+    "unknown kind": ["list", "solver"],
+    "check of no file": ["check", "alltoall.master", "ring:4", "nowhere.json"],
+    "check of no solution": ["check", "alltoall.master", "ring:4", "solution.json"],
+    "check of broken JSON": ["check", "alltoall.master", "ring:4", "broken.json"],
+    "export without name": ["export", "alltoall.master", "ring:4"],
+    "export to another kind": ["export", "alltoall.master", "ring:4", "--to", "x.txt"],
+    "export to no folder": ["export", "alltoall.master", "ring:4", "--to", "nowhere/x.mps"],
+    "unknown study": ["study", "smok"],
+    "missing study file": ["study", "nowhere.toml"],
+    "broken study": ["study", "no_study.toml"],
+    "study with an unknown key": ["study", "odd_study.toml"],
+    "study with a bad cell": ["study", "bad_cell.toml"],
+    "study with no jobs": ["study", "smoke", "--jobs", "0"],
+    "study in two places": ["study", "smoke", "--jobs", "2", "--dask", "tcp://localhost:1"],
+    "bounds of nothing": ["bounds", "rin:4"],
+    "bounds of an unknown formulation": ["bounds", "ring:4", "--formulation", "x"],
+    "unknown claim": ["claims", "no.such.claim"],
+    "wrong SQL": ["results", "SELEC 1"],
+    "writing SQL": ["results", "COPY runs TO 'out.csv'"],
+    "reading SQL": ["results", "SELECT * FROM read_text('empty.txt')"],
+    "two formats": ["results", "--json", "--csv"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    for name, text in FILES.items():
+        (work / name).write_text(text)
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = BAD[name]
+    if arguments[0] in {"solve", "check", "bounds"} and "--no-store" not in arguments:
+        arguments = [*arguments, "--json"]
+    status = main(arguments)
+    out, err = capfd.readouterr()
+    assert status == 2
+    assert out == ""
+    assert err.startswith("opticoll: ")
+    assert err.count("\n") == 1
+    assert len(err) < 1000
+    assert "Traceback" not in err
+    assert not Store().root.exists()
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+def test_a_solver_that_is_missing_is_status_4(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from solvers.adapters import adapter
+
+    monkeypatch.setattr(type(adapter("scip")), "installed", lambda self: False)
+    assert main([*RING, "--method", "scip"]) == 4
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "scip" in err
+    assert not Store().root.exists()
+
+
+def test_what_nobody_expected_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    from solvers import runner
+
+    def fail(*arguments: object, **options: object) -> None:
+        message = "two\nlines"
+        raise ZeroDivisionError(message)
+
+    monkeypatch.setattr(runner, "solve", fail)
+    monkeypatch.delenv("OPTICOLL_DEBUG", raising=False)
+    assert main(RING) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "ZeroDivisionError: two lines; set OPTICOLL_DEBUG=1" in err
+    monkeypatch.setenv("OPTICOLL_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(RING)
+
+
+def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    from solvers import runner
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "solve", interrupt)
+    assert main(RING) == 130
+    assert capfd.readouterr().err == "opticoll: interrupted\n"
+    assert not Store().root.exists()
