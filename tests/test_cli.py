@@ -258,7 +258,13 @@ def test_compiled_code_cannot_spoil_stdout(capfd: pytest.CaptureFixture[str], mo
     as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs")
 
 
-def test_report_and_lab_say_what_is_missing(
+def test_report(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["report", "--out", str(tmp_path / "report")]) == 0
+    assert "wrote" in capfd.readouterr().err
+    assert (tmp_path / "report" / "index.html").stat().st_size > 100
+
+
+def test_lab_says_what_is_missing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("analysis.environment.CHECKOUT", tmp_path)

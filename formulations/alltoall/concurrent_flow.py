@@ -291,7 +291,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
     unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
     load = x.sum(axis=1)
     return {
-        "nonnegative": float(max(-x.min(initial=0.0), -F, 0.0)) / unit,
+        "nonnegative": float(max(0.0, -x.min(initial=0.0), -F)) / unit,
         "blocked": float(np.abs(np.where(data.blocked, x, 0.0)).max(initial=0.0)) / unit,
         "balance": float(np.where(data.served, short, 0.0).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
         "capacity": float((load - data.capacity).max(initial=0.0)) / unit,

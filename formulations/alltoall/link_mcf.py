@@ -154,7 +154,7 @@ def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     size = max(abs(F), 1e-12 * unit)
     arrived = inflow[data.targets, np.arange(groups)]
     return {
-        "nonnegative": float(max(-f.min(initial=0.0), -F, 0.0)) / unit,
+        "nonnegative": float(max(0.0, -f.min(initial=0.0), -F)) / unit,
         "conservation": float(np.where(data.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
         "delivery": float(np.maximum(F - arrived, 0.0).max(initial=0.0)) / size,
         "capacity": float(np.maximum(f.sum(axis=1) - data.flow.capacity, 0.0).max(initial=0.0)) / unit,

@@ -1,0 +1,288 @@
+"""The runner: what is proven and by whom, limits, failures as themselves, documents and their check."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from formulations.base import NotApplicable
+from instances import BadFile, BadInput, Topology, parse
+from solvers import runner, verify
+from solvers.adapters import adapters
+from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
+from solvers.outcome import Proof, Termination
+from solvers.plan import make_plan
+from solvers.task import Task
+
+KEYS = {
+    "formulation", "paper", "instance", "instance_hash", "n", "arcs", "method", "form", "solver", "termination",
+    "proof", "sense", "objective", "bound", "gap", "verified", "violations", "metrics", "time", "size",
+    "peak_memory_mb",
+}  # fmt: skip
+
+
+def test_a_record_has_every_key_of_the_contract():
+    run = runner.solve(Task("alltoall.master", "ring:8"))
+    record = json.loads(json.dumps(run.record))
+    assert record.keys() >= KEYS
+    assert record["solver"].keys() >= {"name", "version", "algorithm", "options"}
+    assert record["time"].keys() >= {"build_s", "compile_s", "solve_s", "verify_s"}
+    assert record["size"].keys() == {"variables", "constraints", "nonzeros", "integers"}
+    assert record["metrics"]["F"] == pytest.approx(1 / 8)
+    assert record["metrics"]["T"] == pytest.approx(8)
+    assert (record["n"], record["arcs"], record["sense"], record["proof"]) == (8, 16, "max", "optimal")
+    assert run.exit_status == 0
+
+
+@pytest.mark.parametrize("method", ["master-child", "flow-decomposition", "time-form"])
+@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=12,d=4", "mesh:3x3", "hypercube:2+host=1.5"])
+def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
+    exact = runner.solve(Task("alltoall.link-mcf", spec, method="highs-simplex"))
+    run = runner.solve(Task("alltoall.link-mcf", spec, method=method))
+    assert run.proof is Proof.OPTIMAL
+    assert run.verified
+    assert run.objective == pytest.approx(exact.objective, rel=1e-6)
+    n = parse(spec).ranks
+    assert run.values["f"].shape == (parse(spec).arcs, n * (n - 1))
+
+
+@pytest.mark.parametrize("method", ["highs-pdlp", "pdlp", "highs-ipx", "clarabel", "glop", "scip"])
+def test_inexact_solvers_are_repaired_and_certified(method):
+    run = runner.solve(Task("alltoall.master", "genkautz:n=16,d=4", method=method, tol=1e-4))
+    first_order = method in {"highs-pdlp", "pdlp"}  # these stop at residuals, not at a gap
+    assert run.record["gap"] <= (1e-2 if first_order else 1e-4), run.record
+    assert run.proof is (Proof.OPTIMAL if run.record["gap"] <= 1e-4 else Proof.CERTIFIED_GAP)
+    assert run.record["bound_source"] in {"any-lengths", "lp-dual"}
+    assert max(v for k, v in run.record["violations"].items()) < 1e-9
+    exact = runner.solve(Task("alltoall.master", "genkautz:n=16,d=4", method="highs-simplex"))
+    assert run.objective <= exact.objective * (1 + 1e-7)
+    assert run.bound >= exact.objective * (1 - 1e-7)
+
+
+def test_the_child_says_where_its_data_came_from():
+    run = runner.solve(Task("alltoall.child", "genkautz:n=7,d=3", settings={"source": "3"}))
+    master = runner.solve(Task("alltoall.master", "genkautz:n=7,d=3"))
+    assert run.objective == pytest.approx(master.objective, rel=1e-6)
+    assert run.record["needed"]["formulation"] == "alltoall.master"
+
+
+def test_a_topology_made_in_python_needs_no_spec():
+    mine = Topology(3, [0, 1, 2], [1, 2, 0], [1.0, 2.0, 1.0])
+    for method in ("auto", "flow-decomposition"):
+        run = runner.solve(Task("alltoall.link-mcf", mine, method=method))
+        assert run.objective == pytest.approx(1 / 3, rel=1e-9)
+        assert run.record["instance"] == "custom"
+
+
+@pytest.mark.parametrize(("task", "error", "word"), [
+    ({"formulation": "alltoall.mster"}, BadInput, "alltoall.master"),
+    ({"instance": "rong:8"}, BadInput, "ring"),
+    ({"instance": "path:4+fail=1"}, NotApplicable, "disconnected"),
+    ({"method": "highss"}, MethodMismatch, "highs"),
+    ({"method": "flow-decomposition"}, MethodMismatch, "does not take"),
+    ({"method": "cp-sat"}, MethodMismatch, "continuous"),
+    ({"form": "gams"}, BadInput, "cvxpy"),
+    ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
+    ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
+    ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
+    ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "bool"),
+    ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
+    ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "int"),
+    ({"formulation": "alltoall.link-mcf", "method": "flow-decomposition", "settings": {"mastr": "highs"}}, BadOption, "master"),
+])  # fmt: skip
+def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
+    with pytest.raises(error, match=word) as caught:
+        runner.solve(Task(**{"formulation": "alltoall.master", "instance": "ring:8", **task}))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize("limits", [
+    {"time_limit_s": -1.0}, {"time_limit_s": 0.0}, {"time_limit_s": math.nan}, {"time_limit_s": math.inf},
+    {"memory_limit_gib": -2.0}, {"tol": 0.0}, {"tol": -1e-3}, {"tol": math.nan}, {"threads": 0},
+])  # fmt: skip
+def test_impossible_limits_are_refused(limits):
+    with pytest.raises(BadOption):
+        Task("alltoall.master", "ring:8", **limits)
+
+
+def test_a_missing_licence_is_exit_4():
+    for method in ("mosek",):
+        if not adapters()[method].installed():
+            pytest.skip(f"{method} is not installed")
+        try:
+            runner.solve(Task("alltoall.master", "ring:8", method=method))
+        except SolverUnavailable as reason:
+            assert reason.exit_status == 4
+            assert "licence" in str(reason)
+
+
+def test_a_gurobi_licence_that_is_too_small_says_so():
+    try:
+        run = runner.solve(Task("alltoall.master", "genkautz:n=40,d=4", method="gurobi"))
+    except SolverUnavailable as reason:
+        assert reason.exit_status == 4
+        assert "licence" in str(reason)
+        return
+    assert run.proof is Proof.OPTIMAL  # a machine with a full licence
+
+
+def test_a_time_limit_is_a_row_with_a_bound():
+    run = runner.solve(Task("alltoall.master", "genkautz:n=120,d=4", method="highs-simplex", time_limit_s=0.6))
+    assert run.termination is Termination.TIME_LIMIT
+    assert run.bound is not None
+    assert run.proof in {Proof.BOUND_ONLY, Proof.CERTIFIED_GAP, Proof.FEASIBLE}
+    assert run.record["time"]["solve_s"] < 10
+
+
+def test_a_memory_limit_is_a_row():
+    run = runner.solve(Task("alltoall.master", "genkautz:n=100,d=4", method="highs-ipx", memory_limit_gib=0.08))
+    assert run.termination is Termination.MEMORY_LIMIT
+    assert run.proof is Proof.BOUND_ONLY
+    assert run.exit_status == 3
+
+
+def test_auto_goes_by_size_and_says_what_it_chose():
+    small, large = (make_plan(Task("alltoall.master", spec)) for spec in ("ring:8", "genkautz:n=64,d=4"))
+    assert (small.method, large.method) == ("highs-simplex", "time-form")
+    record = runner.solve(Task("alltoall.master", "ring:8")).record
+    assert record["method"] == "highs-simplex"
+    assert record["requested"]["method"] == "auto"
+
+
+def test_resume_keys_differ_by_everything_that_matters():
+    base = {"formulation": "alltoall.master", "instance": "ring:8"}
+    changes = [
+        {}, {"instance": "ring:9"}, {"formulation": "alltoall.link-mcf"}, {"method": "glop"}, {"form": "pyomo"},
+        {"tol": 1e-4}, {"time_limit_s": 5.0}, {"memory_limit_gib": 1.0}, {"seed": 1}, {"threads": 1},
+        {"repetition": 1}, {"settings": {"simplex_strategy": "4"}},
+    ]  # fmt: skip
+    keys = [runner.resume_key(Task(**{**base, **change})) for change in changes]
+    assert len(set(keys)) == len(keys)
+    assert runner.resume_key(Task(**base)) == keys[0]
+    # The spec is only a name: the same arcs are the same instance.
+    assert runner.resume_key(Task("alltoall.master", "wdm-line:n=4,wavelengths=1")) != keys[0]
+    assert runner.resume_key(Task("alltoall.master", "torus:8")) == keys[0]
+
+
+@pytest.fixture(scope="module")
+def document():
+    return runner.solution_document(runner.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
+
+
+def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3"):
+    path = tmp_path / "solution.json"
+    path.write_text(json.dumps(document))
+    return runner.check(name, spec, path)
+
+
+def test_a_written_solution_is_accepted(document, tmp_path):
+    found = checked(document, tmp_path)
+    assert found["verified"], found
+    assert found["objective"] == pytest.approx(document["objective"])
+    child = runner.solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
+    assert checked(child, tmp_path, "alltoall.child", "ring:5")["verified"]
+
+
+def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
+    for change, word in (
+        (lambda d: d["values"]["g"]["value"].__setitem__(0, 9.0), "violated"),
+        (lambda d: d["values"]["F"].__setitem__("value", [9.0]), "balance"),
+        (lambda d: d.__setitem__("objective", 9.0), "claims"),
+    ):
+        broken = json.loads(json.dumps(document))
+        change(broken)
+        found = checked(broken, tmp_path)
+        assert not found["verified"]
+        assert word in found["reason"]
+
+
+@pytest.mark.parametrize("change", [
+    lambda d: d.pop("format"), lambda d: d.pop("values"), lambda d: d["values"].pop("F"),
+    lambda d: d["values"]["g"].pop("shape"), lambda d: d["values"]["g"].__setitem__("shape", [10**9, 10**9]),
+    lambda d: d["values"]["g"].__setitem__("shape", [-1, 3]), lambda d: d["values"]["g"].__setitem__("shape", [2, 2]),
+    lambda d: d["values"]["g"]["value"].__setitem__(0, float("nan")), lambda d: d["values"]["g"]["value"].pop(),
+    lambda d: d["values"]["g"]["value"].__setitem__(0, "1"), lambda d: d["values"]["g"]["index"].__setitem__(0, [0]),
+    lambda d: d["values"]["g"]["index"].__setitem__(0, d["values"]["g"]["index"][1]),
+    lambda d: d.__setitem__("instance_hash", "0"), lambda d: d.__setitem__("formulation", "alltoall.link-mcf"),
+    lambda d: d.__setitem__("settings", {"unknown": 1}),
+])  # fmt: skip
+def test_malformed_documents_are_refused(document, tmp_path, change):
+    broken = json.loads(json.dumps(document))
+    change(broken)
+    with pytest.raises(BadInput) as caught:
+        checked(broken, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_no_documents_are_refused(tmp_path):
+    for text in ("", "{", "[1]", "[" * 100_000, '{"format": 3}'):
+        path = tmp_path / "x.json"
+        path.write_text(text)
+        with pytest.raises(BadFile):
+            runner.check("alltoall.master", "ring:8", path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "binary", tmp_path / "missing", tmp_path):
+        with pytest.raises(BadFile):
+            runner.check("alltoall.master", "ring:8", path)
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+@pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf"])
+def test_exported_files_hold_the_same_problem(tmp_path, suffix, name):
+    from solvers.isolation import call_isolated
+
+    path = tmp_path / f"model.{suffix}"
+    runner.export(name, "genkautz:n=5,d=2", path)
+    assert "balance" in path.read_text()
+    answer = call_isolated("test_runner:solve_file", {"path": str(path)}, {})
+    run = runner.solve(Task(name, "genkautz:n=5,d=2"))
+    assert abs(answer.values["objective"]) == pytest.approx(run.objective, rel=1e-9)
+
+
+def solve_file(arguments, arrays, report):
+    """Worker target: what HiGHS reads out of a model file."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(arguments["path"])
+    highs.run()
+    return {"objective": highs.getInfo().objective_function_value}, {}
+
+
+def test_export_refuses_other_endings(tmp_path):
+    for path in (tmp_path / "x.txt", tmp_path / "no" / "x.mps"):
+        with pytest.raises(BadInput):
+            runner.export("alltoall.master", "ring:4", path)
+
+
+def test_the_generic_dual_bound_is_weak_duality(tmp_path):
+    """Any duals bound the optimum of a random LP; optimal ones attain it."""
+    import scipy.sparse as sp
+    from reference import optimum
+
+    from solvers.standard_form import StandardForm
+
+    random = np.random.default_rng(3)
+    for sense in ("min", "max"):
+        A = sp.csc_array(random.normal(size=(4, 6)))
+        form = StandardForm(
+            A, np.full(4, -3.0), np.full(4, 2.0), np.full(6, -1.0), np.full(6, 2.0), random.normal(size=6), sense
+        )
+        best, _ = optimum(form)
+        for _ in range(50):
+            bound = verify.dual_bound(form, random.normal(size=4) * random.choice([0, 1e-3, 1.0]))
+            assert (bound >= best - 1e-9) if sense == "max" else (bound <= best + 1e-9)
+
+
+def test_a_value_past_its_bound_proves_nothing():
+    assert verify.prove(verified=True, objective=1.0, bound=0.9, sense="max", tol=1e-6)[0] is Proof.FEASIBLE
+    assert verify.prove(verified=True, objective=1.0, bound=1.0 + 5e-7, sense="max", tol=1e-6)[0] is Proof.OPTIMAL
+    assert verify.prove(verified=True, objective=1.0, bound=1.1, sense="max", tol=1e-6)[0] is Proof.CERTIFIED_GAP
+    assert verify.prove(verified=True, objective=1.0, bound=None, sense="max", tol=1e-6)[0] is Proof.FEASIBLE
+    assert verify.prove(verified=False, objective=1.0, bound=1.1, sense="max", tol=1e-6)[0] is Proof.BOUND_ONLY
+    assert verify.prove(verified=False, objective=None, bound=None, sense="max", tol=1e-6)[0] is Proof.NONE
