@@ -302,14 +302,15 @@ def report(out: Path, store_dir: str | None) -> int:
 
     One self-contained page in the folder --out.
     """
-    from importlib import import_module
-    from importlib.util import find_spec
+    from analysis import report as writer
+    from analysis import report_console
+    from analysis.report_data import collect
 
-    if find_spec("analysis.report") is None:
-        msg = "report: this version has none yet; use `opticoll results` or `opticoll results --csv`"
-        raise click.UsageError(msg)
-    written = import_module("analysis.report").build(_store(store_dir), out)
-    click.echo(f"wrote {written or out}", err=True)
+    store = _store(store_dir)
+    findings = collect(store)
+    page = writer.build(store, out, findings)
+    report_console.show(findings)
+    click.echo(f"wrote {page}", err=True)
     return 0
 
 

@@ -65,12 +65,15 @@ def emit_json(value: Any) -> None:
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A rich console; as wide as needed where nobody looks at it."""
-    from rich.console import Console
+def console() -> Console:
+    """Make a rich console on stdout; wide where nobody looks at it, and no exit of its own on a closed pipe."""
+    import rich.console
 
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    class Screen(rich.console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Screen(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
 def number(value: Any, digits: int = 8) -> str:
