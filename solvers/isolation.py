@@ -119,7 +119,7 @@ def call_isolated(
             process = subprocess.Popen(  # our own interpreter, no shell
                 [sys.executable, "-P", "-m", "solvers.worker", str(folder)],
                 stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-                env=_environment(threads), start_new_session=True,
+                env=isolated_environment(threads), start_new_session=True,
             )  # fmt: skip
         try:
             ending, message = watch.run(process)
@@ -246,7 +246,8 @@ def _typed(error: dict[str, str]) -> OpticollError:
     return OpticollError(error["text"])
 
 
-def _environment(threads: int | None) -> dict[str, str]:
+def isolated_environment(threads: int | None = None) -> dict[str, str]:
+    """Make the environment of a worker: it finds our packages, and its thread pools their size."""
     environment = dict(os.environ)
     paths = [str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)

@@ -100,13 +100,15 @@ class Cplex(Adapter):
         A = form.A.tocsr()[kept].tocsc()
         # A range row is [rhs, rhs + width] here.
         rhs = np.where(rows.letter == "R", rows.rhs - rows.width, rows.rhs)[kept]
+        matcnt, matind, matval = np.diff(A.indptr).tolist(), A.indices.tolist(), A.data.tolist()
+        if kept.size and not matval:  # it takes no empty matrix
+            matcnt[0], matind, matval = 1, [0], [0.0]
         sense = model.objective.sense
         model.copylp(
             numcols=A.shape[1], numrows=A.shape[0],
             objsense=sense.maximize if form.sense == "max" else sense.minimize,
             obj=form.cost.tolist(), rhs=rhs.tolist(), senses="".join(rows.letter[kept].tolist()),
-            matbeg=A.indptr[:-1].tolist(), matcnt=np.diff(A.indptr).tolist(),
-            matind=A.indices.tolist(), matval=A.data.tolist(),
+            matbeg=A.indptr[:-1].tolist(), matcnt=matcnt, matind=matind, matval=matval,
             lb=np.clip(form.col_lower, -_INFINITY, _INFINITY).tolist(),
             ub=np.clip(form.col_upper, -_INFINITY, _INFINITY).tolist(),
             range_values=rows.width[kept].tolist(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class Glop(Adapter):
         if request.time_limit_s is not None:
             glop.max_time_in_seconds = request.time_limit_s
         set_options(self.name, glop, request.options)
+        start = time.perf_counter()
         try:
             result = core.solve(
                 self._model(form), parameters_pb2.SOLVER_TYPE_GLOP, parameters_pb2.SolverInitializerProto(),
@@ -74,6 +76,9 @@ class Glop(Adapter):
         reason = results.TerminationReasonProto.Name(result.termination.reason).removeprefix("TERMINATION_REASON_")
         limit = results.LimitProto.Name(result.termination.limit).removeprefix("LIMIT_")
         termination = _TERMINATION.get(reason, _LIMIT.get(limit, Termination.ERROR))
+        if limit == "UNDETERMINED":  # it does not say which limit stopped it
+            late = request.time_limit_s is not None and time.perf_counter() - start >= 0.9 * request.time_limit_s
+            termination = Termination.TIME_LIMIT if late else Termination.ITERATION_LIMIT
         outcome = Outcome(termination, raw=reason if limit == "UNSPECIFIED" else f"{reason} ({limit})")
         outcome.algorithm, outcome.options = self.algorithm, effective(glop)
         outcome.iterations = int(result.solve_stats.simplex_iterations)

@@ -6,7 +6,6 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any
 
-from instances.spec import nearest
 from solvers.errors import BadOption
 
 if TYPE_CHECKING:
@@ -18,12 +17,12 @@ _FALSE = ("false", "no", "off", "0")
 
 def unknown(solver: str, name: str, known: Iterable[str]) -> BadOption:
     """Make the error for an option that the solver does not have, naming the nearest that it has."""
-    names = sorted(known)
-    hint = nearest(name, names)
-    if not hint.startswith("did you mean"):  # names with prefixes, and lists of hundreds that help nobody
-        last = {re.split(r"[./]|PAR_", full)[-1].lower(): full for full in sorted(names, key=len, reverse=True)}
-        close = difflib.get_close_matches(name.lower(), list(last), n=1)
-        hint = f"did you mean {last[close[0]]!r}?" if close else "see the solver's list of parameters"
+    forms = {}  # also without their prefixes, which are easily forgotten; of two alike the shorter
+    for full in sorted(known, key=len, reverse=True):
+        forms[re.split(r"[./]|PAR_", full)[-1].lower()] = full
+        forms[full.lower()] = full
+    close = difflib.get_close_matches(name.lower(), list(forms), n=1, cutoff=0.7)
+    hint = f"did you mean {forms[close[0]]!r}?" if close else "see the solver's list of parameters"
     return BadOption(f"solver {solver!r} has no option {name!r}; {hint}")
 
 

@@ -14,6 +14,8 @@ from solvers.outcome import Outcome, Termination
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from solvers.adapters.base import Progress
     from solvers.outcome import SolveRequest
     from solvers.standard_form import StandardForm
@@ -28,6 +30,9 @@ _TERMINATION = {
     "userinterrupt": Termination.INTERRUPTED,
     "terminate": Termination.INTERRUPTED,
 }
+
+
+_SMALL = 1e-6
 
 
 class Scip(Adapter):
@@ -70,6 +75,8 @@ class Scip(Adapter):
             if not form.is_mip and outcome.termination == Termination.OPTIMAL:
                 flip = -1.0 if form.sense == "max" else 1.0  # it gives those of the minimization it made of it
                 duals = np.array([0.0 if row is None else flip * model.getDualsolLinear(row) for row in rows])
+                if not _complementary(form, x, duals):  # it absorbed a row into a bound, even without presolve
+                    duals = None
         fill(outcome, form, x, duals, believed=True)
         if form.is_mip and outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
             outcome.bound = finite(model.getDualbound())
@@ -146,6 +153,20 @@ class Scip(Adapter):
         model.hideOutput()
         self._build(scip, model, form)
         model.writeProblem(str(path), verbose=False)
+
+
+def _complementary(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64]) -> bool:
+    """Tell whether duals and reduced costs vanish wherever ``x`` is off the bound that their sign names."""
+    flip = -1.0 if form.sense == "max" else 1.0
+    activity = form.A @ x
+    for value, at, lower, upper in (
+        (flip * duals, activity, form.row_lower, form.row_upper),
+        (flip * (form.cost - form.A.T @ duals), x, form.col_lower, form.col_upper),
+    ):
+        slack = np.where(value > 0, at - lower, upper - at)
+        if (np.minimum(np.abs(value), slack) > _SMALL * (1 + np.abs(at))).any():
+            return False
+    return True
 
 
 def _listener(scip: Any, variables: list[Any], trail: Trail) -> Any:

@@ -140,13 +140,15 @@ class Xpress(Adapter):
         for name, value in request.options.items():
             if name.lower() not in known:
                 raise unknown(self.name, name, known)
-            effective[name.lower()] = typed(self.name, name, value, type(known[name.lower()]))
+            kinds = [kind for kind in (int, float, str) if isinstance(known[name.lower()], kind)]
+            effective[name.lower()] = typed(self.name, name, value, kinds[0])
         for name, value in effective.items():
             try:
                 problem.setControl(name, value)
-            except (xpress.SolverError, xpress.ModelError, xpress.InterfaceError, SystemError) as error:
+                kept = problem.getControl(name)
+            except (xpress.SolverError, xpress.ModelError, xpress.InterfaceError, SystemError, KeyError) as error:
                 raise refused(self.name, name, value, " ".join(str(error).split())) from error
-            if problem.getControl(name) != value:
+            if kept != value:
                 raise refused(self.name, name, value, "it would use another value")
         return effective
 
