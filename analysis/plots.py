@@ -220,7 +220,7 @@ def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
     kinds = kinds.mask(ended, "unproven").mask(results["termination"] == "time-limit", "limit")
-    return kinds.mask(proven & (kinds != "limit"), "proven")
+    return kinds.mask(proven & ended, "proven")
 
 
 def family_of(spec: str) -> str:

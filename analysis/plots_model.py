@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from analysis.plots_style import GRID, INK, MUTED, PALETTE, label, new_figure, style
+from analysis.plots_style import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,7 +163,7 @@ def topology(
             for (x, y), name, end in zip(place, instance.labels, ends, strict=True):
                 axes.text(
                     x, y, label(name, 6), ha="center", va="center", zorder=4,
-                    fontsize=float(np.clip(size**0.5 * 0.62, 4.0, 9.0)), color="white" if end else INK,
+                    fontsize=float(np.clip(size**0.5 * 0.62, 4.0, 9.0)), color=ON_SERIES if end else INK,
                 )  # fmt: skip
         if share is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.7, pad=0.02)

@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
+#: Text on a filled marker: white, and dark where the markers turn light.
+ON_SERIES = "#fffffe"
 #: Series colours on a light page, in the order of use, and the same on a dark one.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56a0d3", "#6a5acd", "#7f7f7f")
 _DARK_PALETTE = ("#56b4e9", "#ff8c42", "#2fc79a", "#e6a3c8", "#e6c229", "#9fd0f2", "#a99cf0", "#b5b5b5")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
-_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", BAND: "--band"} | {
+_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", BAND: "--band", ON_SERIES: "--on-series"} | {
     colour: f"--series-{number}" for number, colour in enumerate(PALETTE)
 }
-_DARK = {"--ink": "#e6e9ee", "--muted": "#a2adba", "--grid": "#3a424d", "--band": "#1f252d"} | {
-    f"--series-{number}": colour for number, colour in enumerate(_DARK_PALETTE)
-}
+_DARK = {
+    "--ink": "#e6e9ee",
+    "--muted": "#a2adba",
+    "--grid": "#3a424d",
+    "--band": "#1f252d",
+    "--on-series": "#14181d",
+} | {f"--series-{number}": colour for number, colour in enumerate(_DARK_PALETTE)}
 _LIGHT = {variable: colour for colour, variable in _VARIABLES.items()}
 
 
@@ -53,7 +59,7 @@ _SETTINGS: Any = {
     "axes.labelcolor": INK,
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
-    "figure.facecolor": "none",
+    "figure.facecolor": "white",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
@@ -108,6 +114,11 @@ def log_axes(axes: Axes) -> None:
     """Turn both axes logarithmic with plain numbers at their ticks and a light grid."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    if not axes.has_data():
+        axes.text(0.5, 0.5, "nothing to draw", ha="center", va="center", transform=axes.transAxes, color=MUTED)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):

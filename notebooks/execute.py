@@ -1,0 +1,63 @@
+"""Run every notebook of this folder and keep its outputs, without what differs from machine to machine.
+
+python notebooks/execute.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).resolve().parent
+TIMEOUT_S = 120
+
+
+def run(path: Path, working_folder: Path) -> Any:
+    """Execute a notebook in a folder; its cells come back with fresh outputs.
+
+    Raises
+    ------
+    CellExecutionError
+        If a cell raises.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    client = NotebookClient(
+        notebook, timeout=TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(working_folder)}}
+    )
+    client.execute()
+    return notebook
+
+
+def tidy(notebook: Any) -> Any:
+    """Strip what differs from run to run: execution times, versions, standard error."""
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python"}
+    for cell in notebook.cells:
+        cell.metadata.clear()
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if not (o.output_type == "stream" and o.name == "stderr")]
+            for output in cell.outputs:
+                output.get("metadata", {}).clear()
+    return notebook
+
+
+def main() -> int:
+    """Execute and rewrite all notebooks."""
+    import tempfile
+
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        with tempfile.TemporaryDirectory() as folder:
+            notebook = tidy(run(path, Path(folder)))
+        nbformat.write(notebook, path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Figures say what was measured: labelled, with units, limits and failures never drawn as times."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import plots, plots_model
+from analysis.plots_style import PALETTE, drawing, inline, label, png, series, svg
+from formulations import formulation
+from instances import parse
+from solvers.compile import compile_model
+
+
+def bounds_table(**changes):
+    rows = [
+        {"instance": name, "bound": bound, "ratio": ratio, "proof": "optimal"}
+        for name, ratios in {"ring:8": (0.8, 1.0), "mesh:4x4": (0.5, 0.9), "petersen": (1.0, 1.0)}.items()
+        for bound, ratio in zip(("moore", "distance"), ratios, strict=True)
+    ]
+    return pd.DataFrame(rows).assign(**changes)
+
+
+def run_table():
+    """One run of every ending."""
+    rows = [
+        ("highs-simplex", "optimal", "optimal", True, 8, 0.5, None),
+        ("highs-simplex", "time-limit", "feasible", True, 64, 10.7, 10.0),
+        ("highs-simplex", "time-limit", "bound-only", False, 128, 99.0, None),
+        ("highs-pdlp", "tolerance-not-reached", "certified-gap", True, 32, 3.0, None),
+        ("highs-pdlp", "crashed", "none", False, 32, 7.25, 60.0),
+        ("highs-ipx", "memory-limit", "none", False, 32, 6.5, 60.0),
+    ]
+    columns = ["method", "termination", "proof", "verified", "n", "time_solve_s", "requested_time_limit_s"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def points(figure):
+    """All drawn markers as x, y, marker, whether filled."""
+    found = []
+    for line in figure.axes[0].lines:
+        if line.get_linestyle() == "None" and line.get_marker() != "_":
+            filled = line.get_markerfacecolor() != "none"
+            found += [(float(x), float(y), line.get_marker(), filled) for x, y in line.get_xydata()]
+    return found
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_bounds_are_sorted_and_named():
+    figure = plots.throughput_over_bounds(bounds_table())
+    axes = figure.axes[0]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["petersen", "ring:8", "mesh:4x4"]
+    assert axes.get_ylim()[0] > axes.get_ylim()[1], "the best is on top"
+    assert texts(figure) == ["moore", "distance"]
+    assert "[–]" in axes.get_xlabel()
+    assert axes.get_ylabel() == "instance"
+
+
+def test_unproven_values_are_open_markers():
+    figure = plots.throughput_over_bounds(bounds_table(proof="certified-gap"))
+    assert "open: optimum not proven" in texts(figure)
+    assert not any(filled for *_, filled in points(figure))
+
+
+def test_many_instances_are_cut_and_counted():
+    table = pd.concat([bounds_table(instance=f"ring:{n}").head(2) for n in range(3, 103)])
+    figure = plots.throughput_over_bounds(table, most=10)
+    assert len(figure.axes[0].get_yticks()) == 10
+    assert "10 of 100" in figure.axes[0].get_title(loc="left")
+
+
+def test_time_by_size_has_units_and_log_axes():
+    table = pd.DataFrame(
+        {"instance": ["ring:8", "ring:16", "petersen", "dgx1"], "n": [8, 16, 10, 8], "T": [8.0, 32.0, 5.0, None],
+         "proof": ["optimal"] * 4}
+    )  # fmt: skip
+    figure = plots.time_by_size(table)
+    axes = figure.axes[0]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert axes.get_xlabel() == "vertices N"
+    assert "[shard size ÷ bandwidth]" in axes.get_ylabel()
+    assert texts(figure) == ["petersen", "ring"], "a family without T is not drawn"
+
+
+def test_limits_are_open_markers_at_the_limit_never_times():
+    figure = plots.solve_time(run_table())
+    drawn = points(figure)
+    assert sorted((x, y) for x, y, *_ in drawn) == [(8.0, 0.5), (32.0, 3.0), (64.0, 10.0)]
+    assert [filled for x, *_, filled in drawn if x == 64.0] == [False]
+    assert [marker for x, _, marker, _ in drawn if x == 32.0] == ["x"]
+    assert "open: stopped at its limit" in texts(figure)
+    assert "3 runs without a time" in figure.axes[0].get_title(loc="left")
+    assert figure.axes[0].get_ylabel() == "solve time [s]"
+    assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
+
+
+@pytest.mark.parametrize("size", ["n", "size_variables"])
+def test_solve_time_names_its_size(size):
+    table = run_table().assign(size_variables=100)
+    assert plots.solve_time(table, size=size).axes[0].get_xlabel() == plots.SIZES[size]
+
+
+def test_run_kinds():
+    assert list(plots.run_kinds(run_table())) == ["proven", "limit", "limit", "unproven", "failed", "failed"]
+
+
+@pytest.mark.parametrize("form", ["cvxpy", "pyomo"])
+def test_sparsity_names_blocks_and_counts(form):
+    model = formulation("alltoall.master")
+    matrix = compile_model(model.build[form](model.prepare(parse("ring:6"), {})))
+    figure = plots_model.sparsity(matrix)
+    axes = figure.axes[0]
+    assert {text.get_text() for text in axes.texts} >= {"g", "F", "balance", "capacity"}
+    rows, columns = matrix.A.shape
+    assert f"{rows:,} rows" in axes.get_ylabel()
+    assert f"{columns:,} columns" in axes.get_xlabel()
+    dots = next(line for line in axes.lines if len(line.get_xdata()) == matrix.A.nnz)
+    assert len({tuple(point) for point in dots.get_xydata()}) == matrix.A.nnz, "the permutation loses nothing"
+
+
+def test_large_matrices_are_drawn_as_density():
+    model = formulation("alltoall.master")
+    matrix = compile_model(model.build["cvxpy"](model.prepare(parse("torus:5x5"), {})))
+    figure = plots_model.sparsity(matrix)
+    assert len(figure.axes[0].images) == 1
+    assert len(png(figure)) > 1000
+
+
+@pytest.mark.parametrize("layout", ["circular", "spring"])
+def test_topology_with_load(layout):
+    instance = parse("genkautz:n=8,d=3")
+    figure = plots_model.topology(instance, load=np.linspace(0, 1, instance.arcs), layout=layout)
+    assert len(figure.axes[0].patches) == instance.arcs
+    assert "[–]" in figure.axes[1].get_ylabel()
+    assert instance.spec in figure.axes[0].get_title(loc="left")
+
+
+def test_topology_of_many_arcs():
+    instance = parse("genkautz:n=128,d=4")
+    assert len(plots_model.topology(instance).axes[0].collections[0].get_paths()) == instance.arcs
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "<b>&\"'", "\x00\x07\x9f", "日本:8", "a" * 300, "]]>", "--><script>", ""])
+def test_any_name_is_drawn_as_text(name):
+    figure = plots.throughput_over_bounds(bounds_table(instance=name))
+    text = svg(figure)
+    root = ET.fromstring(text)
+    assert not [e for e in root.iter() if e.tag.endswith("script")]
+    assert len(png(figure)) > 1000
+
+
+def test_svg_loads_nothing_and_follows_the_page():
+    text = svg(plots.throughput_over_bounds(bounds_table()))
+    assert not re.search(r"""(href|src)\s*=\s*["'](?!#|data:)""", text)
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "prefers-color-scheme: dark" in text
+    for colour in PALETTE[:2]:
+        assert not re.search(rf"(?<!, )(fill|stroke): {colour}", text), "every colour is a variable"
+
+
+def test_inline_svg_is_described_and_has_ids_of_its_own():
+    text = drawing(plots.throughput_over_bounds(bounds_table()))
+    one, other = (inline(text, name, "A <title>", "what it shows") for name in ("one", "other"))
+    assert one.startswith("<svg role='img'")
+    assert "A &lt;title&gt;" in one
+    ids = [set(re.findall(r"""\bid=["']([^"']+)""", each)) for each in (one, other)]
+    assert not ids[0] & ids[1]
+    assert "http" not in one
+
+
+def test_figures_repeat_exactly():
+    once, again = (drawing(plots.throughput_over_bounds(bounds_table())) for _ in range(2))
+    assert once == again
+
+
+def test_series_repeat_only_after_every_pair():
+    assert len({series(number) for number in range(64)}) == 64
+
+
+def test_label_keeps_both_ends():
+    assert label("x" * 10 + "y" * 90 + "end", 20).endswith("end")
+    assert len(label("x" * 500, 20)) == 20
+
+
+def test_nothing_to_draw():
+    table = run_table().assign(termination="crashed")
+    figure = plots.solve_time(table)
+    assert "nothing to draw" in [text.get_text() for text in figure.axes[0].texts]
+    assert len(png(figure)) > 1000
+    assert len(png(plots.throughput_over_bounds(bounds_table().head(0)))) > 1000

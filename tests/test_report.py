@@ -1,0 +1,315 @@
+"""The report: self-contained, safe against what users name things, honest about failures."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from analysis import report, report_data
+from analysis.report_console import show
+from analysis.report_data import collect
+from analysis.report_html import Markup, tag, text
+from analysis.report_tables import Column, table, written
+from analysis.store import Store
+from instances import parse
+from instances.errors import BadInput
+from solvers.task import Run, Task
+
+EVIL = "file:\"><script>alert(1)</script><img src=x onerror=alert(2)>'&.json"
+
+
+def record(spec, value=None, **changes):
+    """A record as the runner makes it, without running anything."""
+    instance = parse(spec) if "<" not in spec else parse("ring:8")
+    solved = value is not None
+    known = {
+        "formulation": "alltoall.master", "paper": "p", "instance": spec, "instance_hash": instance.hash,
+        "n": instance.n, "arcs": instance.arcs, "method": "highs-simplex", "form": "cvxpy",
+        "solver": {"name": "highs-simplex", "version": "1.0", "algorithm": "simplex", "options": {"presolve": "on"}},
+        "termination": "optimal" if solved else "crashed", "proof": "optimal" if solved else "none", "sense": "max",
+        "objective": value, "bound": value, "bound_source": "any-lengths", "gap": 0.0 if solved else None,
+        "verified": solved, "violations": {"balance": 0.0},
+        "metrics": {"F": value, "T": 1 / value if solved else None, "ranks": instance.n},
+        "time": {"build_s": 0.01, "compile_s": 0.02, "solve_s": 0.5, "verify_s": 0.01},
+        "size": {"variables": 100, "constraints": 50, "nonzeros": 300, "integers": 0}, "peak_memory_mb": 80.0,
+        "key": f"{abs(hash((spec, value, str(changes)))):032x}",
+        "requested": {
+            "method": "auto", "form": None, "settings": {}, "time_limit_s": None, "memory_limit_gib": None,
+            "tol": 1e-6, "seed": 0, "threads": 2, "repetition": 0,
+        },
+        "settings": {}, "message": "" if solved else "the worker died", "incumbents": [],
+    }  # fmt: skip
+    return {**known, **changes}
+
+
+def fill(store, *records):
+    for one in records:
+        store.save(
+            Run(Task(one["formulation"], one["instance"]), one, one["termination"], one["proof"], None, None, False)
+        )
+    return store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Every kind of ending, good and bad names; read only."""
+    limits = {"method": "auto", "settings": {}, "time_limit_s": 10.0, "tol": 1e-6}
+    return fill(
+        Store(tmp_path_factory.mktemp("report") / "store"),
+        record("ring:8", 0.125),
+        record("ring:8", 0.125, method="time-form"),
+        record("petersen", 0.2),
+        record("dgx1", None),
+        record("mesh:4x4", None, termination="time-limit", proof="bound-only", bound=0.1, requested=limits),
+        record(EVIL, None, message="no <b>such</b> file </script><script>alert(3)</script>"),
+        record("hypercube:3", 0.25, formulation="alltoall.link-mcf",
+               requested={**limits, "settings": {"printed": "true"}}),
+    )  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Collects what a browser would see."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.words, self._stack = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._stack.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._stack and self._stack.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self._stack):
+            self.words.append(data)
+
+    def all(self, name):
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+@pytest.fixture(scope="module")
+def out(store, tmp_path_factory):
+    """The report of that store, written over an earlier one."""
+    folder = tmp_path_factory.mktemp("out")
+    (folder / "index.html").write_text("old", encoding="utf-8")
+    assert report.build(store, folder) == folder / "index.html"
+    return folder
+
+
+@pytest.fixture
+def source(out):
+    return (out / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def page(source):
+    return Page(source)
+
+
+def test_the_page_loads_nothing(page, source):
+    assert source.startswith("<!doctype html>")
+    for name in ("link", "iframe", "object", "embed", "base", "form", "audio", "video", "source"):
+        assert not page.all(name)
+    for _, attributes in page.elements:
+        for key in ("src", "href", "xlink:href", "srcset", "data", "action", "poster"):
+            value = attributes.get(key)
+            assert value is None or value.startswith(("#", "data:image/")), (key, value)
+    assert "@import" not in source
+    assert not re.search(r"url\((?!#)", source)
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+
+
+def test_nothing_that_users_name_becomes_html(page):
+    assert len(page.all("script")) == 1
+    assert not [a for _, a in page.elements if any(key.startswith("on") for key in a)]
+    assert not page.all("img")
+    assert not page.all("b")
+    assert EVIL in "".join(page.words)
+    assert "</script><script>alert(3)</script>" in "".join(page.words)
+
+
+def test_the_policy_allows_the_script_of_the_page(page, source):
+    import base64
+    import hashlib
+
+    script = re.search(r"<script>(.*?)</script>", source, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"sha256-{digest}" in "".join(str(a) for a in page.all("meta"))
+
+
+def test_accessible(page):
+    assert page.all("html")[0]["lang"] == "en"
+    assert page.all("title")
+    assert any("width=device-width" in (a.get("content") or "") for a in page.all("meta"))
+    assert len(page.all("h1")) == 1
+    for svg in page.all("svg"):
+        assert svg["role"] == "img"
+        assert svg["aria-labelledby"]
+    for attributes in page.all("table"):
+        assert attributes["aria-label"]
+    for attributes in page.all("th"):
+        assert attributes["scope"] in {"row", "col"}
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    links = {a["href"][1:] for a in page.all("a") if "href" in a}
+    assert links <= set(ids)
+    assert any(link.startswith("record-") for link in links)
+
+
+def test_failures_are_listed(page, store):
+    words = " ".join("".join(page.words).split())
+    findings = collect(store)
+    assert len(findings.failures) == 3
+    assert "3 of 7 cells have no verified value" in words
+    assert "the worker died" in words
+    assert "time-limit" in words
+
+
+def test_the_record_is_on_the_page(page, store):
+    words = "".join(page.words)
+    shown = store.sql("SELECT key FROM latest WHERE instance = 'petersen'")["key"].iloc[0]
+    for part in (shown, "presolve = on", "simplex", "highs-simplex 1.0"):
+        assert part in words
+    opened = [a for a in page.all("details") if a.get("id", "").startswith("record-")]
+    assert len(opened) == 7
+
+
+def test_files_beside_the_page(out):
+    names = {path.name for path in (out / "figures").iterdir()}
+    assert {"bounds-alltoall-master.svg", "bounds-alltoall-master.png", "time-by-size.svg"} <= names
+    assert not [path for path in out.rglob("*") if path.name.startswith(".tmp")]
+    results = pd.read_csv(out / "tables" / "results.csv")
+    assert len(results) == 7
+    assert len(pd.read_csv(out / "tables" / "failures.csv")) == 3
+    bounds = pd.read_csv(out / "tables" / "bounds.csv")
+    assert set(bounds["bound"]) >= {"moore", "distance", "any-lengths"}
+
+
+def test_bounds_stand_beside_the_best_value(store):
+    bounds = collect(store).bounds
+    ring = bounds[(bounds["instance"] == "ring:8") & (bounds["bound"] == "closed-form")]
+    assert len(ring) == 1, "two methods, one instance"
+    assert ring["ratio"].iloc[0] == pytest.approx(1.0)
+    assert "hypercube:3 [printed=true]" in set(collect(store).bounds["instance"]) | set(collect(store).missing)
+
+
+def test_an_instance_that_changed_has_no_bounds(tmp_path):
+    store = fill(Store(tmp_path / "store"), record("ring:8", 0.125, instance_hash="0" * 64))
+    findings = collect(store)
+    assert findings.bounds.empty
+    assert "another instance" in findings.missing["ring:8"]
+    words = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8")).words
+    assert any("another instance" in word for word in words)
+
+
+def test_bounds_stop_at_their_budget(store):
+    findings = collect(store, budget_s=-1.0)
+    assert findings.bounds.empty
+    assert len(findings.missing) == 3
+
+
+def test_ratio_of_a_minimum_is_turned_over():
+    assert report_data.ratio(10.0, 8.0, "min") == 0.8
+    assert report_data.ratio(8.0, 10.0, "max") == 0.8
+    assert report_data.ratio(8.0, 0.0, "max") is None
+
+
+def test_empty_store(tmp_path):
+    root = tmp_path / "nothing"
+    page = Page(report.build(Store(root), tmp_path / "out").read_text(encoding="utf-8"))
+    words = " ".join("".join(page.words).split())
+    assert "This store is empty" in words
+    assert "opticoll study demo" in words
+    assert not root.exists()
+
+
+def test_a_store_of_failures_only(tmp_path):
+    store = fill(Store(tmp_path / "store"), record("dgx1", None))
+    words = " ".join("".join(Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8")).words).split())
+    assert "1 of 1 cells have no verified value" in words
+
+
+def test_a_folder_that_cannot_be_made_is_refused(store, tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(BadInput, match="--out"):
+        report.build(store, tmp_path / "file")
+
+
+def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("analysis.report_sections.MOST_ROWS", 2)
+    words = " ".join("".join(Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8")).words).split())
+    assert "The first 2 of 7 rows" in words
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_terminal(store, width):
+    console = Console(width=width, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
+    with console.file:
+        show(collect(store), console)
+    told = console.export_text()
+    for word in (
+        "ring:8",
+        "petersen",
+        "optimal",
+        "moore",
+        "0.8125",
+        "3 cells without a verified value",
+        "the worker died",
+    ):
+        assert word in told
+    assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+
+
+def test_terminal_of_an_empty_store(tmp_path, capsys):
+    show(collect(Store(tmp_path / "nothing")))
+    assert "opticoll study demo" in capsys.readouterr().out
+
+
+def test_tag_escapes_and_refuses_names():
+    assert tag("p", "<&\"'>") == "<p>&lt;&amp;&quot;&#x27;&gt;</p>"
+    assert tag("p", Markup("<b>"), None, title='"') == '<p title="&quot;"><b></p>'
+    assert text("\x00a\ud800") == "\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}"
+    with pytest.raises(ValueError, match="element name"):
+        tag("p onclick=x")
+    with pytest.raises(ValueError, match="attribute name"):
+        tag("p", **{"a b": 1})
+
+
+def test_numbers_as_written():
+    assert written(None) == written(float("nan")) == "–"
+    assert written(0.0217076699) == "0.0217077"
+    assert written(2.9e-8, "gap") == "2.9e-08"
+    assert written(float("inf")) == "∞"
+
+
+def test_sort_keys_are_the_numbers_themselves():
+    html = table(
+        [{"a": "x", "b": 1234567.0}, {"a": "y", "b": None}], [Column("a", "a"), Column("b", "b", "number")], "t"
+    )
+    assert 'data-sort="1234567.0"' in html
+    assert 'data-sort=""' in html
+
+
+def test_records_of_later_versions_are_shown(tmp_path):
+    later = replace_fields(record("ring:8", 0.125))
+    store = fill(Store(tmp_path / "store"), later)
+    page = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
+    assert "new &lt;field&gt;" in page
+
+
+def replace_fields(known):
+    return {**known, "new <field>": json.dumps({"a": 1})}
+
+
+def test_findings_can_be_handed_over(store, tmp_path):
+    findings = replace(collect(store), missing={"x": "because"})
+    assert "because" in report.build(store, tmp_path / "out", findings).read_text(encoding="utf-8")
