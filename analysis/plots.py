@@ -87,7 +87,7 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
                 )  # fmt: skip
         axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
         axes.set_yticks(range(len(shown)), [label(name) for name in shown])
-        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         low = min(0.0, float(drawn["ratio"].min())) if len(drawn) else 0.0
         axes.set_xlim(low, max(1.04, 1.02 * float(drawn["ratio"].max()) if len(drawn) else 0.0))
