@@ -266,7 +266,8 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and name it by its resume key; equal cells once."""
     from instances import parse
-    from solvers.runner import resume_key
+    from solvers.plan import make_plan, plan_key
+    from solvers.rehearsal import rehearse_options
 
     instances: dict[str, Any] = {}
     seen: set[str] = set()
@@ -279,7 +280,9 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             facts = {"instance_hash": instance.hash, "n": instance.n, "arcs": getattr(instance, "arcs", None)}
             unavailable = None
             try:
-                key = resume_key(_on(task, instance))
+                plan = make_plan(_on(task, instance))
+                rehearse_options(plan)
+                key = plan_key(task, plan)
             except SolverUnavailable as error:
                 unavailable, key = str(error), _unplanned_key(task, instance.hash)
         except BadInput as error:

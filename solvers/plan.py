@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from formulations import Formulation, formulation
 from formulations.base import read_parameters
-from instances import Topology, parse
+from instances import parse
 from instances.errors import BadInput
 from instances.spec import nearest
 from solvers.adapters import Adapter, adapter, adapters
@@ -181,7 +181,7 @@ def plan_key(task: Task, plan: Plan) -> str:
     return digest(
         {
             "formulation": plan.formulation.name,
-            "instance": instance_hash(plan.instance),
+            "instance": plan.instance.hash,
             "method": plan.method,
             "form": plan.form,
             "settings": {k: str(v) for k, v in plan.settings.items()},
@@ -195,13 +195,3 @@ def plan_key(task: Task, plan: Plan) -> str:
             "repetition": task.repetition,
         }
     )
-
-
-def instance_hash(instance: Any) -> str:
-    """The content hash of an instance."""
-    return str(instance.hash)
-
-
-def is_topology(instance: Any) -> bool:
-    """Whether an instance has vertices and arcs."""
-    return isinstance(instance, Topology)

@@ -12,7 +12,7 @@ from solvers import verify
 from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
-from solvers.plan import Plan, is_topology, make_plan, plan_key, resume_key
+from solvers.plan import Plan, make_plan, plan_key, resume_key
 from solvers.solution import check, solution_document
 from solvers.task import Run, Task
 
@@ -295,7 +295,6 @@ class _Work:
         self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool
     ) -> dict[str, Any]:
         plan, task, out = self.plan, self.task, self.outcome
-        topology = is_topology(plan.instance)
         empty: Mapping[str, int | None] = dict.fromkeys(("variables", "constraints", "nonzeros", "integers"))
         return {
             "formulation": plan.formulation.name,
@@ -303,7 +302,7 @@ class _Work:
             "instance": plan.instance.spec,
             "instance_hash": plan.instance.hash,
             "n": plan.instance.n,
-            "arcs": plan.instance.arcs if topology else None,
+            "arcs": getattr(plan.instance, "arcs", None),
             "method": plan.method,
             "form": plan.form if self.form is not None else None,
             "solver": self.solver,

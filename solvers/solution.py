@@ -9,8 +9,7 @@ import numpy as np
 
 from formulations import formulation
 from formulations.base import read_parameters
-from instances import BadFile, parse
-from solvers.plan import is_topology
+from instances import BadFile, Topology, parse
 from solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def solution_document(run: Run) -> dict[str, Any]:
     }
     if run.needed is not None and run.needed.values is not None:
         document["needed"] = {name: _coordinates(array) for name, array in run.needed.values.items()}
-    if is_topology(instance):
+    if isinstance(instance, Topology):
         document["arcs"] = [
             [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
         ]

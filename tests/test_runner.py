@@ -90,7 +90,7 @@ def test_a_topology_made_in_python_needs_no_spec():
     ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "bool"),
     ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
     ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "int"),
-    ({"formulation": "alltoall.link-mcf", "method": "flow-decomposition", "settings": {"mastr": "x"}}, BadOption, "master"),
+    ({"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}}, BadOption, "master"),
 ])  # fmt: skip
 def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
     with pytest.raises(error, match=word) as caught:
@@ -278,3 +278,13 @@ def test_a_value_past_its_bound_proves_nothing():
     assert verify.prove(verified=True, objective=1.0, bound=None, sense="max", tol=1e-6)[0] is Proof.FEASIBLE
     assert verify.prove(verified=False, objective=1.0, bound=1.1, sense="max", tol=1e-6)[0] is Proof.BOUND_ONLY
     assert verify.prove(verified=False, objective=None, bound=None, sense="max", tol=1e-6)[0] is Proof.NONE
+
+
+def test_options_are_rehearsed_before_a_study_starts():
+    from solvers.rehearsal import rehearse_options
+
+    good = make_plan(Task("alltoall.master", "ring:4", method="highs", settings={"simplex_strategy": "4"}))
+    rehearse_options(good)
+    bad = make_plan(Task("alltoall.master", "ring:4", method="highs", settings={"simplex_strateg": "4"}))
+    with pytest.raises(BadOption, match="simplex_strategy"):
+        rehearse_options(bad)
