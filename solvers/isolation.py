@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 
 from instances.errors import OpticollError
@@ -467,7 +468,12 @@ def write_in_worker(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Do the worker's side of :func:`write_isolated`."""
     names = (arguments["columns"], arguments["rows"])
-    adapter(arguments["adapter"]).write(assemble(arrays), Path(arguments["path"]), names)
+    form = assemble(arrays)
+    whole = np.asarray(form.integer)  # readers ignore the fractional bound of an integer column: round it inwards
+    lower = np.where(whole, np.ceil(form.col_lower - 1e-9), form.col_lower)
+    upper = np.where(whole, np.floor(form.col_upper + 1e-9), form.col_upper)
+    form = replace(form, col_lower=lower, col_upper=upper)
+    adapter(arguments["adapter"]).write(form, Path(arguments["path"]), names)
     return {}, {}
 
 

@@ -70,6 +70,7 @@ class Highs(Adapter):
         """Solve ``form``, see :meth:`Adapter.solve`."""
         highspy = self.load()
         highs = highspy.Highs()
+        highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
         highs.setOptionValue("output_flag", False)
         effective = self._set_options(highspy, highs, form, request)
         self._pass(highspy, highs, form)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.names import plain_names
 from solvers.adapters.options import refused, unknown
 from solvers.adapters.trail import Trail, fill, finite
 from solvers.errors import BadOption, SolverUnavailable
@@ -183,8 +185,7 @@ class Mosek(Adapter):
         with mosek.Env() as env, env.Task() as task:
             self._build(mosek, task, form)
             columns, rows = names if names is not None else (form.column_names(), form.row_names())
-            from solvers.adapters.names import plain_names
-
+            task.putobjname("obj")  # without a name of its own, MPS files get none of ours either
             for j, name in enumerate(plain_names(columns, "x")):
                 task.putvarname(j, name)
             for i, name in enumerate(plain_names(rows, "r")):
@@ -192,8 +193,44 @@ class Mosek(Adapter):
             try:
                 task.writedata(str(path))
             except mosek.Error as error:
-                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}); check that the folder is writable"
+                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}): try .mps, and a writable folder"
                 raise BadOption(msg) from error
+        if path.suffix == ".mps":
+            _mend_free_integers(path)
+
+
+def _mend_free_integers(path: Path) -> None:
+    """Say an unbounded integer column in the way that all readers know: markers around it, and ``FR``.
+
+    MOSEK writes ``LI x 0`` (an integer) and then ``MI x`` (unbounded after all); other readers keep the first.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    words = [line.split() for line in lines]
+    free = {
+        following[2]
+        for before, following in pairwise(words)
+        if before[:1] == ["LI"] and following[:1] == ["MI"] and before[1:3] == following[1:3]
+    }
+    if not free:
+        return
+    mended: list[str] = []
+    section, previous = "", ""
+    for line, parts in zip(lines, words, strict=True):
+        if parts and not line.startswith(" "):
+            section = parts[0]
+        column = parts[0] if section == "COLUMNS" and line.startswith(" ") else ""
+        if column != previous:
+            if previous in free:
+                mended.append("    MARKER    'MARKER'    'INTEND'")
+            if column in free:
+                mended.append("    MARKER    'MARKER'    'INTORG'")
+            previous = column
+        if section == "BOUNDS" and parts[0] in ("LI", "MI") and parts[2] in free:
+            if parts[0] == "MI":
+                mended.append(f" FR {parts[1]}     {parts[2]}")
+            continue
+        mended.append(line)
+    path.write_text("\n".join([*mended, ""]), encoding="utf-8")
 
 
 def _bounds(

@@ -1,0 +1,150 @@
+"""Model files: what an adapter writes is the same problem, proven by solving the file with another solver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from solvers.adapters import adapter
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.isolation import call_isolated, probe, solve_here, solve_isolated, write_in_worker, write_isolated
+from solvers.outcome import SolveRequest
+from solvers.standard_form import Block, StandardForm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INF = np.inf
+
+
+def problem(sense: Any, *, integer: bool) -> StandardForm:
+    """Equality, range, both inequalities, a free row; free, negative and boxed columns; an offset."""
+    A = [[1, 1, 1, 0], [1, -1, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1], [2, 0, 1, 0]]
+    cost = np.array([1.0, 2, -3, 1]) * (1 if sense == "min" else -1)
+    return StandardForm(
+        sp.csc_array(np.array(A, dtype=float)),
+        np.array([2, -1, -INF, -4.5, -INF]), np.array([2, 1.5, 3, INF, INF]),
+        np.array([-INF, 0, -2, -5]), np.array([INF, INF, 1.5, 5]), cost, sense, -2.5,
+        np.array([integer, False, integer, integer]),
+        columns={"flow [x]": Block("flow [x]", (2, 2), np.arange(4))},
+        rows={"balance": Block("balance", (5,), np.arange(5))},
+    )  # fmt: skip
+
+
+KINDS = [(sense, integer) for sense in ("min", "max") for integer in (False, True)]
+
+
+def simple() -> StandardForm:
+    """A maximization with neither ranges nor free rows, which MOSEK's LP files do not know."""
+    form, kept = problem("max", integer=True), np.array([0, 2, 3])
+    lower, upper = form.row_lower[kept], form.row_upper[kept]
+    return replace(form, A=sp.csc_array(form.A.tocsr()[kept]), row_lower=lower, row_upper=upper, rows={})
+
+
+def write_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write every problem with one adapter; runs in a worker."""
+    forms = {f"{sense}-{integer}.mps": problem(sense, integer=integer) for sense, integer in KINDS}
+    for file, form in (forms | {"simple.lp": simple()}).items():
+        names = (form.column_names(), form.row_names())
+        what = {"adapter": arguments["adapter"], "columns": names[0], "rows": names[1]}
+        write_in_worker(what | {"path": f"{arguments['folder']}/{file}"}, form.arrays(), report)
+    return {}, {}
+
+
+def solve_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Solve model files and the problems they hold with HiGHS; runs in a worker."""
+    import highspy
+
+    found: dict[str, Any] = {}
+    for path in arguments["paths"]:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("mip_rel_gap", 0.0)
+        found[path] = {"read": highs.readModel(path).name}
+        highs.run()
+        lp = highs.getLp()
+        found[path]["names"] = [highs.getColName(j)[1] for j in range(highs.getNumCol())]
+        found[path]["integers"] = sum(kind == highspy.HighsVarType.kInteger for kind in lp.integrality_)
+        found[path]["value"] = highs.getInfo().objective_function_value
+    for sense, integer in KINDS:
+        outcome = solve_here(problem(sense, integer=integer), "highs", SolveRequest())
+        found[f"{sense}-{integer}"] = outcome.objective
+    found["simple"] = solve_here(simple(), "highs", SolveRequest()).objective
+    return found, {}
+
+
+def need(name: str) -> None:
+    for solver in (name, "highs"):
+        if not adapter(solver).installed():
+            pytest.skip(f"{adapter(solver).distribution} is not installed")
+
+
+@pytest.fixture(scope="module", params=["highs", "mosek"])
+def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The folder that one adapter wrote into, and what HiGHS finds there."""
+    need(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    written = call_isolated(f"{__name__}:write_all", {"adapter": request.param, "folder": str(folder)})
+    assert written.finished, written.message
+    paths = [str(path) for path in folder.iterdir()]
+    solved = call_isolated(f"{__name__}:solve_all", {"paths": paths})
+    assert solved.finished, solved.message
+    return folder, solved.values
+
+
+@pytest.mark.parametrize(("sense", "integer"), KINDS)
+def test_mps_file_is_the_same_problem(files: tuple[Path, dict[str, Any]], sense: str, integer: bool) -> None:
+    folder, solved = files
+    found, known = solved[str(folder / f"{sense}-{integer}.mps")], solved[f"{sense}-{integer}"]
+    assert found["read"] == "kOk"
+    assert abs(found["value"]) == pytest.approx(abs(known), abs=1e-6)  # HiGHS writes max as min of the negative
+    assert found["integers"] == 3 * integer
+    assert found["names"] == ["flow_x_0_0", "flow_x_0_1", "flow_x_1_0", "flow_x_1_1"]
+
+
+def test_lp_file_is_the_same_problem(files: tuple[Path, dict[str, Any]]) -> None:
+    folder, solved = files
+    assert solved[str(folder / "simple.lp")]["value"] == pytest.approx(solved["simple"], abs=1e-6)
+
+
+def test_mosek_says_what_an_lp_file_cannot_hold(tmp_path: Path) -> None:
+    need("mosek")
+    with pytest.raises(BadOption, match=r"ranged.*try \.mps"):
+        write_isolated(problem("max", integer=True), "mosek", tmp_path / "model.lp")
+
+
+def test_mosek_writes_a_task_without_a_licence(tmp_path: Path) -> None:
+    need("mosek")
+    write_isolated(problem("min", integer=True), "mosek", tmp_path / "model.task")
+    assert (tmp_path / "model.task").stat().st_size > 100
+
+
+def test_mosek_without_a_licence_says_so_and_checks_options_first() -> None:
+    need("mosek")
+    form = problem("min", integer=False)
+    with pytest.raises(BadOption, match="did you mean 'MSK_IPAR_NUM_THREADS'"):
+        solve_isolated(form, "mosek", SolveRequest(options={"NUM_THREAD": 1}))
+    with pytest.raises(BadOption, match="MSK_IPAR_NUM_THREADS"):
+        solve_isolated(form, "mosek", SolveRequest(options={"MSK_IPAR_NUM_THREADS": "x"}))
+    if probe("mosek").usable:
+        pytest.skip("mosek has a licence here")
+    with pytest.raises(SolverUnavailable, match="MOSEKLM_LICENSE_FILE") as caught:
+        solve_isolated(form, "mosek", SolveRequest())
+    assert caught.value.exit_status == 4
+
+
+@pytest.mark.parametrize("name", ["highs", "mosek"])
+def test_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
+    need(name)
+    with pytest.raises(BadOption, match=r"model\.xyz"):
+        write_isolated(problem("min", integer=False), name, tmp_path / "model.xyz")
+
+
+def test_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    need("highs")
+    with pytest.raises(BadOption, match="nowhere"):
+        write_isolated(problem("min", integer=False), "highs", tmp_path / "nowhere" / "model.mps")

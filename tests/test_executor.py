@@ -1,0 +1,97 @@
+"""Many jobs: each answers for itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
+
+
+def work(item: Any) -> Any:
+    if item == "die":
+        os.abort()
+    if item == "raise":
+        raise ValueError(item)
+    if item == "unsendable":
+        return lambda: None
+    if isinstance(item, float):
+        time.sleep(item)
+    return item, os.getpid()
+
+
+def leave(item: int) -> int:
+    os._exit(item)
+
+
+@pytest.mark.parametrize("executor", [InProcess(), LocalProcesses(2)], ids=["in-process", "local"])
+def test_every_item_is_answered_once(executor: Executor) -> None:
+    with executor:
+        found = dict(executor.map_unordered(work, range(7)))
+    assert {index: result[0] for index, result in found.items()} == {index: index for index in range(7)}
+    assert list(executor.map_unordered(work, [])) == []
+
+
+@pytest.mark.parametrize("executor", [InProcess(), LocalProcesses(2)], ids=["in-process", "local"])
+def test_exception_takes_the_place_of_its_result(executor: Executor) -> None:
+    with executor:
+        found = dict(executor.map_unordered(work, [1, "raise", 3]))
+    assert isinstance(found[1], ValueError)
+    assert (found[0][0], found[2][0]) == (1, 3)
+
+
+def test_dead_process_costs_only_its_own_job() -> None:
+    with LocalProcesses(2) as executor:
+        found = dict(executor.map_unordered(work, [0, "die", 2, "unsendable", "die", 5]))
+    assert isinstance(found[1], JobCrashed)
+    assert isinstance(found[4], JobCrashed)
+    assert "cannot be sent back" in str(found[3])
+    assert [found[index][0] for index in (0, 2, 5)] == [0, 2, 5]
+
+
+def test_processes_are_used_again() -> None:
+    with LocalProcesses(1) as executor:
+        pids = {result[1] for _, result in executor.map_unordered(work, range(5))}
+    assert len(pids) == 1
+    assert os.getpid() not in pids
+
+
+def test_leaving_early_leaves_no_process() -> None:
+    with LocalProcesses(2) as executor:
+        for _ in executor.map_unordered(work, [0, 60.0, 60.0]):
+            running = psutil.Process().children(recursive=True)
+            assert running
+            break
+    _, alive = psutil.wait_procs(running, timeout=5)
+    assert not alive
+
+
+def test_what_cannot_be_sent_is_refused() -> None:
+    with LocalProcesses(1) as executor, pytest.raises(BadOption, match="functions of modules"):
+        next(executor.map_unordered(lambda item: item, [1]))
+
+
+def test_make_executor() -> None:
+    assert isinstance(make_executor(), InProcess)
+    assert isinstance(make_executor(1), InProcess)
+    assert make_executor(3).jobs == 3
+    with pytest.raises(BadOption, match="at least 1"):
+        make_executor(0)
+    with pytest.raises(BadOption, match="exclude"):
+        make_executor(2, "tcp://localhost:8786")
+
+
+def test_dask_without_its_package_says_how_to_get_it() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        with pytest.raises(SolverUnavailable, match=r"opticoll\[dask\]") as caught:
+            make_executor(dask="tcp://localhost:8786")
+        assert caught.value.exit_status == 4
+    else:
+        pytest.skip("distributed is installed")

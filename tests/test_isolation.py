@@ -1,0 +1,385 @@
+"""Whatever a worker does, its caller gets an answer and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import scipy.sparse as sp
+
+from solvers import isolation, scratch
+from solvers.adapters import adapter
+from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
+from solvers.isolation import Answer, call_isolated, solve_isolated
+from solvers.outcome import PrimalStatus, SolveRequest, Termination
+from solvers.standard_form import StandardForm
+
+HERE = __name__
+
+Payload = tuple[dict[str, Any], dict[str, Any]]
+
+
+# Functions that run in workers ---------------------------------------------------------------------------------
+
+
+def double(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"twice": 2 * arguments["value"], "pid": os.getpid()}, {"x": 2 * arrays["x"]}
+
+
+def environment(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    return {"threads": os.environ["OMP_NUM_THREADS"]}, {}
+
+
+def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    report({"bound": 9.0})
+    report({"objective": 5.0}, {"x": np.arange(3.0)})
+    report({"bound": 8.0})
+    how = arguments["how"]
+    if how == "abort":
+        print("last words", flush=True)
+        os.abort()
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        os._exit(7)
+    if how == "raise":
+        raise ValueError(how)
+    if how == "grow":
+        hog = []
+        while True:
+            hog.append(np.ones(2_000_000))
+            time.sleep(0.01)
+    if how == "leap":
+        np.ones(40_000_000_000)
+    if how == "child grows":
+        code = "import time, numpy as np\nhog = np.ones(60_000_000)\ntime.sleep(60)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+    if how == "typed":
+        raise SolverUnavailable(how)
+    time.sleep(60)
+    return {}, {}
+
+
+def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    def relay(values: dict[str, Any], found: dict[str, Any]) -> None:
+        report({"inner": values["pid"], "outer": os.getpid(), "folder": os.environ[scratch.NESTED]})
+
+    answer = call_isolated(f"{HERE}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
+    return {"inner": answer.values}, {}
+
+
+def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
+    report({"pid": os.getpid()})
+    time.sleep(arguments["seconds"])
+    return {"pid": os.getpid()}, {}
+
+
+# Helpers -------------------------------------------------------------------------------------------------------
+
+
+def gone(pid: int, within_s: float = 5.0) -> bool:
+    end = time.perf_counter() + within_s
+    while time.perf_counter() < end:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def folders() -> set[Path]:
+    places = {Path("/dev/shm"), Path(scratch.tempfile.gettempdir())}
+    return {folder for place in places if place.is_dir() for folder in place.glob(f"{scratch.PREFIX}*")}
+
+
+@pytest.fixture(autouse=True)
+def own_scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Scratch folders of each test in a place of their own, empty at the end."""
+    place = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setenv(scratch.NESTED, str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+def misbehaving(how: str, **limits: Any) -> Answer:
+    return call_isolated(f"{HERE}:misbehave", {"how": how}, **limits)
+
+
+def kept(answer: Answer) -> bool:
+    """The last report survived: the new bound, and the incumbent before it."""
+    same = answer.values == {"objective": 5.0, "bound": 8.0}
+    return same and np.array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])
+
+
+def knapsack(rows: int = 30, size: int = 100) -> StandardForm:
+    rng = np.random.default_rng(1)
+    A = rng.integers(1, 1000, (rows, size)).astype(float)
+    value = A.mean(axis=0).round() + rng.integers(0, 500, size)
+    zeros, ones = np.zeros(size), np.ones(size)
+    lower, upper = np.full(rows, -np.inf), A.sum(axis=1) // 2
+    return StandardForm(sp.csc_array(A), lower, upper, zeros, ones, value, "max", 0.0, ones.astype(bool))
+
+
+def need(*names: str) -> None:
+    for name in names:
+        if not adapter(name).installed():
+            pytest.skip(f"{adapter(name).distribution} is not installed")
+
+
+# Answers -------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_and_arrays_cross_both_ways() -> None:
+    answer = call_isolated(f"{HERE}:double", {"value": 21}, {"x": np.arange(4.0), "none": np.zeros((0, 3))})
+    assert answer.finished
+    assert answer.values["twice"] == 42
+    assert answer.values["pid"] != os.getpid()
+    np.testing.assert_array_equal(answer.arrays["x"], 2 * np.arange(4.0))
+    assert (answer.peak_memory_mb or 0) > 5
+
+
+def test_peak_memory_is_the_workers_not_ours() -> None:
+    ballast = np.ones(60_000_000)  # 480 MB here
+    answer = call_isolated(f"{HERE}:double", {"value": 1}, {"x": np.arange(4.0)})
+    assert ballast.size
+    assert answer.peak_memory_mb is not None
+    assert answer.peak_memory_mb < 300
+
+
+def test_thread_pools_are_told_their_size() -> None:
+    assert call_isolated(f"{HERE}:environment", {}, threads=3).values == {"threads": "3"}
+
+
+@pytest.mark.parametrize(
+    ("how", "words"), [("abort", ["SIGABRT", "last words"]), ("kill", ["SIGKILL"]), ("exit", ["7"])]
+)
+def test_crash_keeps_the_last_report(how: str, words: list[str]) -> None:
+    answer = misbehaving(how)
+    assert answer.ending == Termination.CRASHED
+    for word in words:
+        assert word in answer.message
+    assert kept(answer)
+
+
+def test_exception_is_an_error_with_its_text() -> None:
+    answer = misbehaving("raise")
+    assert answer.ending == Termination.ERROR
+    assert answer.message == "ValueError: raise"
+    assert kept(answer)
+
+
+def test_typed_error_crosses_as_itself() -> None:
+    with pytest.raises(SolverUnavailable, match="typed"):
+        misbehaving("typed")
+
+
+def test_hang_is_killed_at_the_wall_limit() -> None:
+    start = time.perf_counter()
+    answer = misbehaving("hang", wall_limit_s=1.5)
+    assert time.perf_counter() - start < 10
+    assert answer.ending == Termination.TIME_LIMIT
+    assert kept(answer)
+
+
+@pytest.mark.parametrize("how", ["grow", "leap", "child grows"])
+def test_memory_hog_is_stopped(how: str) -> None:
+    answer = misbehaving(how, memory_limit_gib=0.3, wall_limit_s=30)
+    assert answer.ending == Termination.MEMORY_LIMIT, answer.message
+    assert kept(answer)
+
+
+def test_stop_from_another_thread() -> None:
+    stop = threading.Event()
+    seen: list[dict[str, Any]] = []
+
+    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+        seen.append(values)
+        stop.set()
+
+    answer = call_isolated(f"{HERE}:misbehave", {"how": "hang"}, stop=stop, on_progress=on_progress)
+    assert answer.ending == Termination.INTERRUPTED
+    assert seen[-1]["objective"] == 5.0
+
+
+def test_keyboard_interrupt_kills_the_worker(own_scratch: Path) -> None:
+    pids: list[int] = []
+
+    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+        pids.append(values["pid"])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call_isolated(f"{HERE}:tell_and_sleep", {"seconds": 60}, on_progress=on_progress)
+    assert gone(pids[0])
+
+
+# Trees and parents ---------------------------------------------------------------------------------------------
+
+
+def test_worker_starts_a_worker() -> None:
+    answer = call_isolated(f"{HERE}:nest", {"seconds": 0.2})
+    assert answer.finished
+    assert answer.values["inner"]["pid"] != os.getpid()
+
+
+def test_killing_the_outer_worker_kills_the_inner() -> None:
+    answer = call_isolated(f"{HERE}:nest", {"seconds": 60}, wall_limit_s=4)
+    assert answer.ending == Termination.TIME_LIMIT
+    assert gone(answer.values["inner"])
+    assert gone(answer.values["outer"])
+
+
+def test_outer_worker_killed_from_outside_takes_the_inner_along() -> None:
+    def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
+        os.kill(values["outer"], signal.SIGKILL)
+
+    answer = call_isolated(f"{HERE}:nest", {"seconds": 60}, on_progress=on_progress, wall_limit_s=30)
+    assert answer.ending == Termination.CRASHED
+    assert gone(answer.values["inner"])
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from solvers.isolation import call_isolated
+answer = call_isolated("test_isolation:tell_and_sleep", {{"seconds": {seconds}}},
+                       on_progress=lambda values, arrays: print(values["pid"], flush=True))
+print("finished", answer.finished)
+"""
+
+
+def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds), encoding="utf-8")
+    (tmp_path / "solvers").mkdir()  # a folder of the same name in the working directory must not be taken for ours
+    (tmp_path / "solvers" / "__init__.py").write_text("raise RuntimeError('the wrong solvers')", encoding="utf-8")
+    code = (
+        f"import runpy, sys; sys.path.insert(0, {str(isolation.ROOT)!r}); "
+        f"runpy.run_path({str(script)!r}, {{}}, '__main__')"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+
+
+def test_script_without_main_guard_from_any_directory(tmp_path: Path) -> None:
+    with start_script(tmp_path, 0.3) as script:
+        out, _ = script.communicate(timeout=30)
+    assert out.split()[-2:] == ["finished", "True"]
+
+
+def test_killed_parent_takes_the_worker_along(tmp_path: Path, own_scratch: Path) -> None:
+    with start_script(tmp_path, 60) as script:
+        assert script.stdout is not None
+        worker = int(script.stdout.readline())
+        script.kill()
+        script.wait()
+    assert gone(worker)
+    for folder in own_scratch.iterdir():  # what it left: the next session sweeps it
+        old = time.time() - 3600
+        os.utime(folder, (old, old))
+    scratch._sweep.cache_clear()
+    with scratch.scratch_folder(0):
+        assert len(list(own_scratch.iterdir())) == 1
+
+
+def test_sweep_spares_folders_in_use(own_scratch: Path) -> None:
+    with scratch.scratch_folder(0) as folder:
+        old = time.time() - 3600
+        os.utime(folder, (old, old))
+        scratch._sweep.cache_clear()
+        scratch._sweep()
+        assert folder.exists()
+
+
+# Solving -------------------------------------------------------------------------------------------------------
+
+
+def test_killed_solver_keeps_incumbent_and_bound() -> None:
+    need("highs")
+    form = knapsack()
+    seen: list[tuple[float | None, float | None]] = []
+
+    def on_progress(objective: float | None, bound: float | None, x: Any = None) -> None:
+        seen.append((objective, bound))
+        if objective is not None and bound is not None:
+            for child in psutil.Process().children(recursive=True):
+                if "solvers.worker" in child.cmdline():
+                    child.kill()
+
+    outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=30, threads=1), on_progress=on_progress)
+    assert outcome.termination == Termination.CRASHED
+    assert "SIGKILL" in outcome.message
+    assert outcome.primal == PrimalStatus.FEASIBLE
+    assert outcome.x is not None
+    assert (form.A @ outcome.x <= form.row_upper + 1e-6).all()
+    assert outcome.objective == pytest.approx(form.objective(outcome.x))
+    assert outcome.bound is not None
+    assert outcome.bound >= outcome.objective
+    assert outcome.incumbents[-1][1] == pytest.approx(outcome.objective)
+    assert seen
+
+
+def test_solver_beyond_its_memory_is_stopped() -> None:
+    need("highs")
+    outcome = solve_isolated(knapsack(), "highs", SolveRequest(time_limit_s=30), memory_limit_gib=0.03)
+    assert outcome.termination == Termination.MEMORY_LIMIT
+    assert (outcome.peak_memory_mb or 0) > 20
+
+
+def test_one_session_uses_libraries_that_cannot_share_a_process() -> None:
+    need("highs", "cp-sat")
+    form = knapsack(1, 15)
+    values = [solve_isolated(form, name, SolveRequest(threads=1)).objective for name in ("highs", "cp-sat", "highs")]
+    assert values[0] == values[1] == values[2]
+    assert not {"highspy", "ortools"} & set(sys.modules)
+
+
+def test_typed_errors_of_adapters_cross_the_border() -> None:
+    need("highs", "cp-sat")
+    with pytest.raises(BadOption, match="time_limit"):
+        solve_isolated(knapsack(), "highs", SolveRequest(options={"time_limt": 3}))
+    free = StandardForm(
+        sp.csc_array(np.ones((1, 1))), np.zeros(1), np.ones(1), np.zeros(1), np.full(1, np.inf), np.ones(1), "min",
+        0.0, np.ones(1, dtype=bool),
+    )  # fmt: skip
+    with pytest.raises(MethodMismatch, match="finite bounds"):
+        solve_isolated(free, "cp-sat", SolveRequest())
+
+
+@pytest.mark.parametrize("limits", [{"wall_limit_s": 0.0}, {"memory_limit_gib": -1.0}])
+def test_impossible_limits_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(BadOption, match=next(iter(limits))):
+        solve_isolated(knapsack(), "highs", SolveRequest(), **limits)
+
+
+# Exchange ------------------------------------------------------------------------------------------------------
+
+
+def test_half_written_report_leaves_the_previous_one(tmp_path: Path) -> None:
+    report = scratch.Report(tmp_path)
+    report({"objective": 1.0}, {"x": np.zeros(2)})
+    (tmp_path / "progress.json.part").write_text("{", encoding="utf-8")
+    state = scratch.read_progress(tmp_path)
+    assert state is not None
+    assert state[1] == {"objective": 1.0}
+
+
+def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
+    report = scratch.Report(tmp_path)
+    for k in range(5):
+        report({"objective": k}, {"x": np.full(2, k)})
+    assert len(list(tmp_path.glob("*.npy"))) == 1
+    assert json.loads((tmp_path / "progress.json").read_text())["serial"] == 5
