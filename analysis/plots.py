@@ -141,7 +141,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
         axes.margins(0.08)
         log_axes(axes)
         axes.set_xlabel("vertices N")
-        axes.set_ylabel("all-to-all time T [shard size ÷ bandwidth]")
+        axes.set_ylabel("time T [shard size ÷ bandwidth]")
         legend_below(figure, handles)
     return figure
 
