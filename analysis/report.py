@@ -200,7 +200,7 @@ def _page(body: Markup) -> str:
         tag("title", "opticoll report"),
         tag("style", Markup(css)),
     )
-    footer = tag("footer", tag("p", "Written by opticoll report. Figures and tables lie beside this page."))
+    footer = tag("footer", tag("p", "Written by opticoll report."))
     whole = tag("html", head, tag("body", body, footer, tag("script", Markup(script))), lang="en")
     return f"<!doctype html>\n{whole}\n"
 
