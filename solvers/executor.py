@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from instances.errors import OpticollError
 from solvers.errors import BadOption, SolverUnavailable
-from solvers.isolation import isolated_environment, kill_tree
+from solvers.isolation import importable_places, interpreter, isolated_environment, kill_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -177,11 +177,10 @@ class _Process:
         from multiprocessing import Pipe
 
         ours, theirs = Pipe()
-        code = "from solvers.executor import serve; serve()"
-        path = os.pathsep.join(entry for entry in sys.path if entry)
+        path = os.pathsep.join(importable_places())
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(os.getpid()), path],
+                [*interpreter("solvers.executor:serve"), str(theirs.fileno()), str(os.getpid()), path],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
                 env=isolated_environment(), start_new_session=True,
             )  # fmt: skip

@@ -111,14 +111,14 @@ def call_isolated(
             "arguments": dict(arguments),
             "files": write_arrays(folder, named, "argument"),
             "parent": os.getpid(),
-            "path": [entry for entry in sys.path if entry],
+            "path": importable_places(),
             "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
         }
         write_json(folder / "job.json", job)
         watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(  # our own interpreter, no shell
-                [sys.executable, "-P", "-m", "solvers.worker", str(folder)],
+                [*interpreter("solvers.worker:main"), str(folder)],
                 stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
                 env=isolated_environment(threads), start_new_session=True,
             )  # fmt: skip
@@ -247,11 +247,26 @@ def _typed(error: dict[str, str]) -> OpticollError:
     return OpticollError(error["text"])
 
 
+def interpreter(target: str) -> list[str]:
+    """Make the command that calls ``module:function`` of ours in a new interpreter, from any working directory.
+
+    The working directory is not importable there (``-P``), and our own place comes first only if it is no regular
+    one, so that nothing shadows the standard library.
+    """
+    module, _, function = target.partition(":")
+    root = str(ROOT)
+    place = f"import sys; {root!r} in sys.path or sys.path.insert(0, {root!r})"
+    return [sys.executable, "-P", "-c", f"{place}; from {module} import {function}; {function}()"]
+
+
+def importable_places() -> list[str]:
+    """List where this process imports from, the working directory by its name."""
+    return [entry or str(Path.cwd()) for entry in sys.path]
+
+
 def isolated_environment(threads: int | None = None) -> dict[str, str]:
-    """Make the environment of a worker: it finds our packages, and its thread pools their size."""
+    """Make the environment of a worker: its thread pools find their size."""
     environment = dict(os.environ)
-    paths = [str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     return environment

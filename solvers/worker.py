@@ -1,4 +1,4 @@
-"""The process a solver runs in: ``python -m solvers.worker FOLDER``, started by :mod:`solvers.isolation`.
+"""The process a solver runs in, started by :mod:`solvers.isolation` with a folder as its argument.
 
 It reads ``job.json``, calls one function, writes ``answer.json`` and leaves at once, without the destructors
 of libraries that like to crash there. It dies with its parent.
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 
 
-def main(folder: Path) -> NoReturn:
-    """Do the job described in ``folder``."""
+def main() -> NoReturn:
+    """Do the job described in the folder on the command line."""
+    folder = Path(sys.argv[1])
     job = read_json(folder / "job.json")
     tie_to_parent(job["parent"])
     extend_path(job["path"])
@@ -120,7 +121,3 @@ def peak_memory_mb() -> float | None:
     except OSError:
         pass
     return None
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -151,11 +151,11 @@ def test_arguments_and_arrays_cross_both_ways() -> None:
 
 
 def test_peak_memory_is_the_workers_not_ours() -> None:
-    ballast = np.ones(60_000_000)  # 480 MB here
+    ballast = np.ones(40_000_000)  # 320 MB here
     answer = call_isolated(f"{HERE}:double", {"value": 1}, {"x": np.arange(4.0)})
     assert ballast.size
     assert answer.peak_memory_mb is not None
-    assert answer.peak_memory_mb < 300
+    assert answer.peak_memory_mb < 200
 
 
 def test_thread_pools_are_told_their_size() -> None:
@@ -316,7 +316,7 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
         seen.append((objective, bound))
         if objective is not None and bound is not None:
             for child in psutil.Process().children(recursive=True):
-                if "solvers.worker" in child.cmdline():
+                if any("solvers.worker" in word for word in child.cmdline()):
                     child.kill()
 
     outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=30, threads=1), on_progress=on_progress)

@@ -91,7 +91,9 @@ class Scip(Adapter):
         }
         if request.time_limit_s is not None:
             effective["limits/time"] = float(request.time_limit_s)
-        if not form.is_mip:
+        if form.is_mip:
+            effective["numerics/feastol"] = 1e-7
+        else:
             effective |= {
                 "numerics/feastol": 1e-9,
                 "numerics/dualfeastol": 1e-9,
