@@ -337,7 +337,7 @@ def solve_isolated(
     chosen = adapter(adapter_name)
     chosen.check(form, request)
     if wall_limit_s is None and request.time_limit_s is not None:
-        wall_limit_s = request.time_limit_s * 1.05 + 3.0 + form.A.nnz / 2e6
+        wall_limit_s = request.time_limit_s * 1.05 + 3.0 + form.A.nnz / 5e5
     for name, limit in (("wall_limit_s", wall_limit_s), ("memory_limit_gib", memory_limit_gib)):
         if limit is not None and not limit > 0:
             msg = f"{name} must be positive, not {limit}"
