@@ -14,6 +14,7 @@ from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
 from solvers.plan import Plan, make_plan, plan_key, resume_key
 from solvers.solution import check, solution_document
+from solvers.scaling import unit_rows
 from solvers.task import Run, Task
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formulations.base import Bound
+    from solvers.methods.base import Reformulation
     from solvers.standard_form import StandardForm
 
     Progress = Callable[[dict[str, Any]], None]
@@ -156,10 +158,8 @@ class _Work:
         built = time.monotonic()
         self.form = compile_model(model)
         del model
-        target, recover = self.form, None
-        if plan.reformulation is not None and plan.reformulation.reformulate is not None:
-            reformulation = plan.reformulation.reformulate(self.form, plan.formulation)
-            target, recover = reformulation.form, reformulation.recover
+        steps = self._reformulations()
+        target = steps[-1].form if steps else self.form
         compiled = time.monotonic()
         self.times["build_s"], self.times["compile_s"] = built - start, compiled - built
         left = None if self.deadline is None else self.deadline - compiled
@@ -172,8 +172,8 @@ class _Work:
             memory_limit_gib=task.memory_limit_gib, on_progress=self._progress,
         )  # fmt: skip
         self.times["solve_s"] = time.monotonic() - compiled
-        if recover is not None:
-            self.outcome = recover(self.outcome)
+        for step in reversed(steps):
+            self.outcome = step.recover(self.outcome)
         out = self.outcome
         self.solver = {
             "name": plan.adapter.name, "version": out.version or plan.adapter.version(),
@@ -183,6 +183,16 @@ class _Work:
             self.values = self.form.values(out.x)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
+
+    def _reformulations(self) -> list[Reformulation]:
+        """What turns the compiled matrix into the one that is solved, in order: unit rows, then the method's."""
+        assert self.form is not None
+        unit = unit_rows(self.form)
+        steps = [] if unit is None else [unit]
+        if self.plan.reformulation is not None and self.plan.reformulation.reformulate is not None:
+            target = steps[-1].form if steps else self.form
+            steps.append(self.plan.reformulation.reformulate(target, self.plan.formulation))
+        return steps
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a worker of its own."""

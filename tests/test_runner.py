@@ -288,3 +288,19 @@ def test_options_are_rehearsed_before_a_study_starts():
     bad = make_plan(Task("alltoall.master", "ring:4", method="highs", settings={"simplex_strateg": "4"}))
     with pytest.raises(BadOption, match="simplex_strategy"):
         rehearse_options(bad)
+
+
+@pytest.mark.parametrize("method", ["highs-simplex", "time-form", "glop", "highs-pdlp"])
+@pytest.mark.parametrize("factor", ["1e-09", "1e-05", "3000000.0"])
+def test_the_unit_of_capacity_does_not_matter(method, factor):
+    base = runner.solve(Task("alltoall.master", "genkautz:n=9,d=3", method="highs-simplex"))
+    run = runner.solve(Task("alltoall.master", f"genkautz:n=9,d=3+scale={factor}", method=method))
+    assert run.verified
+    assert run.record["gap"] <= (1e-4 if method == "highs-pdlp" else 1e-6)
+    assert run.bound == pytest.approx(base.objective * float(factor), rel=1e-4 if method == "highs-pdlp" else 1e-6)
+
+
+@pytest.mark.parametrize("bandwidth", ["0.001", "1000.0"])
+def test_capacities_of_very_different_size(bandwidth):
+    run = runner.solve(Task("alltoall.master", f"genkautz:n=30,d=4+host={bandwidth}", method="time-form"))
+    assert run.proof is Proof.OPTIMAL, run.record["gap"]
