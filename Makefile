@@ -18,7 +18,7 @@ test: setup      ## lint, types and every quick test (at most ten minutes on two
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 bench: setup     ## the slow tests and the timings behind README's tables
 	$(BIN)/python -m pytest -m slow

@@ -13,8 +13,8 @@ from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
 from solvers.plan import Plan, make_plan, plan_key, resume_key
-from solvers.solution import check, solution_document
 from solvers.scaling import unit_rows
+from solvers.solution import check, solution_document
 from solvers.task import Run, Task
 
 if TYPE_CHECKING:
