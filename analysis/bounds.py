@@ -8,12 +8,14 @@ from instances import Topology, parse
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from formulations import Formulation
     from formulations.base import Bound
 
 
-def bounds_of(spec: str, name: str | None = None) -> list[dict[str, Any]]:
-    """Bounds on the optimum of formulation ``name``; of ``alltoall.master`` for a topology if None.
+def bounds_of(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Bounds on the optimum of formulation ``name`` under ``settings``; of ``alltoall.master`` for a topology if None.
 
     For an instance that is no topology, None stands for every formulation that takes it.
 
@@ -30,7 +32,7 @@ def bounds_of(spec: str, name: str | None = None) -> list[dict[str, Any]]:
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for that one's bounds"
             raise BadInput(msg)
-        return _rows(model, instance)
+        return _rows(model, instance, settings)
     return _of_every_formulation(spec, instance)
 
 
@@ -52,10 +54,10 @@ def _of_every_formulation(spec: str, instance: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(model: Formulation, instance: Any) -> list[dict[str, Any]]:
+def _rows(model: Formulation, instance: Any, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     from formulations.base import read_parameters
 
-    data = model.prepare(instance, read_parameters(model.parameters, {}, model.name))
+    data = model.prepare(instance, read_parameters(model.parameters, settings or {}, model.name))
     rows = [_row(model, bound) for bound in model.bounds(data)]
     return sorted(rows, key=lambda row: row["value"], reverse=model.sense == "min")
 

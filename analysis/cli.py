@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from analysis.store import Store
+    from solvers.task import Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
@@ -136,7 +137,7 @@ def solve(
     if as_json:
         present.emit_json(run.record)
     else:
-        present.show_run(run.record, _bounds_beside(instance, run.record["formulation"]))
+        present.show_run(run.record, _bounds_beside(instance, run))
     if run.exit_status:
         message = str(run.record.get("message") or "no solution that survives verification")
         _complain(f"no solution: ended with {run.termination}: {message}")
@@ -341,6 +342,7 @@ def lab(arguments: tuple[str, ...]) -> int:
 
 def _store(folder: str | None) -> Store:
     from analysis.store import Store
+    from solvers.task import Run
 
     return Store(folder)
 
@@ -385,12 +387,12 @@ def _write_json(path: Path, document: Any) -> None:
         raise BadInput(msg) from error
 
 
-def _bounds_beside(instance: str, formulation: str) -> list[dict[str, Any]]:
+def _bounds_beside(instance: str, run: Run) -> list[dict[str, Any]]:
     from analysis.bounds import bounds_of
     from instances.errors import BadInput
 
     try:
-        return bounds_of(instance, formulation)
+        return bounds_of(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
     except BadInput:  # bounds of this formulation need more than the instance
         return []
 

@@ -1,0 +1,367 @@
+r"""Maximum concurrent flow over given paths.
+
+Source  all-to-all paper, (21)-(24)
+Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, P = union of all P_k
+Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|), 1 where p uses a;
+        B commodity-path incidence, (|K|, |P|), 1 where p carries k
+Vars    f_p >= 0 flow along path p [shards per unit time], (|P|,); F >= 0 concurrent flow
+
+max F  s.t.
+    serve[k]       (B f)_k >= F                 (23)
+    capacity[a]    (A f)_a <= c_a               (22)
+
+Path sets: see :mod:`formulations.alltoall.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k, or
+all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and proof
+are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
+unrestricted optimum beside it.
+
+Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p); over all simple paths the
+minimum is a shortest path, with ``lmax`` a shortest walk of at most lmax arcs (cutting its cycles off makes a path).
+
+Solutions over sets too large to list (method ``column-generation``) bring their own paths: ``path_arcs`` (|P|, longest),
+1 + arc number and 0 behind the end, and ``path_pair`` (|P|,), the commodities, ascending. The checker then verifies each
+path as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import PAPER, concurrent_flow
+from formulations.alltoall.bounds import bounds as flow_bounds
+from formulations.alltoall.path_sets import (
+    PathRule,
+    PathSet,
+    build_path_set,
+    check_reach,
+    from_arrays,
+    path_violations,
+    read_rule,
+    rule_parameters,
+)
+from formulations.alltoall.path_stripping import WeightedPath
+from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+NAME = "alltoall.path-mcf"
+
+
+@dataclass(frozen=True, eq=False)
+class PathFlow:
+    """Data of the model: the topology and the rule that says which paths there are; they are listed when asked for."""
+
+    topology: Topology
+    rule: PathRule
+    name: str = NAME
+
+    @cached_property
+    def paths(self) -> PathSet:
+        """The path set, listed.
+
+        Raises
+        ------
+        NotApplicable
+            If it has too many paths, or none for some commodity.
+        """
+        return build_path_set(self.topology, self.rule, self.name)
+
+    @cached_property
+    def flow(self) -> concurrent_flow.ConcurrentFlow:
+        """The unrestricted problem, grouped by source."""
+        return concurrent_flow.by_source(self.topology)
+
+    @cached_property
+    def unrestricted_bounds(self) -> list[Bound]:
+        """Analytic bounds on the concurrent flow over all paths, which hold for every path set."""
+        return flow_bounds(self.flow)
+
+    def paths_of(self, values: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
+        """The paths that ``values`` speak of: those they bring, or those of the set; None if they are malformed."""
+        if "path_arcs" in values and self.rule.kind == "all":
+            return from_arrays(self.topology, values)
+        return self.paths
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is no connected topology of at least two ranks, or the rule leaves some pair without a path.
+    """
+    return prepare_paths(instance, parameters or {}, NAME)
+
+
+def prepare_paths(instance: object, parameters: Mapping[str, Any], name: str) -> PathFlow:
+    """The data of a model called ``name`` over path sets, refused as :func:`prepare` does."""
+    topology = concurrent_flow.all_to_all_topology(instance, name)
+    rule = read_rule(parameters, "disjoint", name)
+    check_reach(topology, rule, name)
+    return PathFlow(topology, rule, name)
+
+
+def build_pyomo(data: PathFlow) -> PyomoModel:
+    """The model in Pyomo: ``f[p]``, ``F``, ``serve[k]``, ``capacity[a]``."""
+    import pyomo.environ as pyo
+
+    paths, m = data.paths, data.topology.arcs
+    over: list[list[int]] = [[] for _ in range(m)]
+    for p in range(paths.paths):
+        for a in paths.path(p):
+            over[a].append(p)
+    model = pyo.ConcreteModel(name="path MCF")
+    model.f = pyo.Var(range(paths.paths), bounds=(0, None))
+    model.F = pyo.Var(bounds=(0, None))
+    model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
+    model.serve = pyo.Constraint(
+        range(paths.pairs),
+        rule=lambda model, k: (
+            pyo.quicksum(model.f[p] for p in range(int(paths.first[k]), int(paths.first[k + 1]))) - model.F >= 0
+        ),
+    )
+    used = [a for a in range(m) if over[a]]
+    model.capacity = pyo.Constraint(
+        used, rule=lambda model, a: pyo.quicksum(model.f[p] for p in over[a]) <= float(data.topology.capacity[a])
+    )
+    return PyomoModel(
+        model,
+        variables={"f": (paths.paths,), "F": ()},
+        constraints={"serve": (paths.pairs,), "capacity": (m,)},
+    )
+
+
+def build_cvxpy(data: PathFlow) -> CvxpyModel:
+    """The model in matrix form: ``B f >= F``, ``A f <= c`` (arcs that no path uses have no row)."""
+    import cvxpy as cp
+
+    paths, m = data.paths, data.topology.arcs
+    f = cp.Variable(paths.paths, name="f", nonneg=True)
+    F = cp.Variable(name="F", nonneg=True)
+    used = np.unique(paths.arcs)
+    serve = paths.membership @ f >= F
+    capacity = paths.incidence.tocsr()[used] @ f <= data.topology.capacity[used]
+    return CvxpyModel(
+        cp.Problem(cp.Maximize(F), [serve, capacity]),
+        variables={"f": Named(f, (paths.paths,)), "F": Named(F, ())},
+        constraints={"serve": Named(serve, (paths.pairs,)), "capacity": Named(capacity, (m,), used)},
+    )
+
+
+def build_matrix(data: PathFlow) -> MatrixModel:
+    """The same rows and columns without a modelling layer: f, then F."""
+    import scipy.sparse as sp
+
+    paths, m = data.paths, data.topology.arcs
+    used = np.unique(paths.arcs)
+    A = sp.block_array(
+        [[paths.membership, -np.ones((paths.pairs, 1))], [paths.incidence.tocsr()[used], None]], format="csc"
+    )
+    cost = np.zeros(paths.paths + 1)
+    cost[-1] = 1.0
+    capacity = np.full(m, -1, dtype=np.int64)
+    capacity[used] = paths.pairs + np.arange(used.size)
+    return MatrixModel(
+        A=A,
+        row_lower=np.concatenate([np.zeros(paths.pairs), np.full(used.size, -np.inf)]),
+        row_upper=np.concatenate([np.full(paths.pairs, np.inf), data.topology.capacity[used]]),
+        col_lower=np.zeros(cost.size),
+        col_upper=np.full(cost.size, np.inf),
+        cost=cost,
+        sense="max",
+        variables={"f": ((paths.paths,), np.arange(paths.paths)), "F": ((), np.array([paths.paths]))},
+        constraints={"serve": ((paths.pairs,), np.arange(paths.pairs)), "capacity": ((m,), capacity)},
+    )
+
+
+def estimate(data: PathFlow) -> dict[str, int]:
+    """Size of the model: its path set is listed for that, as the model needs it anyway."""
+    paths = data.paths
+    return {
+        "variables": paths.paths + 1,
+        "constraints": paths.pairs + int(np.unique(paths.arcs).size),
+        "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
+        "integers": 0,
+    }
+
+
+def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
+    ``nonnegative`` and ``capacity`` are relative to the largest capacity, ``serve`` to F.
+    """
+    f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
+    paths = data.paths_of(values)
+    blocks = ("paths", "nonnegative", "serve", "capacity")
+    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all() or not np.isfinite(F):
+        return dict.fromkeys(blocks, np.inf)
+    if path_violations(paths, data.rule) > 0:
+        return dict.fromkeys(blocks, np.inf)
+    unit = max(float(data.topology.capacity.max(initial=0.0)), np.finfo(float).tiny)
+    carried = np.bincount(paths.pair, f, paths.pairs)
+    load = arc_load(paths, f)
+    return {
+        "paths": 0.0,
+        "nonnegative": float(max(0.0, -f.min(initial=0.0), -F)) / unit,
+        "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
+        "capacity": float((load - data.topology.capacity).max(initial=0.0)) / unit,
+    }
+
+
+def arc_load(paths: PathSet, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What path weights ``(|P|,)`` put on every arc, ``(m,)``."""
+    load = np.bincount(paths.arcs, np.repeat(weight, paths.length), paths.topology.arcs)
+    return np.asarray(load, dtype=float)
+
+
+def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
+    if data.rule.kind != "all":
+        return data.paths.shortest(lengths)
+    sources = data.topology.terminals
+    if data.rule.lmax is None:
+        reach = concurrent_flow.distances(data.flow, lengths).T
+    else:
+        reach = bounded_distances(data.topology, lengths, data.rule.lmax)[-1]
+    table = reach[:, sources]
+    return table[~np.eye(sources.size, dtype=bool)]
+
+
+def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
+    """Shortest walks of at most 0, 1, ..., ``longest`` arcs from every rank, ``(longest + 1, ranks, n)``.
+
+    Walks and simple paths have the same minimum: cutting cycles off shortens in length and in arcs.
+    """
+    table = np.full((min(longest, topology.n) + 1, topology.ranks, topology.n), np.inf)
+    table[0, np.arange(topology.ranks), topology.terminals] = 0.0
+    order = np.argsort(topology.head, kind="stable")
+    heads, first = np.unique(topology.head[order], return_index=True)
+    for step in range(1, table.shape[0]):
+        reach = table[step - 1][:, topology.tail[order]] + lengths[order]
+        table[step] = table[step - 1]
+        table[step][:, heads] = np.minimum(table[step][:, heads], np.minimum.reduceat(reach, first, axis=1))
+    return table
+
+
+def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
+    """``sum c l / sum_k min_{p in P_k} l(p)``: a bound on F over the path set for any lengths >= 0, ``(m,)``."""
+    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
+    if lengths.shape != (data.topology.arcs,) or not lengths.max(initial=0.0) > 0:
+        return np.inf
+    lengths = np.maximum(lengths / lengths.max(), 1e-15)
+    cost = float(shortest_lengths(data, lengths).sum())
+    return float(data.topology.capacity @ lengths) / cost if cost > 0 else np.inf
+
+
+def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove for this path set, read as arc lengths."""
+    if "capacity" not in duals:
+        return None
+    value = length_bound(data, duals["capacity"])
+    if not np.isfinite(value):
+        return None
+    return Bound("any-lengths", value, f"arc lengths from the duals, shortest of {data.rule} recomputed")
+
+
+def bounds(data: PathFlow) -> list[Bound]:
+    """What bounds the flow over all paths bounds it over some; and the hop lengths of the set's own paths."""
+    found = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
+    if data.rule.unrestricted:
+        return list(data.unrestricted_bounds)
+    value = length_bound(data, np.ones(data.topology.arcs))
+    return [*found, Bound("path-lengths", value, f"Theorem 1 with the shortest of {data.rule}", "alltoall")]
+
+
+def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+    """The same proportions, every commodity served alike, scaled to the worst arc; None where no flow can be read off.
+
+    A commodity without any flow goes over its first path, which is a shortest of its set.
+    """
+    f = np.asarray(values["f"], dtype=float)
+    paths = data.paths_of(values)
+    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
+        return None
+    if paths.paths == 0 or path_violations(paths, data.rule) > 0:
+        return None
+    if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
+        return None
+    share = serve_alike(paths, f)
+    load = arc_load(paths, share)
+    used = load > 0
+    F = float((data.topology.capacity[used] / load[used]).min())
+    kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
+    return {"f": share * F, "F": np.asarray(F), **kept}
+
+
+def serve_alike(paths: PathSet, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Path shares ``(|P|,)`` that add up to 1 for every commodity, in the proportions of ``f``."""
+    share = np.maximum(f, 0.0)
+    carried = np.bincount(paths.pair, share, paths.pairs)
+    empty = ~(carried > 0)
+    share[paths.first[:-1][empty]] = 1.0
+    carried[empty] = 1.0
+    return share / carried[paths.pair]
+
+
+def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:
+    """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths."""
+    return {
+        **concurrent_flow.metrics(data.flow, value),
+        "path_set": str(data.rule),
+        "paths": None if data.rule.kind == "all" and "paths" not in vars(data) else data.paths.paths,
+        "unrestricted_bound": min(b.value for b in data.unrestricted_bounds),
+    }
+
+
+def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[WeightedPath]]:
+    """For every pair of ranks (s, t) the paths that carry flow, most first.
+
+    Raises
+    ------
+    NotApplicable
+        If the values bring paths that cannot be read.
+    """
+    paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
+    if paths is None or f.shape != (paths.paths,):
+        msg = f"{data.name}: the values do not give one number for every path"
+        raise NotApplicable(msg)
+    found: dict[tuple[int, int], list[WeightedPath]] = {}
+    for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
+        here = range(int(paths.first[k]), int(paths.first[k + 1]))
+        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in here if f[p] > 0]
+        found[s, t] = sorted(carrying, key=lambda path: -path.amount)
+    return found
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="(21)-(24)",
+    title="All-to-all as concurrent flow over path sets",
+    sense="max",
+    problem="LP",
+    parameters=rule_parameters("disjoint"),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo, "matrix": build_matrix},
+    residuals=residuals,
+    objective=concurrent_flow.objective,  # type: ignore[arg-type]
+    bounds=bounds,
+    certify=certify,
+    repair=repair,
+    metrics=metrics,
+    decode=decode,
+    estimate=estimate,
+    concurrent="F",
+    size="|P| + 1 variables",
+)
