@@ -1,0 +1,380 @@
+r"""All-to-all in time steps: data arrives before it is forwarded, and every step lasts as long as its busiest arc.
+
+Source  all-to-all paper, (15)-(20)
+Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k; t = 1..L steps
+Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 what u must get of s_k [shards], (n, |K|); L steps
+Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L)
+        U_t >= 0  utilisation: the time that step t takes [shards / link bandwidth], (L,)
+
+min sum_t U_t  s.t.
+    capacity[a,t]     sum_k f_akt <= c_a U_t                                                        (16)
+    causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)   u != s_k, t < L    (17)
+    balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u != s_k    (18), (19)
+
+Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; what causality forbids anyway (an arc
+whose tail is more than t-1 hops from s_k, or whose head is more than L-t hops from every destination). Balance sums to
+what leaves s_k, so that the other half of (19) is implied. U_t <= |K'| / min c (all shards over one arc) cuts off
+no optimum and keeps every dual bound finite.
+
+Groups. ``--set aggregate=commodity`` is the paper's model: one group a pair, D_uk = 1 at its destination.
+``aggregate=source`` has one group a source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is exact,
+that is, has the same optimum and the same possible U: *causality* and *balance* say that f_k is a flow from (s_k, 0) to
+the (u, L) in the graph unrolled over time (:mod:`formulations.alltoall.time_expanded`; the slack of causality
+is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
+commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
+are the two neighbours of this aggregation: groups of several sources (their shards are no longer told apart), and (19)
+summed as it is printed, with what enters u in place of what stays there: then one unit serves every vertex that it
+passes (on path:3 that "optimum" is 2, below T = 2 + ... of the true model; see the tests).
+
+Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
+
+    sum_t U_t >= sum_{u,k} D_uk dist_p(s_k, u; L),
+
+dist_p being the cheapest way in L steps with free waiting: the flow pays at least that, and in step t it pays at most
+U_t. The duals of ``capacity`` attain it. Prices that are the same in every step show sum_t U_t >= T, the fluid optimum
+of ``alltoall.link-mcf``. No feasible flow has fewer steps than the diameter. alpha-beta time: alpha L + beta sum_t U_t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import PAPER
+from formulations.alltoall import concurrent_flow as static
+from formulations.alltoall.bounds import bounds as fluid_bounds
+from formulations.alltoall.time_expanded import step_distances, unroll
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+NAME = "alltoall.timestep-mcf"
+
+
+@dataclass(frozen=True, eq=False)
+class StepFlow:
+    """The data of the model above: ``groups`` hold topology, sources, demand and blocked arcs."""
+
+    groups: static.ConcurrentFlow
+    steps: int
+    aggregate: str
+    alpha: float = 0.0
+    beta: float = 1.0
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.groups.topology
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of f: arcs, groups, steps."""
+        return self.topology.arcs, self.groups.groups, self.steps
+
+    @cached_property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper bounds of f, shape ``(m, |K|, L)``: 0 where it cannot flow, what a group holds elsewhere."""
+        from scipy.sparse.csgraph import dijkstra
+
+        topology, groups = self.topology, self.groups
+        hops = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True)
+        done = np.arange(1, self.steps + 1)
+        from_source = hops[groups.sources][:, topology.tail].T  # (m, |K|)
+        wanted = groups.demand > 0
+        to_target = np.stack([hops[:, wanted[:, k]].min(axis=1) for k in range(groups.groups)], axis=1)[topology.head]
+        possible = (from_source[:, :, None] <= done - 1) & (to_target[:, :, None] <= self.steps - done)
+        possible &= ~groups.blocked[:, :, None]
+        return np.where(possible, groups.demand.sum(axis=0)[None, :, None], 0.0)
+
+    @property
+    def longest(self) -> float:
+        """An upper bound on every U_t that no optimum exceeds."""
+        return float(self.groups.demand.sum() / self.topology.capacity.min())
+
+    @cached_property
+    def forwarding(self) -> NDArray[np.bool_]:
+        """Vertices at which a group has causality rows: all but its source, if they can forward; ``(n, |K|)``."""
+        usable = (self.upper > 0).any(axis=2)
+        sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
+        np.logical_or.at(sends, self.topology.tail, usable)
+        return sends & self.groups.served
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepFlow:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is no connected topology of at least two ranks, or has a larger diameter than steps.
+    """
+    given = parameters or {}
+    topology = static.all_to_all_topology(instance, NAME)
+    diameter = int(topology.diameter)
+    steps = int(given.get("steps", 0)) or diameter
+    if steps < diameter:
+        msg = (
+            f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {diameter}, and a shard moves "
+            f"one hop a step; set steps={diameter} or more"
+        )
+        raise NotApplicable(msg)
+    alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
+    if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
+        msg = f"{NAME}: alpha={alpha} and beta={beta} must be finite and not negative"
+        raise NotApplicable(msg)
+    aggregate = str(given.get("aggregate", "commodity"))
+    if aggregate == "source":
+        groups = static.by_source(topology, flow="f")
+    else:
+        groups = static.by_commodity(topology, *static.commodities(topology))
+    return StepFlow(groups, steps, aggregate, alpha, beta)
+
+
+def build_pyomo(data: StepFlow) -> PyomoModel:
+    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``; constraints as in the docstring (steps count from 0)."""
+    import pyomo.environ as pyo
+
+    topology, (m, groups, steps) = data.topology, data.shape
+    entering: list[list[int]] = [[] for _ in range(topology.n)]
+    leaving: list[list[int]] = [[] for _ in range(topology.n)]
+    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[tail].append(a)
+        entering[head].append(a)
+    upper = data.upper
+
+    model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
+    model.f = pyo.Var(range(m), range(groups), range(steps), bounds=lambda _, a, k, t: (0, float(upper[a, k, t])))
+    model.U = pyo.Var(range(steps), bounds=(0, data.longest))
+    model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in range(steps)), sense=pyo.minimize)
+
+    def total(arcs: list[int], k: int, until: int) -> object:
+        return pyo.quicksum(model.f[a, k, t] for a in arcs for t in range(until))
+
+    model.capacity = pyo.Constraint(
+        range(m), range(steps),
+        rule=lambda b, a, t: pyo.quicksum(b.f[a, k, t] for k in range(groups)) - float(topology.capacity[a]) * b.U[t]
+        <= 0,
+    )  # fmt: skip
+    model.causality = pyo.Constraint(
+        [(int(u), int(k), t) for u, k in np.argwhere(data.forwarding) for t in range(steps - 1)],
+        rule=lambda _, u, k, t: total(entering[u], k, t + 1) - total(leaving[u], k, t + 2) >= 0,
+    )
+    model.balance = pyo.Constraint(
+        [(int(u), int(k)) for u, k in np.argwhere(data.groups.served)],
+        rule=lambda _, u, k: total(entering[u], k, steps) - total(leaving[u], k, steps)
+        == float(data.groups.demand[u, k]),
+    )
+    n = topology.n
+    return PyomoModel(
+        model,
+        variables={"f": (m, groups, steps), "U": (steps,)},
+        constraints={"capacity": (m, steps), "causality": (n, groups, max(steps - 1, 0)), "balance": (n, groups)},
+    )
+
+
+def build_cvxpy(data: StepFlow) -> CvxpyModel:
+    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    topology, (m, groups, steps) = data.topology, data.shape
+    n, size = topology.n, m * groups * steps
+    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()])
+    U = cp.Variable(steps, name="U", bounds=[0, data.longest])
+    enter, leave = _ends(topology)
+    per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
+
+    load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
+    width = sp.kron(topology.capacity[:, None], per_step, format="csr")
+    capacity = load @ f - width @ U <= 0
+    net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, steps))), format="csr")
+    served = np.flatnonzero(data.groups.served.ravel())
+    balance = sp.csr_array(net[served]) @ f == data.groups.demand.ravel()[served]
+    constraints = [capacity, balance]
+    named = {
+        "capacity": Named(capacity, (m, steps), np.arange(m * steps)),
+        "balance": Named(balance, (n, groups), served),
+    }
+    forwarding = np.flatnonzero(np.repeat(data.forwarding.ravel(), steps - 1))
+    if forwarding.size:
+        until = np.tri(steps - 1, steps)  # row t sums steps 0..t
+        received = sp.kron(enter, sp.kron(per_group, until), format="csr")[forwarding]
+        sent = sp.kron(leave, sp.kron(per_group, np.tri(steps - 1, steps, 1)), format="csr")[forwarding]
+        causality = sp.csr_array(sent - received) @ f <= 0
+        constraints.append(causality)
+        named["causality"] = Named(causality, (n, groups, steps - 1), forwarding)
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(cp.sum(U)), constraints),
+        variables={"f": Named(f, (m, groups, steps), np.arange(size)), "U": Named(U, (steps,))},
+        constraints=named,
+    )
+
+
+def _ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
+    """Which arcs enter and which leave every vertex, each of shape ``(n, m)``."""
+    import scipy.sparse as sp
+
+    ones, arcs, shape = np.ones(topology.arcs), np.arange(topology.arcs), (topology.n, topology.arcs)
+    return sp.csr_array((ones, (topology.head, arcs)), shape=shape), sp.csr_array(
+        (ones, (topology.tail, arcs)), shape=shape
+    )
+
+
+def estimate(data: StepFlow) -> dict[str, int]:
+    """Size of the model before it is built."""
+    (m, groups, steps), n = data.shape, data.topology.n
+    return {
+        "variables": m * groups * steps + steps,
+        "constraints": m * steps + n * groups * steps,
+        "nonzeros": m * groups * steps * (steps + 3),
+        "integers": 0,
+    }
+
+
+def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """``sum_t U_t`` as the values state it."""
+    return float(np.asarray(values["U"], dtype=float).sum())
+
+
+def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone, step by step; flows are relative to one shard."""
+    f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
+    names = ("shape", "nonnegative", "blocked", "causality", "balance", "capacity")
+    if f.shape != data.shape or U.shape != (data.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
+        return dict.fromkeys(names, np.inf)
+    topology, (_, groups, steps) = data.topology, data.shape
+    held = np.zeros((topology.n, groups))
+    served = data.groups.served
+    early = 0.0
+    for t in range(steps):  # what a vertex sends in step t it has received before step t
+        out = np.zeros_like(held)
+        np.add.at(out, topology.tail, f[:, :, t])
+        held -= out
+        early = max(early, float(np.where(served, -held, 0.0).max(initial=0.0)))
+        np.add.at(held, topology.head, f[:, :, t])
+    load = f.sum(axis=1)
+    unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
+    return {
+        "shape": 0.0,
+        "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))),
+        "blocked": float(np.where(data.upper == 0, np.abs(f), 0.0).max(initial=0.0)),
+        "causality": early,
+        "balance": float(np.abs(np.where(served, held - data.groups.demand, 0.0)).max(initial=0.0)),
+        "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
+    }
+
+
+def price_bound(data: StepFlow, prices: NDArray[np.float64]) -> float:
+    """The lower bound on ``sum_t U_t`` that prices >= 0 prove, shape ``(m, L)``; they are normalised here."""
+    prices = np.maximum(np.nan_to_num(prices, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
+    total = data.topology.capacity @ prices
+    prices = prices / np.where(total > 0, total, 1.0)
+    unique, inverse = np.unique(data.groups.sources, return_inverse=True)
+    reach = step_distances(data.topology, unique, prices)[inverse].T
+    wanted = data.groups.demand > 0
+    return float((data.groups.demand[wanted] * reach[wanted]).sum())
+
+
+def certify(data: StepFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove, read as prices of arcs in steps."""
+    if "capacity" not in duals or np.shape(duals["capacity"]) != (data.topology.arcs, data.steps):
+        return None
+    prices = -np.asarray(duals["capacity"], dtype=float)
+    value = price_bound(data, prices)
+    return Bound("step-prices", value, "arc prices of every step from the duals, cheapest ways recomputed")
+
+
+def bounds(data: StepFlow) -> list[Bound]:
+    """Every bound on the fluid time T bounds ``sum_t U_t`` as well."""
+    fluid = static.by_source(data.topology)
+    return [
+        Bound(b.name, 1.0 / b.value, f"sum U_t >= T; {b.reason}", b.paper)
+        for b in fluid_bounds(fluid)
+        if b.value > 0 and np.isfinite(b.value)
+    ]
+
+
+def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+    """An exactly feasible flow near an approximate one: a flow in the graph unrolled over time, made exact."""
+    from formulations.alltoall.single_source import unit_flow
+
+    f = np.asarray(values["f"], dtype=float)
+    if f.shape != data.shape or not np.isfinite(f).all():
+        return None
+    (_, groups, steps), n = data.shape, data.topology.n
+    f = np.where(data.upper > 0, np.maximum(f, 0.0), 0.0)
+    unrolled = unroll(data.topology, steps)
+    graph = unrolled.graph
+    flow = np.zeros((graph.arcs, groups))
+    flow[unrolled.moving] = f.transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(data, f), 0.0).transpose(0, 2, 1)
+    demand = np.zeros((graph.n, groups))
+    demand[n * steps :] = data.groups.demand
+    exact = unit_flow(graph, data.groups.sources, demand, flow)
+    if exact is None:
+        return None
+    moved = exact[unrolled.moving].transpose(0, 2, 1)
+    U = (moved.sum(axis=1) / data.topology.capacity[:, None]).max(axis=0)
+    return {"f": np.where(data.upper > 0, moved, 0.0), "U": U}
+
+
+def waiting(data: StepFlow, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What every vertex holds and does not send in each step, shape ``(n, |K|, L)``; the source holds all at first."""
+    topology, (_, groups, steps) = data.topology, data.shape
+    held = np.zeros((topology.n, groups))
+    held[data.groups.sources, np.arange(groups)] = data.groups.demand.sum(axis=0)
+    result = np.empty((topology.n, groups, steps))
+    for t in range(steps):
+        np.subtract.at(held, topology.tail, f[:, :, t])
+        result[:, :, t] = held
+        np.add.at(held, topology.head, f[:, :, t])
+    return result
+
+
+def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
+    """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
+    return {
+        "steps": data.steps,
+        "diameter": int(data.topology.diameter),
+        "T_steps": value,
+        "alpha_beta_time": None if value is None else data.alpha * data.steps + data.beta * value,
+        "ranks": data.topology.ranks,
+    }
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="(15)-(20)",
+    title="All-to-all in time steps, data received before it is forwarded",
+    sense="min",
+    problem="LP",
+    parameters=(
+        Parameter("steps", int, default=0, help="number of steps L, at least the diameter; 0 for the diameter"),
+        Parameter(
+            "aggregate", str, default="commodity", choices=("commodity", "source"),
+            help="one flow a pair (the paper's) or one a source (same optimum, N-1 times smaller)",
+        ),
+        Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),
+        Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    certify=certify,
+    repair=repair,
+    metrics=metrics,
+    estimate=estimate,
+    size="N(N-1) m L + L variables; N m L + L by source",
+)  # fmt: skip
