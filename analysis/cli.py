@@ -342,7 +342,6 @@ def lab(arguments: tuple[str, ...]) -> int:
 
 def _store(folder: str | None) -> Store:
     from analysis.store import Store
-    from solvers.task import Run
 
     return Store(folder)
 

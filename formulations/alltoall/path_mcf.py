@@ -10,17 +10,17 @@ max F  s.t.
     serve[k]       (B f)_k >= F                 (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
-Path sets: see :mod:`formulations.alltoall.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k, or
-all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and proof
-are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
+Path sets: see :mod:`formulations.alltoall.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k,
+or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and
+proof are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
 unrestricted optimum beside it.
 
 Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p); over all simple paths the
 minimum is a shortest path, with ``lmax`` a shortest walk of at most lmax arcs (cutting its cycles off makes a path).
 
-Solutions over sets too large to list (method ``column-generation``) bring their own paths: ``path_arcs`` (|P|, longest),
-1 + arc number and 0 behind the end, and ``path_pair`` (|P|,), the commodities, ascending. The checker then verifies each
-path as well.
+Solutions over sets too large to list (method ``column-generation``) bring their own paths: ``path_arcs``
+(|P|, longest), 1 + arc number and 0 behind the end, and ``path_pair`` (|P|,), the commodities, ascending. The checker
+then verifies each path as well.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ FORMULATION = Formulation(
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo, "matrix": build_matrix},
     residuals=residuals,
-    objective=concurrent_flow.objective,  # type: ignore[arg-type]
+    objective=concurrent_flow.objective,
     bounds=bounds,
     certify=certify,
     repair=repair,

@@ -291,11 +291,24 @@ def _list_all(topology: Topology, rule: PathRule, where: str) -> PathSet:
 def assemble(topology: Topology, arcs: I64, length: I64, pair: I64) -> PathSet:
     """Sort paths by commodity, then length; paths of one commodity and length keep their order."""
     sources, targets = commodities(topology)
-    order = np.lexsort((length, pair))
     start = np.concatenate([[0], np.cumsum(length)])
-    begin = np.concatenate([[0], np.cumsum(length[order])])
-    position = np.arange(arcs.size) - np.repeat(begin[:-1], length[order]) + np.repeat(start[:-1][order], length[order])
-    return PathSet(topology, sources, targets, arcs[position], begin, pair[order])
+    return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
+
+
+def path_order(paths: PathSet) -> I64:
+    """By commodity, then length, then arc numbers: the order in which every set stands, ``(|P|,)``."""
+    keys = [
+        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
+    ]
+    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)
+
+
+def reordered(paths: PathSet, order: I64) -> PathSet:
+    """The same paths in another order."""
+    length = paths.length[order]
+    begin = np.concatenate([[0], np.cumsum(length)])
+    position = np.arange(begin[-1]) - np.repeat(begin[:-1] - paths.start[:-1][order], length)
+    return replace(paths, arcs=paths.arcs[position], start=begin, pair=paths.pair[order])
 
 
 def path_set_of(topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64) -> PathSet:
@@ -401,8 +414,9 @@ def path_violations(paths: PathSet, rule: PathRule) -> float:
 
 
 def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
-    """The set as arrays that travel with values: ``path_arcs`` ``(|P|, longest)``, 1 + arc number or 0, and
-    ``path_pair`` ``(|P|,)``.
+    """The set as arrays that travel with values.
+
+    ``path_arcs`` ``(|P|, longest)`` holds 1 + arc number and 0 behind the end, ``path_pair`` ``(|P|,)`` commodities.
     """
     longest = int(paths.length.max(initial=0))
     table = np.zeros((paths.paths, longest))

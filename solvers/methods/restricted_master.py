@@ -1,0 +1,150 @@
+r"""The restricted master of column generation: one HiGHS model that grows.
+
+    min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p A_ap x_p - c_a lambda <= 0  (a),   x >= 0
+
+over the paths known so far; lambda is the time T of the restricted problem, x_p the share of commodity k on path p, and
+the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall.concurrent_flow import commodities
+from formulations.alltoall.path_sets import PathSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+    F64 = NDArray[np.float64]
+    Column = tuple[int, tuple[int, ...]]
+
+#: Up to this many rows the simplex restarts faster from its last basis than interior point solves afresh.
+SIMPLEX_ROWS = 1200
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """Shares ``(columns,)``, arc lengths ``(m,)`` and commodity duals ``(|K|,)`` of the restricted master."""
+
+    shares: F64
+    lengths: F64
+    commodity_duals: F64
+
+
+class RestrictedMaster:
+    """The LP above in HiGHS; for code that runs in a worker of its own (it imports the solver).
+
+    Parameters
+    ----------
+    topology, pairs
+        The graph and the number of commodities.
+    algorithm
+        ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
+    threads
+        Threads HiGHS may use.
+    """
+
+    def __init__(self, topology: Topology, pairs: int, *, algorithm: str = "auto", threads: int = 1) -> None:
+        import highspy
+
+        self.highspy = highspy
+        self.topology, self.pairs = topology, pairs
+        self.known: set[Column] = set()
+        self._pair: list[NDArray[np.int64]] = []
+        self._arcs: list[NDArray[np.int64]] = []
+        self._length: list[NDArray[np.int64]] = []
+        self.highs: Any = highspy.Highs()
+        self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
+        for option, value in (("output_flag", False), ("threads", threads)):
+            self._set(option, value)
+        self._choose()
+        m = topology.arcs
+        lower = np.concatenate([np.ones(pairs), np.full(m, -highspy.kHighsInf)])
+        upper = np.concatenate([np.ones(pairs), np.zeros(m)])
+        none: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.highs.addRows(pairs + m, lower, upper, 0, np.zeros(pairs + m, dtype=np.int32), none, np.zeros(0))
+        scaled = topology.capacity / topology.capacity.mean()
+        self.highs.addCol(1.0, 0.0, highspy.kHighsInf, m, np.arange(pairs, pairs + m, dtype=np.int32), -scaled)
+
+    def _set(self, option: str, value: Any) -> None:
+        if self.highs.setOptionValue(option, value) == self.highspy.HighsStatus.kError:
+            msg = f"HiGHS refuses its option {option}={value!r}"
+            raise RuntimeError(msg)
+
+    def _choose(self) -> None:
+        if self.inexact:
+            self._set("solver", "ipx")
+            self._set("run_crossover", "off")
+            for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance"):
+                self._set(tolerance, 1e-9)
+        else:
+            self._set("solver", "simplex")
+
+    @property
+    def algorithm(self) -> str:
+        """What solves the LP now."""
+        return "interior point (IPX)" if self.inexact else "simplex"
+
+    @property
+    def version(self) -> str:
+        """The solver's version."""
+        return str(self.highs.version())
+
+    def make_exact(self) -> bool:
+        """Turn to the simplex; False if it already is."""
+        if not self.inexact:
+            return False
+        self.inexact = False
+        self.highs.clearSolver()
+        self._choose()
+        return True
+
+    def add(self, found: Sequence[Column]) -> int:
+        """Take the paths that are new; how many."""
+        new = [column for column in dict.fromkeys(found) if column not in self.known]
+        if not new:
+            return 0
+        count = len(new)
+        pair = np.array([k for k, _ in new])
+        length = np.array([len(arcs) for _, arcs in new])
+        arcs = np.array([a for _, path in new for a in path])
+        begin = np.concatenate([[0], np.cumsum(length)])
+        index = np.insert(arcs + self.pairs, begin[:-1], pair).astype(np.int32)
+        start = (begin[:-1] + np.arange(count)).astype(np.int32)
+        infinite = np.full(count, self.highspy.kHighsInf)
+        nothing, ones = np.zeros(count), np.ones(index.size)
+        self.highs.addCols(count, nothing, nothing, infinite, index.size, start, index, ones)
+        self._pair.append(pair)
+        self._arcs.append(arcs)
+        self._length.append(length)
+        self.known.update(new)
+        return count
+
+    def paths(self) -> PathSet:
+        """The paths known so far, in the order of their columns (not sorted by commodity)."""
+        length = np.concatenate(self._length)
+        start = np.concatenate([[0], np.cumsum(length)])
+        sources, targets = commodities(self.topology)
+        return PathSet(self.topology, sources, targets, np.concatenate(self._arcs), start, np.concatenate(self._pair))
+
+    def solve(self, time_limit_s: float | None = None) -> MasterSolution | None:
+        """Solve the LP over the paths so far; None if the time ran out."""
+        if time_limit_s is not None:
+            self._set("time_limit", float(self.highs.getRunTime()) + time_limit_s)
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        if status == self.highspy.HighsModelStatus.kTimeLimit:
+            return None
+        if status != self.highspy.HighsModelStatus.kOptimal and self.make_exact():
+            return self.solve(time_limit_s)
+        found = self.highs.getSolution()
+        duals = np.array(found.row_dual)
+        return MasterSolution(np.array(found.col_value)[1:], np.maximum(-duals[self.pairs :], 0.0), duals[: self.pairs])
