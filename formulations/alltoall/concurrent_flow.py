@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+#: Checks work on about this many entries at a time.
+CHECK_ENTRIES = 4_000_000
 #: Violations below this, relative to the natural size of their block, count as satisfied.
 FEASIBLE = 1e-6
 
@@ -102,8 +104,8 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
     if instance.ranks < 2:
         msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
         raise NotApplicable(msg)
-    reach = np.isfinite(instance.hops[:, instance.terminals])
-    if not reach.all():
+    if not instance.connected:
+        reach = np.isfinite(instance.hops[:, instance.terminals])
         s, t = np.argwhere(~reach)[0]
         source, target = (instance.labels[instance.terminals[i]] for i in (s, t))
         msg = (
@@ -280,20 +282,28 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
     """
     x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    if x.shape != (m, groups) or not np.isfinite(x).all() or not np.isfinite(F):
+    if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    inflow, outflow = np.zeros((n, groups)), np.zeros((n, groups))
-    np.add.at(inflow, data.topology.head, x)
-    np.add.at(outflow, data.topology.tail, x)
-    short = F * data.demand - (inflow - outflow)
-    if data.equality:
-        short = np.abs(short)
+    incidence, load = data.topology.incidence(), np.zeros(m)
+    least = most = missing = 0.0
+    # Some groups at a time: the whole of any intermediate array would be as large as x.
+    step = max(1, CHECK_ENTRIES // max(n, m, 1))
+    for first in range(0, groups, step):
+        batch = slice(first, min(first + step, groups))
+        part = np.ascontiguousarray(x[:, batch])
+        load += part.sum(axis=1)
+        least = min(least, float(part.min(initial=0.0)))
+        most = max(most, float(np.abs(part[data.blocked[:, batch]]).max(initial=0.0)))
+        short = F * data.demand[:, batch] - incidence @ part
+        if data.equality:
+            np.abs(short, out=short)
+        short[~data.served[:, batch]] = 0.0
+        missing = max(missing, float(short.max(initial=0.0)))
     unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
-    load = x.sum(axis=1)
     return {
-        "nonnegative": float(max(0.0, -x.min(initial=0.0), -F)) / unit,
-        "blocked": float(np.abs(np.where(data.blocked, x, 0.0)).max(initial=0.0)) / unit,
-        "balance": float(np.where(data.served, short, 0.0).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
+        "nonnegative": max(-least, -F, 0.0) / unit,
+        "blocked": most / unit,
+        "balance": missing / max(abs(F), 1e-12 * unit),
         "capacity": float((load - data.capacity).max(initial=0.0)) / unit,
     }
 
@@ -317,9 +327,17 @@ def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
     if not lengths.max(initial=0.0) > 0:
         return np.inf
     lengths = np.maximum(lengths / lengths.max(), 1e-15)
-    reach = distances(data, lengths)
-    needed = data.demand > 0
-    cost = float((data.demand[needed] * reach[needed]).sum())
+    from scipy.sparse.csgraph import dijkstra
+
+    graph, cost = data.topology.length_matrix(lengths), 0.0
+    step = max(1, CHECK_ENTRIES // max(data.topology.n, 1))
+    for first in range(0, data.groups, step):
+        batch = slice(first, min(first + step, data.groups))
+        unique, inverse = np.unique(data.sources[batch], return_inverse=True)
+        reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
+        wanted = data.demand[:, batch]
+        needed = wanted > 0
+        cost += float((wanted[needed] * reach[needed]).sum())
     return float(data.capacity @ lengths) / cost if cost > 0 else np.inf
 
 

@@ -17,6 +17,8 @@ NOISE = 1e-7
 BATCH_ENTRIES = 8_000_000
 #: Above this many vertices each system is solved sparse instead.
 DENSE_VERTICES = 512
+#: From this many flow variables on the compiled code is worth loading.
+COMPILED_ENTRIES = 300_000
 
 
 def unit_flow(
@@ -49,10 +51,12 @@ def unit_flow(
     -------
     Flows of shape ``(m, K)``, or None if some demand cannot be reached.
     """
+    groups = sources.size
+    if flow.size >= COMPILED_ENTRIES:
+        return _compiled_unit_flow(topology, sources, demand, flow)
     shares = in_fractions(topology, sources, demand, flow)
     if shares is None:
         return None
-    groups = sources.size
     result = np.empty_like(shares)
     step = max(1, BATCH_ENTRIES // max(topology.n**2, 1))
     for first in range(0, groups, step):
@@ -62,6 +66,31 @@ def unit_flow(
     if not np.isfinite(result).all() or result.min(initial=0.0) < -1e-9:
         return None
     return np.maximum(result, 0.0)
+
+
+def _compiled_unit_flow(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    demand: NDArray[np.float64],
+    flow: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """:func:`unit_flow` by :mod:`formulations.alltoall.compiled_flow`, some groups at a time."""
+    from formulations.alltoall.compiled_flow import Adjacency, unit_flows
+
+    graph = Adjacency.of(topology)
+    whole, real = graph.workspace()
+    result = np.empty(flow.shape)
+    for first in range(0, sources.size, 64):
+        batch = slice(first, first + 64)
+        part = np.ascontiguousarray(flow[:, batch].T, dtype=float)
+        wanted = np.ascontiguousarray(demand[:, batch].T, dtype=float)
+        if not unit_flows(
+            part, wanted, np.array(sources[batch]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
+            graph.entering, whole, real,
+        ):  # fmt: skip
+            return None
+        result[:, batch] = part.T
+    return result
 
 
 def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArray[np.float64]) -> NDArray[np.float64]:

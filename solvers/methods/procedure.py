@@ -82,7 +82,9 @@ def run_in_worker(
 
     def save(answer: Answer, objective: float | None = None) -> None:
         values, found = _pack(answer)
-        report({**values, "objective": objective}, found)
+        # What this report leaves out stays as an earlier one gave it.
+        kept = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
+        report({**kept, "objective": objective}, found)
 
     context = Context(
         task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,

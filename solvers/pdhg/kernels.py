@@ -3,7 +3,7 @@ r"""The passes over the (source x arc) array, compiled.
 Layout. Sources stand in blocks of ``LANES``, contiguous in memory: one vertex or one arc of a block is a run of
 ``LANES`` numbers, so that what is gathered over the graph is a whole number of cache lines and every inner loop
 is one of vector instructions. Arcs stand in order of their heads; ``start[v] .. start[v+1]`` are those into v.
-Flows, potentials and weights are single precision, sums over blocks double.
+Flows, potentials and widths are single or double precision, sums over blocks double.
 
 A kernel treats one block (or a range of them) and writes nothing another block writes; sums over blocks are formed
 afterwards in a fixed order. None of them holds the interpreter's lock.
@@ -19,13 +19,14 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    F32 = NDArray[np.float32]
+    Array = NDArray[np.floating]
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
 #: Sources a block.
 LANES = 64
-ONE, TWO, NIL = np.float32(1.0), np.float32(2.0), np.float32(0.0)
+#: Single precision throughout: a double constant would widen every vector.
+ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -34,19 +35,19 @@ def advance(
     last: int,
     start: I64,
     tail: I64,
-    length: F32,
-    flow: F32,
-    flow0: F32,
-    price: F32,
-    price0: F32,
-    demand: F32,
-    width: F32,
-    stiff: F32,
-    tau: np.float32,
-    sigma: np.float32,
-    pull: np.float32,
-    net: F32,
-    buffer: F32,
+    length: Array,
+    flow: Array,
+    flow0: Array,
+    price: Array,
+    price0: Array,
+    demand: Array,
+    width: Array,
+    stiff: Array,
+    tau: np.floating,
+    sigma: np.floating,
+    pull: np.floating,
+    net: Array,
+    buffer: Array,
     load: F64,
 ) -> None:
     r"""One reflected Halpern step of blocks ``first .. last``, all of it in one pass, in place.
@@ -97,16 +98,16 @@ def movement(
     last: int,
     start: I64,
     tail: I64,
-    length: F32,
-    flow: F32,
-    price: F32,
-    demand: F32,
-    width: F32,
-    stiff: F32,
-    tau: np.float32,
-    sigma: np.float32,
-    net: F32,
-    buffer: F32,
+    length: Array,
+    flow: Array,
+    price: Array,
+    demand: Array,
+    width: Array,
+    stiff: Array,
+    tau: np.floating,
+    sigma: np.floating,
+    net: Array,
+    buffer: Array,
 ) -> tuple[float, float]:
     r"""How far one plain step would move: :math:`\sum (y^+ - y)^2 / w` and :math:`\sum (\pi^+ - \pi)^2 / r`."""
     n = start.size - 1
@@ -130,7 +131,7 @@ def movement(
                     net[v, i] += new + new - old
             here = NIL
             for i in range(LANES):
-                here += buffer[i] / max(width[b, v, i], np.float32(1e-30))
+                here += buffer[i] / max(width[b, v, i], TINY)
             moved += here
         for v in range(n):
             here = NIL
@@ -145,13 +146,13 @@ def travelled(
     first: int,
     last: int,
     start: I64,
-    flow: F32,
-    flow0: F32,
-    price: F32,
-    price0: F32,
-    width: F32,
-    stiff: F32,
-    buffer: F32,
+    flow: Array,
+    flow0: Array,
+    price: Array,
+    price0: Array,
+    width: Array,
+    stiff: Array,
+    buffer: Array,
 ) -> tuple[float, float]:
     """Squared distances from the anchor in the norms of the step sizes; the anchor then moves here."""
     n = start.size - 1
@@ -168,12 +169,12 @@ def travelled(
                     flow0[b, a, i] = flow[b, a, i]
             here = NIL
             for i in range(LANES):
-                here += buffer[i] / max(width[b, v, i], np.float32(1e-30))
+                here += buffer[i] / max(width[b, v, i], TINY)
             moved += here
             here = NIL
             for i in range(LANES):
                 gone = price[b, v, i] - price0[b, v, i]
-                here += gone * gone / max(stiff[b, v, i], np.float32(1e-30))
+                here += gone * gone / max(stiff[b, v, i], TINY)
                 price0[b, v, i] = price[b, v, i]
             pushed += here
     return moved, pushed
@@ -229,7 +230,7 @@ def price_cone(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def distance_sum(
-    first: int, last: int, start: I64, tail: I64, length: F64, demand: F32, source: I64, reach: F64
+    first: int, last: int, start: I64, tail: I64, length: F64, demand: Array, source: I64, reach: F64
 ) -> float:
     r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` over blocks: label correction, sweeping to and fro until nothing falls.
 
@@ -246,7 +247,6 @@ def distance_sum(
                 reach[source[b, i], i] = 0.0
         forward = True
         while True:
-            before = 0.0
             changed = False
             for position in range(n):
                 v = position if forward else n - 1 - position
@@ -266,8 +266,7 @@ def distance_sum(
         for v in range(n):
             for i in range(LANES):
                 if demand[b, v, i] > 0:
-                    before += demand[b, v, i] * reach[v, i]
-        result += before
+                    result += demand[b, v, i] * reach[v, i]
     return result
 
 
@@ -281,10 +280,10 @@ def start_block(
     out_arc: I64,
     head: I64,
     source: I64,
-    demand: F32,
-    flow: F32,
-    price: F32,
-    width: F32,
+    demand: Array,
+    flow: Array,
+    price: Array,
+    width: Array,
     queue: I64,
     level: I64,
     through: F64,
@@ -343,7 +342,7 @@ def start_block(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def row_norms(first: int, last: int, start: I64, tail: I64, source: I64, width: F32, stiff: F32, total: F64) -> None:
+def row_norms(first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64) -> None:
     r"""``stiff`` = 1 / squared norm of every scaled balance row (0 at sources); ``total`` = width by vertex, summed."""
     n = start.size - 1
     total[:] = 0.0
