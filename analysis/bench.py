@@ -86,7 +86,7 @@ def layers() -> list[Row]:
             times = []
             for _ in range(3):
                 start = time.perf_counter()
-                compile_model(model.build[form](data))  # type: ignore[index]
+                compile_model(model.build[form](data))
                 times.append(time.perf_counter() - start)
             seconds[form] = min(times)
         rows.append(

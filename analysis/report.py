@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from analysis import plots
 from analysis import report_sections as section
+from analysis.paper_figures import FIGURES
 from analysis.plots_style import DARK_CSS, LIGHT_CSS, drawing, inline, png, standalone
 from analysis.report_data import collect
 from analysis.report_html import Markup, join, tag
@@ -89,7 +90,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
             _write(page, _page(_empty(store)).encode())
             return page
         drawn = _figures(found)
-        for one in [*drawn["bounds"].values(), *drawn["times"].values()]:
+        for one in [one for group in drawn.values() for one in group.values()]:
             _write(out / "figures" / f"{one.name}.svg", standalone(one.drawing).encode())
             _write(out / "figures" / f"{one.name}.png", png(one.figure))
         for name, frame in (("results", found.results), ("bounds", found.bounds), ("failures", found.failures)):
@@ -124,7 +125,36 @@ def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
     if not verified.empty:
         told = f"{verified['instance'].nunique()} instances, the time T of an all-to-all over the number of vertices."
         times[""] = Drawn("time-by-size", "All-to-all time by size", told, plots.time_by_size(verified))
-    return {"bounds": bounds, "times": times}
+    return {"bounds": bounds, "times": times, "papers": _paper_drawings(findings)}
+
+
+def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
+    """Draw those figures of the papers that the store has rows for, by name."""
+    verified = findings.results[findings.results["ok"]]
+    found: dict[str, Drawn] = {}
+    for one in FIGURES:
+        rows = one.select(verified)
+        if not rows.empty:
+            found[one.name] = Drawn(f"paper-{one.name}", f"{one.where}: {one.title}", one.finding(rows), one.draw(rows))
+    return found
+
+
+def _papers(findings: Findings, drawn: dict[str, Drawn]) -> Markup:
+    parts: list[Markup] = []
+    absent = []
+    for one in FIGURES:
+        if one.name not in drawn:
+            absent.append(tag("li", f"{one.paper}, {one.where}: ", tag("code", f"opticoll study {one.study}")))
+            continue
+        parts.append(tag("h3", f"{one.paper}, {one.where}: {one.title}"))
+        parts.append(tag("p", tag("strong", "The paper: "), one.says))
+        parts.append(tag("p", tag("strong", "Here: "), drawn[one.name].description))
+        parts.append(_figure(drawn[one.name]))
+        parts.append(tag("p", "Made by ", tag("code", f"opticoll study {one.study}"), ".", class_="soft"))
+    if absent:
+        parts.append(tag("p", "The store has no rows yet for:"))
+        parts.append(tag("ul", *absent))
+    return join(parts)
 
 
 def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]) -> Markup:
@@ -141,11 +171,13 @@ def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]
         bounds.append(tag("p", "No formulation in the store has analytic bounds."))
     bounds.append(section.missing_bounds(findings))
     times = [_figure(one) for one in drawn["times"].values()]
+    papers = _papers(findings, drawn["papers"])
     shown = dict.fromkeys([*findings.results["id"][: section.MOST_ROWS], *findings.failures["id"][: section.MOST_ROWS]])
     parts = [
         ("overview", "Overview", section.overview(findings)),
         ("results", "Results", section.results_table(findings)),
         ("bounds", "Bounds and optimum", join(bounds)),
+        ("papers", "Figures of the papers", papers),
         ("times", "Times", join(times)),
         ("failures", "Failures", section.failures(findings)),
         ("environment", "Environment", section.environment(findings)),
