@@ -233,7 +233,7 @@ def count_all(topology: Topology, rule: PathRule, most: int = MOST_COUNTED) -> t
     -------
     Their number, their total length, and whether these are complete: counting stops after ``most`` steps.
     """
-    from formulations.alltoall.path_search import count_paths
+    from formulations.alltoall.kernels.path_search import count_paths
 
     paths = total = steps = 0
     for source, allowed, end, longest in _searches(topology, rule):
@@ -262,7 +262,7 @@ def _searches(topology: Topology, rule: PathRule) -> Iterator[tuple[int, NDArray
 
 
 def _list_all(topology: Topology, rule: PathRule, where: str) -> PathSet:
-    from formulations.alltoall.path_search import count_paths, list_paths
+    from formulations.alltoall.kernels.path_search import count_paths, list_paths
 
     paths, total, complete = count_all(topology, rule)
     if not complete or paths > MOST_PATHS:
@@ -337,7 +337,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
     """The k simple paths with the fewest arcs (Yen, with Lawler's rule where to branch), shortest first."""
-    from formulations.alltoall.path_search import shortest_path
+    from formulations.alltoall.kernels.path_search import shortest_path
 
     first_out, head = _arcs(topology)
     tail = topology.tail
@@ -369,7 +369,7 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
     """A largest set of arc-disjoint paths, of least total length among such sets."""
-    from formulations.alltoall.path_search import disjoint_flow
+    from formulations.alltoall.kernels.path_search import disjoint_flow
 
     first_out, head = _arcs(topology)
     used = np.zeros(topology.arcs, dtype=bool)

@@ -1,0 +1,80 @@
+r"""Load-aware shortest paths (SSSP): every pair on a lightest path, one after the other in random order.
+
+Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+
+Every arc weighs |K| + 1 at first, so that detours are dear whatever the order; pairs are routed in a random order
+(``seed``) on a lightest path, whose arcs then weigh 1/c_a more (1 on unit links). Over a listed set the lightest path
+of the pair's set is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import Parameter
+from solvers.methods.base import Answer, Method
+from solvers.outcome import Termination
+from solvers.routing.routes import route_metrics, routes_from, values_of, worst_load
+
+if TYPE_CHECKING:
+    from formulations.alltoall.path_mcf import PathFlow
+    from formulations.alltoall.path_sets import PathSet
+    from solvers.methods.base import Context
+
+
+def run(context: Context) -> Answer:
+    """Route ``orders`` times, keep the best."""
+    data: PathFlow = context.data
+    best: PathSet | None = None
+    orders = int(context.parameters["orders"])
+    for number in range(max(orders, 1)):
+        routes = load_aware_routes(data, seed=context.task.seed + number)
+        if best is None or worst_load(routes) < worst_load(best):
+            best = routes
+        if context.deadline is not None and number + 1 < orders:
+            context.remaining()
+    assert best is not None
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, best),
+        solver={"name": "sssp", "version": None, "algorithm": "load-aware shortest paths", "options": {}},
+        metrics={**route_metrics(data, best), "orders": orders, "seed": context.task.seed},
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
+    """The routes of one random order of pairs."""
+    from formulations.alltoall.concurrent_flow import commodities
+    from solvers.routing.local_search import lightest_path
+
+    topology = data.topology
+    sources, targets = commodities(topology)
+    weight = np.full(topology.arcs, float(sources.size + 1))
+    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    listed = None if data.rule.unrestricted else data.paths
+    found: list[list[int]] = [[] for _ in range(sources.size)]
+    buffer = np.empty(topology.n, dtype=np.int64)
+    for k in np.random.default_rng(seed).permutation(sources.size).tolist():
+        if listed is None:
+            count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
+            arcs = buffer[:count].copy()
+        else:
+            here = range(int(listed.first[k]), int(listed.first[k + 1]))
+            path = min(here, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
+            arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
+        weight[arcs] += 1.0 / topology.capacity[arcs]
+        found[k] = arcs.tolist()
+    return routes_from(data, found)
+
+
+METHOD = Method(
+    name="sssp",
+    title="Load-aware shortest paths (SSSP)",
+    summary="the paper's greedy: random order, lightest path, its arcs weigh more afterwards; seeded",
+    applies=lambda formulation: formulation.name == "alltoall.min-congestion",
+    parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
+    run=run,
+)

@@ -1,0 +1,183 @@
+r"""Rerouting by negotiated congestion with a tabu list, compiled.
+
+Every commodity stands on one of its candidate paths; every arc may carry ``limit[a]`` of them. A step takes a random
+overloaded arc, tries every candidate of every commodity on it, and makes the best move that is not tabu. The cost of an
+arc is its price times its overload, plus a slight convex cost of load that keeps the rest even; prices of arcs that
+stay overloaded grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on
+Computing 1, 1989).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: Weight of the convex cost of load beside that of overload.
+EVEN = 0.02
+
+
+@njit(cache=True, nogil=True)
+def _arc_cost(load: int, limit: int, price: float) -> float:
+    over = load - limit
+    even = EVEN * load * load / max(limit, 1)
+    return even + (price * over if over > 0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: int, most_steps: int) -> tuple[int, int]:
+    """Move commodities, in ``choice`` in place, until no arc is above its limit or ``most_steps`` are made.
+
+    Parameters
+    ----------
+    first, start, arcs
+        Candidates of commodity k are ``first[k] .. first[k+1] - 1``, the arcs of candidate p
+        ``arcs[start[p]:start[p+1]]``.
+    limit
+        Commodities that an arc may carry, ``(m,)``.
+    choice
+        The candidate of every commodity, ``(|K|,)``; on return the one with the least total overload that was met.
+
+    Returns
+    -------
+    The total overload of that choice, and the steps made.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
+    m, pairs = limit.size, choice.size
+    load = np.zeros(m, dtype=np.int64)
+    for k in range(pairs):
+        for i in range(start[choice[k]], start[choice[k] + 1]):
+            load[arcs[i]] += 1
+    price = np.ones(m)
+    tabu = np.zeros(pairs, dtype=np.int64)
+    over_arcs = np.empty(m, dtype=np.int64)
+    place = np.full(m, -1, dtype=np.int64)
+    count = total = 0
+    for a in range(m):
+        if load[a] > limit[a]:
+            over_arcs[count], place[a] = a, count
+            count += 1
+            total += load[a] - limit[a]
+    # Commodities by arc, so that a step need not look at all of them.
+    room = int(load.max()) + 64
+    users = np.empty((m, room), dtype=np.int64)
+    using = np.zeros(m, dtype=np.int64)
+    for k in range(pairs):
+        for i in range(start[choice[k]], start[choice[k] + 1]):
+            users[arcs[i], using[arcs[i]]] = k
+            using[arcs[i]] += 1
+    best, best_choice = total, choice.copy()
+    step = 0
+    while count > 0 and step < most_steps:
+        step += 1
+        hot = over_arcs[np.random.randint(count)]  # noqa: NPY002
+        gain, mover, target, ties = 1e300, -1, -1, 0
+        for index in range(using[hot]):
+            k = users[hot, index]
+            if tabu[k] > step:
+                continue
+            old = choice[k]
+            saved = 0.0
+            for i in range(start[old], start[old + 1]):
+                a = arcs[i]
+                saved += _arc_cost(load[a], limit[a], price[a]) - _arc_cost(load[a] - 1, limit[a], price[a])
+                load[a] -= 1
+            for p in range(first[k], first[k + 1]):
+                if p == old:
+                    continue
+                cost = -saved
+                for i in range(start[p], start[p + 1]):
+                    a = arcs[i]
+                    cost += _arc_cost(load[a] + 1, limit[a], price[a]) - _arc_cost(load[a], limit[a], price[a])
+                    if cost > gain + 1.0:
+                        break
+                if cost < gain - 1e-12:
+                    gain, mover, target, ties = cost, k, p, 1
+                elif cost <= gain + 1e-12:
+                    ties += 1
+                    if np.random.randint(ties) == 0:  # noqa: NPY002
+                        mover, target = k, p
+            for i in range(start[old], start[old + 1]):
+                load[arcs[i]] += 1
+        price[hot] += 0.05
+        if mover < 0:
+            continue
+        old = choice[mover]
+        for i in range(start[old], start[old + 1]):
+            a = arcs[i]
+            load[a] -= 1
+            for index in range(using[a]):
+                if users[a, index] == mover:
+                    using[a] -= 1
+                    users[a, index] = users[a, using[a]]
+                    break
+            if load[a] >= limit[a]:
+                total -= 1
+                if load[a] == limit[a]:
+                    count -= 1
+                    last = over_arcs[count]
+                    over_arcs[place[a]], place[last] = last, place[a]
+        for i in range(start[target], start[target + 1]):
+            a = arcs[i]
+            load[a] += 1
+            if using[a] == room:
+                wider = np.empty((m, 2 * room), dtype=np.int64)
+                wider[:, :room] = users
+                users, room = wider, 2 * room
+            users[a, using[a]] = mover
+            using[a] += 1
+            if load[a] > limit[a]:
+                total += 1
+                if load[a] == limit[a] + 1:
+                    over_arcs[count], place[a] = a, count
+                    count += 1
+        choice[mover] = target
+        tabu[mover] = step + 5 + np.random.randint(10 + count)  # noqa: NPY002
+        if total < best:
+            best = total
+            best_choice[:] = choice
+        if step % 2000 == 0:
+            price[:] = 1.0 + (price - 1.0) * 0.5
+    choice[:] = best_choice
+    return best, step
+
+
+@njit(cache=True, nogil=True)
+def lightest_path(first_out: I64, head: I64, tail: I64, weight: F64, source: int, target: int, path: I64) -> int:
+    """A path of least total ``weight`` from ``source`` to ``target`` into ``path``; its arcs (-1 if there is none)."""
+    n = first_out.size - 1
+    distance = np.full(n, np.inf)
+    parent = np.full(n, -1, dtype=np.int64)
+    done = np.zeros(n, dtype=np.bool_)
+    distance[source] = 0.0
+    while True:
+        u, least = -1, np.inf
+        for v in range(n):
+            if not done[v] and distance[v] < least:
+                u, least = v, distance[v]
+        if u < 0:
+            return -1
+        if u == target:
+            break
+        done[u] = True
+        for arc in range(first_out[u], first_out[u + 1]):
+            v = head[arc]
+            if distance[u] + weight[arc] < distance[v]:
+                distance[v], parent[v] = distance[u] + weight[arc], arc
+    count = 0
+    v = target
+    while v != source:
+        count += 1
+        v = tail[parent[v]]
+    v = target
+    for i in range(count - 1, -1, -1):
+        path[i] = parent[v]
+        v = tail[parent[v]]
+    return count
