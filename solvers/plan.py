@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
 SIMPLEX_VARIABLES = 4000
+#: Above this many, a certified first-order method is faster than interior point to any tolerance it reaches (measured
+#: on GK(N,4), N = 64 ... 300, see notes/benchmarks-pdhg.md).
+FIRST_ORDER_VARIABLES, FIRST_ORDER_TOL = 100_000, 1e-7
+FIRST_ORDER = "certified-pdhg"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     arguments = (instance, parameters) if needed is None else (instance, parameters, needed)
     data = model.prepare(*arguments)
 
-    name = choose(model, data) if task.method == "auto" else task.method
+    name = choose(model, data, task) if task.method == "auto" else task.method
     method = methods().get(name)
     left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Any] = {}
@@ -106,13 +110,16 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     )
 
 
-def choose(model: Formulation, data: Any) -> str:
-    """The method that ``auto`` stands for: by problem class, structure and size."""
+def choose(model: Formulation, data: Any, task: Task) -> str:
+    """The method that ``auto`` stands for: by problem class, structure, size and tolerance."""
     if model.problem == "MILP":
         return "highs"
     size = model.estimate(data)["variables"] if model.estimate else SIMPLEX_VARIABLES + 1
     if size <= SIMPLEX_VARIABLES:
         return "highs-simplex"
+    layer = task.form in {"cvxpy", "pyomo"}  # who asks for a modelling layer gets its matrix solved
+    if size > FIRST_ORDER_VARIABLES and task.tol >= FIRST_ORDER_TOL and not layer and FIRST_ORDER in methods_for(model):
+        return FIRST_ORDER
     return "time-form" if model.concurrent else "highs-ipx"
 
 

@@ -18,6 +18,7 @@ from solvers.solution import check, solution_document
 from solvers.task import Run, Task
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -36,7 +37,7 @@ __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 EXACT = 1e-9
 
 
-def solve(task: Task, *, on_progress: Progress | None = None) -> Run:
+def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run:
     """Solve a task.
 
     Parameters
@@ -45,6 +46,8 @@ def solve(task: Task, *, on_progress: Progress | None = None) -> Run:
         What to solve and how.
     on_progress
         Called with ``{"objective": ..., "bound": ..., "elapsed_s": ...}`` as they improve.
+    stop
+        Ends the solve when set, e.g. from another thread; what was found until then is kept.
 
     Returns
     -------
@@ -59,10 +62,10 @@ def solve(task: Task, *, on_progress: Progress | None = None) -> Run:
         If the solver's package or licence is missing, or the licence is too small.
     """
     started = time.monotonic()
-    needed = _solve_needed(task, on_progress)
+    needed = _solve_needed(task, on_progress, stop)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
-    work = _Work(task, plan, deadline, on_progress)
+    work = _Work(task, plan, deadline, on_progress, stop)
     if needed is not None:
         work.note["needed"] = {"formulation": needed.task.formulation, "key": needed.record["key"]}
     if plan.procedure is not None:
@@ -72,7 +75,7 @@ def solve(task: Task, *, on_progress: Progress | None = None) -> Run:
     return work.finish(needed)
 
 
-def _solve_needed(task: Task, on_progress: Progress | None) -> Run | None:
+def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run | None:
     """Solve the formulation that this one takes its data from, if any.
 
     Raises
@@ -92,7 +95,7 @@ def _solve_needed(task: Task, on_progress: Progress | None) -> Run | None:
             name, task.instance, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,
             tol=task.tol, seed=task.seed, threads=task.threads,
         ),
-        on_progress=on_progress,
+        on_progress=on_progress, stop=stop,
     )  # fmt: skip
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
@@ -121,7 +124,7 @@ def export(
         msg = f"export: the folder {path.parent} does not exist; make it first"
         raise BadInput(msg)
     task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
-    needed = _solve_needed(task, None)
+    needed = _solve_needed(task)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
     write_isolated(compile_model(built), "highs", path)
@@ -130,8 +133,15 @@ def export(
 class _Work:
     """The state of one run between its steps."""
 
-    def __init__(self, task: Task, plan: Plan, deadline: float | None, on_progress: Progress | None) -> None:
-        self.task, self.plan, self.deadline, self.on_progress = task, plan, deadline, on_progress
+    def __init__(
+        self,
+        task: Task,
+        plan: Plan,
+        deadline: float | None,
+        on_progress: Progress | None,
+        stop: threading.Event | None,
+    ) -> None:
+        self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
         self.times: dict[str, float | None] = dict.fromkeys(("load_s", "build_s", "compile_s", "solve_s", "verify_s"))
         self.form: StandardForm | None = None
         self.outcome = Outcome(Termination.ERROR)
@@ -154,6 +164,8 @@ class _Work:
         import_layer(plan.form)
         start = time.monotonic()
         self.times["load_s"] = start - begun
+        if self.deadline is not None:
+            self.deadline += start - begun  # importing a modelling layer is no part of the solve
         model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
         built = time.monotonic()
         self.form = compile_model(model)
@@ -169,7 +181,7 @@ class _Work:
         request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
         self.outcome = solve_isolated(
             target, plan.adapter.name, request,
-            memory_limit_gib=task.memory_limit_gib, on_progress=self._progress,
+            memory_limit_gib=task.memory_limit_gib, on_progress=self._progress, stop=self.stop,
         )  # fmt: skip
         self.times["solve_s"] = time.monotonic() - compiled
         for step in reversed(steps):
@@ -210,7 +222,7 @@ class _Work:
         call = call_isolated(
             "solvers.methods.procedure:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
             wall_limit_s=None if left is None else left * 1.05 + 3.0, memory_limit_gib=task.memory_limit_gib,
-            threads=task.threads, on_progress=relay,
+            threads=task.threads, on_progress=relay, stop=self.stop,
         )  # fmt: skip
         self.times["solve_s"] = time.monotonic() - start
         answer = receive(call.values, call.arrays, call.ending)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """Arcs out of and into every vertex: ``first_out[u] .. first_out[u+1]`` themselves (arcs stand by tail), and
-    ``entering[first_in[v] .. first_in[v+1]]``.
-    """
+    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (they stand by tail); into v: those of ``entering`` there."""
 
     tail: I64
     head: I64
@@ -256,8 +254,6 @@ def unit_flows(
 ) -> bool:
     """:func:`unit_flow` for every group: ``flow`` ``(K, m)`` in place, ``demand`` ``(K, n)``."""
     for k in range(sources.size):
-        if not unit_flow(
-            flow[k], demand[k], sources[k], noise, tail, head, first_out, first_in, entering, whole, real
-        ):
+        if not unit_flow(flow[k], demand[k], sources[k], noise, tail, head, first_out, first_in, entering, whole, real):
             return False
     return True

@@ -130,7 +130,10 @@ class Keeper:
         assert closing is not None
         answer = Answer(termination, bound=1.0 / closing.lower if closing.lower > 0 else None)
         if arrays and closing.flows is not None:
-            answer.values = {self.context.data.flow: closing.flows / closing.upper, "F": np.asarray(1.0 / closing.upper)}
+            answer.values = {
+                self.context.data.flow: closing.flows / closing.upper,
+                "F": np.asarray(1.0 / closing.upper),
+            }
         if closing.lengths is not None:
             answer.duals = {"capacity": closing.lengths}
         kind = np.dtype(closing.saddle.precision).name

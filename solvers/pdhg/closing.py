@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Steps between two tests for a restart.
 TEST_EVERY = 10
-#: Restart when the fixed-point residual fell to this share, or stopped falling below that share (Applegate et al. 2021).
+#: Restart when the fixed-point residual fell to this share, or stopped falling below that one (Applegate et al. 2021).
 SUFFICIENT, NECESSARY = 0.2, 0.8
 #: Restart in any case when this share of all steps lies behind the last one.
 LONGEST = 0.36

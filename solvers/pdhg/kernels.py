@@ -132,13 +132,13 @@ def movement(
             here = NIL
             for i in range(LANES):
                 here += buffer[i] / max(width[b, v, i], TINY)
-            moved += here
+            moved += float(here)
         for v in range(n):
             here = NIL
             for i in range(LANES):
                 here += stiff[b, v, i] * net[v, i] * net[v, i]
-            pushed += here
-    return moved, sigma * sigma * pushed
+            pushed += float(here)
+    return moved, float(sigma) * float(sigma) * pushed
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -170,13 +170,13 @@ def travelled(
             here = NIL
             for i in range(LANES):
                 here += buffer[i] / max(width[b, v, i], TINY)
-            moved += here
+            moved += float(here)
             here = NIL
             for i in range(LANES):
                 gone = price[b, v, i] - price0[b, v, i]
                 here += gone * gone / max(stiff[b, v, i], TINY)
                 price0[b, v, i] = price[b, v, i]
-            pushed += here
+            pushed += float(here)
     return moved, pushed
 
 
@@ -229,44 +229,40 @@ def price_cone(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def distance_sum(
-    first: int, last: int, start: I64, tail: I64, length: F64, demand: Array, source: I64, reach: F64
-) -> float:
-    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` over blocks: label correction, sweeping to and fro until nothing falls.
+def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
+    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label correction that sweeps to and fro.
 
-    Stopped early the labels would be too long, not too short; so it never is.
+    Until nothing falls: labels of a sweep stopped early would be too long, and the bound no bound. ``demand`` has one
+    row a vertex, ``source`` one entry a lane, -1 for none.
     """
     n = start.size - 1
-    result = 0.0
-    for b in range(first, last):
-        for v in range(n):
-            for i in range(LANES):
-                reach[v, i] = np.inf
+    for v in range(n):
         for i in range(LANES):
-            if source[b, i] >= 0:
-                reach[source[b, i], i] = 0.0
-        forward = True
-        while True:
-            changed = False
-            for position in range(n):
-                v = position if forward else n - 1 - position
-                for a in range(start[v], start[v + 1]):
-                    u = tail[a]
-                    cost = length[a]
-                    fell = 0
-                    for i in range(LANES):
-                        here = reach[u, i] + cost
-                        better = here < reach[v, i]
-                        fell += better
-                        reach[v, i] = here if better else reach[v, i]
-                    changed |= fell > 0
-            forward = not forward
-            if not changed:
-                break
-        for v in range(n):
-            for i in range(LANES):
-                if demand[b, v, i] > 0:
-                    result += demand[b, v, i] * reach[v, i]
+            reach[v, i] = np.inf
+    for i in range(LANES):
+        if source[i] >= 0:
+            reach[source[i], i] = 0.0
+    forward = changed = True
+    while changed:
+        changed = False
+        for position in range(n):
+            v = position if forward else n - 1 - position
+            for a in range(start[v], start[v + 1]):
+                u = tail[a]
+                cost = length[a]
+                fell = 0
+                for i in range(LANES):
+                    here = reach[u, i] + cost
+                    better = here < reach[v, i]
+                    fell += better
+                    reach[v, i] = here if better else reach[v, i]
+                changed |= fell > 0
+        forward = not forward
+    result = 0.0
+    for v in range(n):
+        for i in range(LANES):
+            if demand[v, i] > 0.0:
+                result += demand[v, i] * reach[v, i]
     return result
 
 
@@ -342,7 +338,9 @@ def start_block(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def row_norms(first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64) -> None:
+def row_norms(
+    first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64
+) -> None:
     r"""``stiff`` = 1 / squared norm of every scaled balance row (0 at sources); ``total`` = width by vertex, summed."""
     n = start.size - 1
     total[:] = 0.0

@@ -18,6 +18,7 @@ the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ class Saddle:
         source[: self.groups] = data.sources
         self.source = source.reshape(self.blocks, LANES)
         edges = np.linspace(0, self.blocks, min(self.blocks, CHUNKS) + 1).astype(int).tolist()
-        self.chunks = list(zip(edges[:-1], edges[1:], strict=True))
+        self.chunks = list(pairwise(edges))
 
         by_vertex, by_arc = (self.blocks, self.n, LANES), (self.blocks, self.m, LANES)
         self.demand, self.width, self.stiff, self.price = (np.zeros(by_vertex, precision) for _ in range(4))
@@ -102,7 +103,7 @@ class Saddle:
         self.load = np.zeros((len(self.chunks), self.m))
         self.sums = np.zeros((len(self.chunks), 2))
 
-        self.weight = self.capacity / self.capacity.sum()
+        self.weight: F64 = self.capacity / self.capacity.sum()
         self.plain = self.weight.copy()
         self._begin()
         self.price0, self.flow0, self.weight0 = self.price.copy(), self.flow.copy(), self.weight.copy()
@@ -121,8 +122,8 @@ class Saddle:
         """Uniform lengths, hop distances as potentials, demands in even shares over fewest-hop paths; step widths."""
         unit = 1.0 / float(self.capacity.sum())
         demand = self.data.demand
-        positive = np.count_nonzero(demand)
-        least = LEAST_WIDTH * float(demand.sum()) / max(positive, 1)
+        positive = max(int(np.count_nonzero(demand)), 1)
+        least = LEAST_WIDTH * float(demand.sum()) / positive
         head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
         width = np.zeros((len(self.chunks), self.n))
 
@@ -176,9 +177,7 @@ class Saddle:
                 self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.root
             )
         else:
-            kernels.price_cone(
-                self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.target
-            )
+            kernels.price_cone(self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.target)
         self.pushed = float(((self.plain - before) ** 2 / self.arc_stiff).sum())
 
     def residual(self) -> float:
@@ -242,16 +241,15 @@ class Saddle:
     def lower(self) -> float:
         """Lower bound on T* that the arc weights prove, in double precision."""
         length = self.plain / self.capacity
-        found = np.zeros(len(self.chunks))
+        found = np.zeros(self.blocks)
 
-        def job(chunk: int, _worker: int) -> None:
-            first, last = self.chunks[chunk]
+        def job(b: int, _worker: int) -> None:
+            lanes, demand = self._lanes(b), np.zeros((self.n, LANES))
+            demand[:, : lanes.stop - lanes.start] = self.data.demand[:, lanes]
             reach = np.empty((self.n, LANES))
-            found[chunk] = kernels.distance_sum(
-                first, last, self.start, self.tail, length, self.demand, self.source, reach
-            )
+            found[b] = kernels.distance_sum(self.start, self.tail, length, demand, self.source[b], reach)
 
-        self.team.run(job, len(self.chunks))
+        self.team.run(job, self.blocks)
         return float(found.sum() / self.plain.sum())
 
     def lengths(self) -> F64:

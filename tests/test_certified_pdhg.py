@@ -1,0 +1,306 @@
+"""The matrix-free first-order method: honest bounds, flows that deliver, the same result every time, limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import single_source
+from formulations.alltoall.bounds import bounds
+from instances import Topology, parse
+from solvers import runner, verify
+from solvers.compile import compile_model
+from solvers.errors import MethodMismatch
+from solvers.methods.certified_pdhg import refuse
+from solvers.outcome import Proof, Termination
+from solvers.pdhg.closing import Closing
+from solvers.pdhg.saddle import Saddle
+from solvers.pdhg.team import Team
+from solvers.plan import make_plan
+from solvers.task import Task
+
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def prepared(spec):
+    topology = parse(spec) if isinstance(spec, str) else spec
+    return formulation("alltoall.master").prepare(topology, {})
+
+
+def exact(data):
+    return optimum(compile_model(model.build_matrix(data)))[0]
+
+
+def closed(data, tol=1e-4, *, threads=1, precision=np.float32, steps=100_000, alive=lambda: None):
+    with Team(threads) as team:
+        closing = Closing(Saddle(data, team, precision), tol, alive, lambda _: None, steps)
+        closing.run()
+    return closing
+
+
+def values_of(data, closing):
+    return {data.flow: closing.flows / closing.upper, "F": np.asarray(1.0 / closing.upper)}
+
+
+def assert_certified(data, closing, tol, F=None):
+    """Flow and lengths hold by means that share no code with the solver."""
+    found = values_of(data, closing)
+    assert max(model.residuals(data, found).values()) < 1e-9
+    bound = model.certify(data, {"capacity": closing.lengths}).value
+    assert bound == pytest.approx(1.0 / closing.lower, rel=1e-9)
+    assert bound / float(found["F"]) - 1.0 <= tol
+    if F is not None:
+        assert float(found["F"]) <= F * (1 + 1e-7)
+        assert bound >= F * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("spec", [*SMALL, *MEDIUM])
+def test_the_optimum_of_the_lp_lies_between_the_bounds(spec):
+    data = prepared(spec)
+    assert_certified(data, closed(data), 1e-4, exact(data))
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=16,d=4", "mesh:4x4", "random-regular:n=20,d=4,seed=3", "path:4"])
+def test_double_precision_reaches_what_simplex_does(spec):
+    data = prepared(spec)
+    assert_certified(data, closed(data, 1e-7, precision=np.float64), 1e-7, exact(data))
+
+
+@st.composite
+def problems(draw, most=8):
+    """A strongly connected multigraph with uneven capacities, some vertices only relays, any demand by source."""
+    n = draw(st.integers(2, most))
+    order = draw(st.permutations(range(n)))
+    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
+    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=3 * n))
+    arcs += [(u, v) for u, v in extra if u != v]
+    capacity = draw(st.lists(st.sampled_from([0.01, 0.25, 1.0, 3.0, 50.0]), min_size=len(arcs), max_size=len(arcs)))
+    ranks = draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
+    topology = Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)
+    data = model.by_source(topology)
+    weights = draw(
+        st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.demand.size, max_size=data.demand.size)
+    )
+    weighted = data.demand * np.reshape(weights, data.demand.shape)
+    return replace(data, demand=weighted) if weighted.sum() > 0 else data
+
+
+@relaxed
+@given(problems(), st.sampled_from([1, 30, 500, 100_000]))
+def test_bounds_hold_whenever_it_stops(data, steps):
+    """After one step, thirty or as many as it takes: flow and lengths are what they claim to be."""
+    F = exact(data)
+    closing = closed(data, 1e-3, steps=steps)
+    tol = 1e-3 if closing.closed else np.inf
+    assert_certified(data, closing, tol, F)
+    assert closing.steps <= steps or closing.steps <= 2 * steps + 100
+    if steps == 100_000:
+        assert closing.closed
+
+
+def test_parallel_arcs_and_host_bottlenecks():
+    doubled = Topology(4, [0, 0, 1, 1, 2, 3, 3], [1, 1, 2, 2, 3, 0, 0], [1.0, 2.0, 0.5, 0.5, 3.0, 1.0, 1.0])
+    for topology in (doubled, parse("genkautz:n=12,d=4+host=2.0"), parse("ring:6+host=0.5")):
+        data = prepared(topology)
+        assert_certified(data, closed(data), 1e-4, exact(data))
+
+
+def test_what_scales():
+    """Capacities in other units change F by the factor and nothing else."""
+    topology = parse("genkautz:n=30,d=3")
+    one, other = closed(prepared(topology)), closed(prepared(topology.scaled(1e-3)))
+    assert other.lower == pytest.approx(1e3 * one.lower, rel=1e-3)
+    assert_certified(prepared(topology.scaled(1e6)), closed(prepared(topology.scaled(1e6))), 1e-4)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_the_result_does_not_depend_on_the_run_or_the_threads(precision):
+    data = prepared("random-regular:n=150,d=3,seed=1")
+    runs = [closed(data, 1e-3, threads=threads, precision=precision) for threads in (1, 1, 2, 3)]
+    for other in runs[1:]:
+        assert (other.steps, other.lower, other.upper) == (runs[0].steps, runs[0].lower, runs[0].upper)
+        np.testing.assert_array_equal(other.flows, runs[0].flows)
+        np.testing.assert_array_equal(other.lengths, runs[0].lengths)
+
+
+def test_a_limit_leaves_the_best_so_far():
+    data = prepared("genkautz:n=60,d=3")
+    calls = 0
+
+    def alive():
+        nonlocal calls
+        calls += 1
+        if calls > 200:
+            raise TimeoutError
+
+    with Team(1) as team:
+        closing = Closing(Saddle(data, team), 1e-9, alive, lambda _: None, 100_000)
+        with pytest.raises(TimeoutError):
+            closing.run()
+    assert_certified(data, closing, 0.5)
+
+
+def test_it_gives_up_where_its_precision_ends():
+    closing = closed(prepared("genkautz:n=20,d=3"), 1e-13, steps=3000)
+    assert not closing.closed
+    assert closing.gap < 1e-5
+
+
+def test_the_start_is_already_optimal_on_tori():
+    assert closed(prepared("torus:6x6")).steps == 0
+
+
+def test_errors_of_helpers_reach_the_caller():
+    def fails(chunk, _worker):
+        if chunk == 5:
+            raise ValueError
+
+    with Team(3) as team:
+        with pytest.raises(ValueError):  # noqa: PT011 - any of it
+            team.run(fails, 16)
+        seen = []
+        team.run(lambda chunk, _worker: seen.append(chunk), 16)
+        assert sorted(seen) == list(range(16))
+
+
+# Through the runner
+
+
+def test_the_runner_certifies_it_by_its_own_means():
+    progress = []
+    run = runner.solve(
+        Task("alltoall.master", "genkautz:n=60,d=3", method="certified-pdhg", tol=1e-4), on_progress=progress.append
+    )
+    assert (run.proof, run.termination, run.exit_status) == (Proof.OPTIMAL, Termination.OPTIMAL, 0)
+    assert run.record["bound_source"] == "any-lengths"
+    assert 0 <= run.record["gap"] <= 1e-4
+    assert "repaired" not in run.record
+    assert run.record["metrics"]["iterations"] > 0
+    assert run.bound >= run.objective
+    shown = [p["bound"] for p in progress if p["bound"] is not None]
+    assert shown
+    assert min(shown) >= run.objective
+
+
+def compiled():
+    """Compile what is not in the cache yet, so that limits are spent on solving."""
+    for precision in (np.float32, np.float64):
+        closed(prepared("genkautz:n=12,d=4"), 1e-6, precision=precision, steps=300)
+
+
+def test_a_time_limit_keeps_flow_and_bound():
+    compiled()
+    task = Task("alltoall.master", "genkautz:n=300,d=4", method="certified-pdhg", tol=1e-9, time_limit_s=5)
+    start = time.monotonic()
+    run = runner.solve(task)
+    assert time.monotonic() - start < 30
+    assert run.termination == Termination.TIME_LIMIT
+    assert run.verified
+    assert run.record["gap"] < 1e-2
+    assert run.proof == Proof.CERTIFIED_GAP
+
+
+def test_an_interruption_keeps_flow_and_bound():
+    compiled()
+    stop = threading.Event()
+
+    def when_both(state):
+        if state["objective"] is not None and state["bound"] is not None:
+            stop.set()
+
+    task = Task("alltoall.master", "genkautz:n=300,d=4", method="certified-pdhg", tol=1e-9, time_limit_s=60)
+    run = runner.solve(task, on_progress=when_both, stop=stop)
+    assert run.termination == Termination.INTERRUPTED
+    assert run.verified
+    assert run.bound is not None
+    assert run.bound >= run.objective
+
+
+def test_auto_takes_it_for_large_instances_only():
+    def chosen(spec, **more):
+        return make_plan(Task("alltoall.master", spec, **more)).method
+
+    assert chosen("genkautz:n=400,d=4", tol=1e-4) == "certified-pdhg"
+    assert chosen("genkautz:n=400,d=4", tol=1e-9) == "time-form"
+    assert chosen("genkautz:n=400,d=4", tol=1e-4, form="pyomo") == "time-form"
+    assert chosen("genkautz:n=40,d=4", tol=1e-4) == "time-form"
+
+
+def test_it_refuses_what_it_is_not_made_for():
+    with pytest.raises(MethodMismatch):
+        make_plan(Task("alltoall.link-mcf", "ring:5", method="certified-pdhg"))
+    data = prepared("ring:5")
+    refuse(data)
+    with pytest.raises(MethodMismatch):
+        refuse(replace(data, blocked=~data.blocked))
+    with pytest.raises(MethodMismatch):
+        refuse(replace(data, equality=True))
+
+
+# The compiled repair
+
+
+@relaxed
+@given(problems(), st.integers(0, 2**32 - 1))
+def test_compiled_and_interpreted_repair_both_deliver(data, seed):
+    random = np.random.default_rng(seed)
+    flow = random.exponential(size=(data.topology.arcs, data.groups)) * (random.random((data.topology.arcs, 1)) < 0.7)
+    arguments = (data.topology, data.sources, data.demand, flow)
+    slow, fast = single_source.unit_flow(*arguments), single_source._compiled_unit_flow(*arguments)
+    assert slow is not None
+    assert fast is not None
+    for unit in (slow, fast):
+        assert max(model.residuals(replace(data, equality=True), {"g": unit, "F": 1.0}).values()) >= 0
+        net = data.topology.incidence() @ unit
+        net[data.sources, np.arange(data.groups)] = 0.0
+        np.testing.assert_allclose(net, data.demand, atol=1e-9 * max(1.0, data.demand.max()))
+
+
+def test_compiled_repair_of_circulations_loses_nothing():
+    topology = Topology(4, [0, 1, 1, 2, 3, 2, 3, 1], [1, 0, 2, 3, 1, 1, 2, 3], [1.0] * 2 + [100.0] * 6)
+    data = prepared(topology)
+    F, x = optimum(compile_model(model.build_matrix(data)))
+    flow = compile_model(model.build_matrix(data)).values(x)["g"]
+    wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
+    unit = single_source._compiled_unit_flow(topology, data.sources, data.demand, flow + 20.0 * wheel[:, None])
+    assert 1 / (unit.sum(axis=1) / data.capacity).max() == pytest.approx(F, rel=1e-6)
+
+
+def test_checks_in_batches_see_everything(monkeypatch):
+    """A violation in any group is found, however few groups a batch has."""
+    data = prepared("genkautz:n=12,d=3")
+    good = values_of(data, closed(data))
+    monkeypatch.setattr(model, "CHECK_ENTRIES", 1)
+    assert max(model.residuals(data, good).values()) < 1e-9
+    assert model.length_bound(data, np.ones(data.topology.arcs)) == pytest.approx(
+        data.capacity.sum() / (data.demand * model.distances(data, np.ones(data.topology.arcs))).sum()
+    )
+    for k in range(data.groups):
+        bad = {"g": good["g"].copy(), "F": good["F"]}
+        bad["g"][np.argmax(good["g"][:, k]), k] = 0.0
+        assert model.residuals(data, bad)["balance"] > verify.FEASIBLE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tol", "seconds"), [(1e-3, 30), (1e-4, 60)])
+def test_a_thousand_nodes(tol, seconds):
+    """On two free cores, compilation aside."""
+    compiled()
+    start = time.monotonic()
+    run = runner.solve(Task("alltoall.master", "genkautz:n=1000,d=4", method="certified-pdhg", tol=tol))
+    assert time.monotonic() - start < seconds
+    assert run.proof == Proof.OPTIMAL
+    assert run.record["gap"] <= tol
+    assert run.record["peak_memory_mb"] < 2048
+    assert run.objective <= 0.00084212
+    assert run.bound >= 0.000842
+    assert all(b.value >= run.objective for b in bounds(prepared("genkautz:n=1000,d=4")) if b.name != "any-lengths")
