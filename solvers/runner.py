@@ -64,6 +64,8 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     started = time.monotonic()
     needed = _solve_needed(task, on_progress, stop)
     plan = make_plan(task, needed=None if needed is None else needed.values)
+    if needed is None:
+        started = time.monotonic()  # reading and checking the task is no part of the solve
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
     work = _Work(task, plan, deadline, on_progress, stop)
     if needed is not None:
