@@ -45,8 +45,8 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
 
 
 @modifier("host", example="torus:4x4+host=2.0")
-def host(topology: Topology, bandwidth: float) -> Topology:
-    r"""Send all traffic of a node, also what it forwards, through its host at a limited bandwidth.
+def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
+    r"""Put a host behind every NIC at a limited bandwidth; by default forwarded traffic passes it as well.
 
     Parameters
     ----------
@@ -54,6 +54,9 @@ def host(topology: Topology, bandwidth: float) -> Topology:
         Network of :math:`n` nodes, all terminals.
     bandwidth
         :math:`B > 0`, host-to-NIC bandwidth each way [link bandwidths].
+    relay
+        Who forwards: ``host`` (the default, section 3.2.3: data is forced through the host even when the node is
+        not the destination) or ``nic`` (only what a host sends or keeps passes it: figure 13 fits this one).
 
     Node :math:`u` becomes a host :math:`h_u` (vertex :math:`u`), a receiving NIC part (vertex
     :math:`n + u`) and a sending NIC part (vertex :math:`2n + u`). The arcs are :math:`v_{out} \to u_{in}`
@@ -61,16 +64,23 @@ def host(topology: Topology, bandwidth: float) -> Topology:
     :math:`h_u \to u_{out}` of capacity :math:`B`: :math:`3n` vertices, :math:`m + 2n` arcs. Hosts are the
     terminals, so the throughput at every node, forwarded traffic included, is at most :math:`B`.
 
+    With ``relay=nic`` there is one NIC (vertex :math:`n + u`) a node: the network's arcs join NICs, and
+    :math:`h_u \to u_{nic}`, :math:`u_{nic} \to h_u` have capacity :math:`B`: :math:`2n` vertices.
+
     The result is a plain topology. Source: Basu et al. 2024, all-to-all schedules for direct-connect
     topologies, section 3.2.3 (host-to-NIC bottlenecks).
 
     Raises
     ------
     BadInput
-        If the bandwidth is not positive, the topology has relay vertices, or the result is too large.
+        If the bandwidth is not positive, the topology has relay vertices, the result is too large, or ``relay`` is
+        something else.
     """
     if not (np.isfinite(bandwidth) and bandwidth > 0):
         msg = f"modifier 'host': the bandwidth must be positive and finite, not {bandwidth}; write +host=2.0"
+        raise BadInput(msg)
+    if relay not in {"host", "nic"}:
+        msg = f"modifier 'host': relay is host or nic, not {relay!r}"
         raise BadInput(msg)
     n = topology.n
     if topology.ranks != n:
@@ -79,16 +89,17 @@ def host(topology: Topology, bandwidth: float) -> Topology:
             "put +host once, behind a topology all of whose vertices are terminals"
         )
         raise BadInput(msg)
-    check_size(3 * n, topology.arcs + 2 * n, "modifier 'host'")
-    hosts = np.arange(n)
+    parts = ("host", "in", "out") if relay == "host" else ("host", "nic")
+    check_size(len(parts) * n, topology.arcs + 2 * n, "modifier 'host'")
+    hosts, receiving, sending = np.arange(n), n, (len(parts) - 1) * n
     return Topology(
-        3 * n,
-        np.concatenate([topology.tail + 2 * n, hosts + n, hosts]),
-        np.concatenate([topology.head + n, hosts, hosts + 2 * n]),
+        len(parts) * n,
+        np.concatenate([topology.tail + sending, hosts + receiving, hosts]),
+        np.concatenate([topology.head + receiving, hosts, hosts + sending]),
         np.concatenate([topology.capacity, np.full(2 * n, float(bandwidth))]),
         spec=topology.spec,
         terminals=hosts,
-        labels=tuple(f"{part}[{name}]" for part in ("host", "in", "out") for name in topology.labels),
+        labels=tuple(f"{part}[{name}]" for part in parts for name in topology.labels),
         parameters=topology.parameters,
     )
 

@@ -69,6 +69,17 @@ def test_host_structure(spec):
     assert (topology.hops[:, :n] == 3 * base.hops).all()
 
 
+def test_a_nic_that_forwards_leaves_its_host_out():
+    base, topology = parse("path:3"), parse("path:3+host=0.5,relay=nic")
+    assert (topology.n, topology.arcs, topology.ranks) == (6, base.arcs + 6, 3)
+    assert topology.spec == "path:3+host=0.5,relay=nic"
+    arcs = set(zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True))
+    assert {(3, 4, 1.0), (4, 5, 1.0), (0, 3, 0.5), (3, 0, 0.5)} <= arcs
+    assert topology.labels[3] == f"nic[{base.labels[0]}]"
+    with pytest.raises(BadInput, match="host or nic"):
+        parse("path:3+host=0.5,relay=switch")
+
+
 def test_host_bounds_what_a_node_forwards():
     graph = to_networkx(parse("path:3+host=0.5"))
     flow, _ = nx.maximum_flow(nx.DiGraph(graph), 0, 2)

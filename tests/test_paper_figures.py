@@ -1,0 +1,85 @@
+"""Figures of the papers: their rows come from what runs are, their ratios are right, and every study is valid."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from analysis.paper_figures import FIGURES, argument, degree_of
+from analysis.report_data import collect
+from analysis.store import Store
+from analysis.study_file import STUDIES
+from solvers.runner import solve
+from solvers.task import Task
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("store"))
+    tasks = [Task("alltoall.master", s) for s in (
+        "genkautz:n=9,d=4", "genkautz:n=16,d=4", "torus:3x3", "random-regular:n=9,d=4,seed=1",
+        "torus:3x3+host=4.0", "torus:3x3+host=2.0", "torus:3x3+host=1.0",
+    )]  # fmt: skip
+    tasks += [Task("alltoall.link-mcf", "genkautz:n=9,d=4", method=m) for m in ("highs-simplex", "flow-decomposition")]
+    tasks += [Task("alltoall.link-mcf", "path:4", settings={"printed": "true"})]
+    for task in tasks:
+        run = solve(task)
+        store.save(run)
+    return collect(store)
+
+
+def figure(name):
+    return next(one for one in FIGURES if one.name == name)
+
+
+def test_arguments_are_read_out_of_specs():
+    assert argument("genkautz:n=16,d=4+host=2.0", "d") == "4"
+    assert argument("genkautz:n=16,d=4+host=2.0", "host") == "2.0"
+    assert argument("torus:4x4", "d") is None
+    assert [degree_of(s) for s in ("torus:3x3", "torus:2x4", "xpander:n=9,d=8", "ring:4")] == [4, None, 8, None]
+
+
+@pytest.mark.parametrize("one", FIGURES, ids=lambda one: one.name)
+def test_every_figure_names_a_study_and_takes_an_empty_store(one, findings):
+    assert (STUDIES / f"{one.study}.toml").exists()
+    assert one.select(findings.results.iloc[:0]).empty
+
+
+@pytest.mark.parametrize("name", ["alltoall-6", "alltoall-8", "alltoall-9", "alltoall-13"])
+def test_figures_are_drawn_with_labelled_axes(name, findings):
+    one = figure(name)
+    rows = one.select(findings.results)
+    assert not rows.empty
+    axes = one.draw(rows).axes[0]
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+    assert one.finding(rows)
+
+
+def test_the_ratios_are_those_of_the_optima(findings):
+    optimum = findings.results.set_index("instance")["T"]
+    optimum = optimum[~optimum.index.duplicated()]
+    over = figure("alltoall-8").select(findings.results).set_index("instance")["over_bound"]
+    assert over["genkautz:n=9,d=4"] == pytest.approx(optimum["genkautz:n=9,d=4"] / ((4 + 2 * 4) / 4), rel=1e-6)
+    against = figure("alltoall-9").select(findings.results).set_index("family")["ratio"]
+    assert against["torus"] == pytest.approx(optimum["torus:3x3"] / optimum["genkautz:n=9,d=4"], rel=1e-6)
+    host = figure("alltoall-13").select(findings.results)
+    assert host["host"].tolist() == [1.0, 2.0, 4.0]
+    assert (host["T"].diff().dropna() <= 1e-9).all()
+
+
+def test_loads_are_relative_to_the_optimum():
+    base = {"n": 8, "proof": "optimal", "ok": True, "settings": "{}", "objective": 1.0, "max_load": None, "T": None}
+    rows = pd.DataFrame([
+        {**base, "formulation": "alltoall.master", "method": "auto", "instance": "ring:8", "T": 8.0},
+        {**base, "formulation": "alltoall.min-congestion", "method": "sssp", "instance": "ring:8", "max_load": 12.0},
+        {**base, "formulation": "alltoall.path-mcf", "method": "highs", "instance": "ring:8", "T": 8.0,
+         "settings": '{"paths": "disjoint"}'},
+        {**base, "formulation": "alltoall.path-mcf", "method": "highs", "instance": "ring:8", "T": 9.0,
+         "settings": '{"paths": "shortest"}'},
+    ])  # fmt: skip
+    one = figure("alltoall-7")
+    table = one.select(rows).set_index("scheme")["ratio"]
+    assert table["one path, SSSP heuristic"] == pytest.approx(1.5)
+    assert table["many paths, pMCF disjoint"] == pytest.approx(1.0)
+    assert one.draw(one.select(rows)).axes[0].get_xlabel()
