@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instances import LightpathMesh, Topology, parse, to_networkx
+from instances import BadInput, LightpathMesh, Topology, parse, to_networkx
 from instances.links import link_groups
 
 
