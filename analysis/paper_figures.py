@@ -219,11 +219,10 @@ def _kautz(rows: pd.DataFrame) -> Figure:
             handles += axes.plot(here["n"], here["over_bound"], color=colour, marker=marker, markersize=5, linewidth=1,
                                  label=f"degree {degree}")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.set_xscale("log")
+        log_axes(axes, "x")
         axes.set_ylim(bottom=min(0.98, float(rows["over_bound"].min()) - 0.01))
         axes.set_xlabel("vertices N")
         axes.set_ylabel("T ÷ lower bound of Corollary 3 [–]")
-        axes.grid(visible=True)
         legend_below(figure, handles)
     return figure
 
@@ -270,10 +269,9 @@ def _against(table: pd.DataFrame) -> Figure:
             axes.annotate(
                 told, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=MUTED
             )
-        axes.set_xscale("log")
+        log_axes(axes, "x")
         axes.set_xlabel("vertices N")
         axes.set_ylabel("throughput of GenKautz ÷ other topology [–]")
-        axes.grid(visible=True)
         legend_below(figure, handles)
     return figure
 

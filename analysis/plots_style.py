@@ -110,8 +110,8 @@ def series(number: int) -> tuple[str, str]:
     return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
 
 
-def log_axes(axes: Axes) -> None:
-    """Turn both axes logarithmic with plain numbers at their ticks and a light grid."""
+def log_axes(axes: Axes, which: str = "xy") -> None:
+    """Turn the axes named logarithmic, with plain numbers at their ticks and a light grid."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if not axes.has_data():
@@ -119,9 +119,9 @@ def log_axes(axes: Axes) -> None:
         axes.set_xticks([])
         axes.set_yticks([])
         return
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
+    for name in which:
+        axis = {"x": axes.xaxis, "y": axes.yaxis}[name]
+        axes.set(**{f"{name}scale": "log"})
         low, high = axis.get_view_interval()
         few = low > 0 and high / low < 50
         axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
