@@ -185,7 +185,7 @@ class _Watch:
     def _relay(self) -> None:
         if self.on_progress is None:
             return
-        state = read_progress(self.folder, self._serial)
+        state = read_progress(self.folder, self._serial, mapped=True)
         if state is not None:
             self._serial, values, arrays = state
             self.on_progress(values, arrays)

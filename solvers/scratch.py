@@ -105,14 +105,19 @@ class Report:
                 (self._folder / name).unlink(missing_ok=True)
 
 
-def read_progress(folder: Path, after: int = 0) -> tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Read the last report if its serial is above ``after``: serial, values, arrays; else None."""
+def read_progress(
+    folder: Path, after: int = 0, *, mapped: bool = False
+) -> tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None:
+    """Read the last report if its serial is above ``after``: serial, values, arrays; else None.
+
+    ``mapped`` leaves the arrays on file, for callers that may not look at them.
+    """
     for _ in range(20):
         state = read_json(folder / "progress.json")
         if state is None or state["serial"] <= after:
             return None
         try:
-            return state["serial"], state["values"], read_arrays(folder, state["files"])
+            return state["serial"], state["values"], read_arrays(folder, state["files"], mapped=mapped)
         except FileNotFoundError:
             continue  # replaced by a newer report between the two reads
     return None

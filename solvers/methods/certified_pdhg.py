@@ -32,6 +32,8 @@ from solvers.outcome import Termination
 if TYPE_CHECKING:
     from typing import Any
 
+    from numpy.typing import NDArray
+
     from formulations.alltoall.concurrent_flow import ConcurrentFlow
     from solvers.methods.base import Context
     from solvers.pdhg.closing import Closing
@@ -75,6 +77,7 @@ def run(context: Context) -> Answer:
             else:
                 message = f"the gap stays at {closing.gap:.1e}: more than this precision gives"
     answer = keeper.answer(termination)
+    answer.values = keeper.flows(closing.flows)
     answer.message = message
     answer.metrics |= {"iteration_s": time.monotonic() - begun}
     return answer
@@ -118,22 +121,27 @@ class Keeper:
         self._stale |= flows
         if self._stale and self._spent <= SAVING * (start - self._began):
             answer = self.answer(Termination.INTERRUPTED)
+            answer.values = self.flows(np.empty_like(self.closing.flows))
             self._stale = False
         else:
-            answer = self.answer(Termination.INTERRUPTED, arrays=False)
+            answer = self.answer(Termination.INTERRUPTED)
         self.context.save(answer, None if not np.isfinite(self.closing.upper) else 1.0 / self.closing.upper)
         self._spent += time.monotonic() - start
 
-    def answer(self, termination: Termination, *, arrays: bool = True) -> Answer:
-        """The best flow, scaled to the capacities, and the best lengths."""
+    def flows(self, out: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
+        """The best flow, scaled to the capacities, in ``out`` (which may be where it stands)."""
+        closing = self.closing
+        assert closing is not None
+        if closing.flows is None or out is None:
+            return None
+        np.divide(closing.flows, closing.upper, out=out)
+        return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
+
+    def answer(self, termination: Termination) -> Answer:
+        """The best lengths, and what it took; without the flow."""
         closing = self.closing
         assert closing is not None
         answer = Answer(termination, bound=1.0 / closing.lower if closing.lower > 0 else None)
-        if arrays and closing.flows is not None:
-            answer.values = {
-                self.context.data.flow: closing.flows / closing.upper,
-                "F": np.asarray(1.0 / closing.upper),
-            }
         if closing.lengths is not None:
             answer.duals = {"capacity": closing.lengths}
         kind = np.dtype(closing.saddle.precision).name

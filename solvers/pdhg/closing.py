@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from solvers.pdhg.saddle import Duals, Saddle
 
 #: Steps between two tests for a restart.
-TEST_EVERY = 10
+TEST_EVERY = 20
 #: Restart when the fixed-point residual fell to this share, or stopped falling below that one (Applegate et al. 2021).
 SUFFICIENT, NECESSARY = 0.2, 0.8
 #: Restart in any case when this share of all steps lies behind the last one.
@@ -32,7 +32,7 @@ LONGEST = 0.36
 #: How much of the observed primal weight is adopted at a restart (on a logarithmic scale).
 SMOOTHING = 0.3
 #: Growth of the step counts at which bounds are looked at, flows repaired, and polishing repaired.
-LOOK, REPAIR, POLISH = 1.25, 2.0, 1.4
+LOOK, REPAIR, POLISH = 1.25, 2.0, 1.6
 FIRST_LOOK, FIRST_POLISH = 40, 20
 #: Polishing may take this share of the steps so far, and at least so many.
 POLISH_SHARE, POLISH_LEAST = 0.35, 60
