@@ -190,6 +190,10 @@ class Formulation:
     concurrent
         Name of the served-fraction variable if the model is a concurrent flow (every row homogeneous but
         the capacities): methods that exploit this ask here.
+    prefers
+        Method that ``auto`` stands for, where it is not a matter of size.
+    needs_method
+        Own parameter that names the method by which ``needs`` is solved, if there is a choice.
     """
 
     name: str
@@ -212,6 +216,8 @@ class Formulation:
     estimate: Callable[[Any], dict[str, int]] | None = None
     needs: str | None = None
     concurrent: str | None = None
+    prefers: str | None = None
+    needs_method: str | None = None
     size: str = ""
 
     @property

@@ -112,6 +112,8 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
 
 def choose(model: Formulation, data: Any, task: Task) -> str:
     """The method that ``auto`` stands for: by problem class, structure, size and tolerance."""
+    if model.prefers is not None:
+        return model.prefers
     if model.problem == "MILP":
         return "highs"
     size = model.estimate(data)["variables"] if model.estimate else SIMPLEX_VARIABLES + 1

@@ -88,13 +88,15 @@ def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threadi
     from formulations import formulation
     from solvers.errors import NoSolution
 
-    name = formulation(task.formulation).needs
+    model = formulation(task.formulation)
+    name = model.needs
     if name is None:
         return None
-    make_plan(task)  # refuse what is refused without it before spending time
+    plan = make_plan(task)  # refuse what is refused without it before spending time
+    method = "auto" if model.needs_method is None else str(plan.parameters[model.needs_method])
     first = solve(
         Task(
-            name, task.instance, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,
+            name, task.instance, method=method, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,
             tol=task.tol, seed=task.seed, threads=task.threads,
         ),
         on_progress=on_progress, stop=stop,
@@ -215,7 +217,7 @@ class _Work:
         plan, task = self.plan, self.task
         assert plan.procedure is not None
         start = time.monotonic()
-        arguments, arrays = send(task, plan.instance)
+        arguments, arrays = send(task, plan.instance, plan.needed)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))

@@ -261,5 +261,6 @@ FORMULATION = Formulation(
     metrics=metrics,
     decode=decode,
     estimate=estimate,
+    prefers="exact-routing",
     size="|P| + 1 variables",
 )

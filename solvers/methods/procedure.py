@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from solvers.scratch import Report
 
 
-def send(task: Task, instance: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def send(
+    task: Task, instance: Any, needed: Mapping[str, NDArray[Any]] | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
-    An instance given by spec is rebuilt from it; a topology made in Python travels as its arrays.
+    An instance given by spec is rebuilt from it; a topology made in Python travels as its arrays. ``needed`` are the
+    values that the formulation takes as data, if any.
     """
+    data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
     arguments: dict[str, Any] = {
         "formulation": task.formulation,
         "method": task.method,
@@ -37,10 +41,10 @@ def send(task: Task, instance: Any) -> tuple[dict[str, Any], dict[str, NDArray[A
         "threads": task.threads,
     }
     if isinstance(task.instance, str):
-        return {**arguments, "instance": task.instance}, {}
+        return {**arguments, "instance": task.instance}, data
     arguments["topology"] = {"n": instance.n, "labels": list(instance.labels), "spec": instance.spec}
     names = ("tail", "head", "capacity", "terminals")
-    return arguments, {name: getattr(instance, name) for name in names}
+    return arguments, {name: getattr(instance, name) for name in names} | data
 
 
 def _rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
@@ -75,7 +79,8 @@ def run_in_worker(
 
     start = time.monotonic()
     task = _rebuild(arguments, arrays)
-    plan = make_plan(task)
+    needed = {k.removeprefix("needed."): v for k, v in arrays.items() if k.startswith("needed.")}
+    plan = make_plan(task, needed=needed or None)
     assert plan.procedure is not None
     assert plan.procedure.run is not None
     deadline = None if task.time_limit_s is None else start + task.time_limit_s
