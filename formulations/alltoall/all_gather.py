@@ -1,0 +1,241 @@
+r"""All-gather at optimal throughput: every rank receives one unit flow of every other, and copies are free.
+
+Source  beyond the all-to-all paper; network coding: Ahlswede, Cai, Li & Yeung, IEEE Trans. Inf. Theory 46(4), 2000;
+        tree packing: Edmonds 1973, Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
+Sets    u in V vertices (n); a in A arcs (m); v in R receiving ranks (N)
+Data    c_a > 0 capacity [link bandwidths], (m,); every rank has one shard
+Vars    0 <= h_av <= N-1  flow towards v over arc a [shards], (m, N); T >= 0 time [shards / link bandwidth]
+
+min T  s.t.
+    balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1   (0 where u is no rank)       u != v
+    capacity[a,v]   h_av <= c_a T
+
+Flows towards different receivers do *not* add up on an arc: a shard that several receivers take over the same arc goes
+there once. For each v this is a flow of N-1 units from a super-source with a unit arc to every other rank, so that by
+max-flow min-cut
+
+    T* = max |S & R| / c(S -> V - S)   over sets S that leave out some rank
+
+(:mod:`formulations.alltoall.all_gather_cuts`, by max-flow alone), a bound on every all-gather, and attained (see
+there). Arcs out of v are fixed at 0. T <= N-1 over the smallest capacity cuts off no optimum: a spanning tree of any
+arcs does it. Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever all N-1
+shards entering one rank of in-degree d is the worst cut.
+
+Certificate. For any lengths l_av >= 0 and any v: T >= sum_{s != v} dist_l(s, v) / sum_a c_a l_av.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import PAPER
+from formulations.alltoall.all_gather_cuts import worst_cut
+from formulations.alltoall.concurrent_flow import all_to_all_topology
+from formulations.base import Bound, CvxpyModel, Formulation, Named, PyomoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+NAME = "alltoall.all-gather"
+
+
+@dataclass(frozen=True, eq=False)
+class Gathering:
+    """The data of the model above; supply is what every vertex sends towards a receiver, ``(n,)``."""
+
+    topology: Topology
+    supply: NDArray[np.float64]
+
+    @property
+    def receivers(self) -> NDArray[np.int64]:
+        """The ranks, ``(N,)``."""
+        return self.topology.terminals
+
+    @property
+    def longest(self) -> float:
+        """An upper bound on T that no optimum exceeds."""
+        return float((self.topology.ranks - 1) / self.topology.capacity.min())
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper bounds of h, shape ``(m, N)``."""
+        blocked = self.topology.tail[:, None] == self.receivers[None, :]
+        return np.where(blocked, 0.0, float(self.topology.ranks - 1))
+
+    @property
+    def rows(self) -> NDArray[np.bool_]:
+        """Where there is a balance row: everywhere but at the receiver, ``(n, N)``."""
+        mask = np.ones((self.topology.n, self.topology.ranks), dtype=bool)
+        mask[self.receivers, np.arange(self.topology.ranks)] = False
+        return mask
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Gathering:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is no connected topology of at least two ranks.
+    """
+    topology = all_to_all_topology(instance, NAME)
+    supply = np.zeros(topology.n)
+    supply[topology.terminals] = 1.0
+    return Gathering(topology, supply)
+
+
+def build_pyomo(data: Gathering) -> PyomoModel:
+    """The model in Pyomo: ``h[a,v]``, ``T``; v counts receivers."""
+    import pyomo.environ as pyo
+
+    topology, m, N = data.topology, data.topology.arcs, data.topology.ranks
+    entering: list[list[int]] = [[] for _ in range(topology.n)]
+    leaving: list[list[int]] = [[] for _ in range(topology.n)]
+    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[tail].append(a)
+        entering[head].append(a)
+    upper = data.upper
+    model = pyo.ConcreteModel(name="all-gather at optimal throughput")
+    model.h = pyo.Var(range(m), range(N), bounds=lambda _, a, v: (0, float(upper[a, v])))
+    model.T = pyo.Var(bounds=(0, data.longest))
+    model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
+    model.balance = pyo.Constraint(
+        [(int(u), int(v)) for u, v in np.argwhere(data.rows)],
+        rule=lambda b, u, v: pyo.quicksum(b.h[a, v] for a in leaving[u]) - pyo.quicksum(b.h[a, v] for a in entering[u])
+        == float(data.supply[u]),
+    )
+    model.capacity = pyo.Constraint(
+        range(m), range(N), rule=lambda b, a, v: b.h[a, v] - float(topology.capacity[a]) * b.T <= 0
+    )
+    return PyomoModel(
+        model,
+        variables={"h": (m, N), "T": ()},
+        constraints={"balance": (topology.n, N), "capacity": (m, N)},
+    )
+
+
+def build_cvxpy(data: Gathering) -> CvxpyModel:
+    """The model in matrix form: ``-M H = supply`` without the receivers' rows, ``H <= c T``."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    topology, m, N = data.topology, data.topology.arcs, data.topology.ranks
+    h = cp.Variable(m * N, name="h", bounds=[0, data.upper.ravel()])
+    T = cp.Variable(name="T", bounds=[0, data.longest])
+    rows = np.flatnonzero(data.rows.ravel())
+    net = sp.csr_array(sp.kron(-topology.incidence(), sp.eye_array(N), format="csr")[rows])
+    balance = net @ h == np.repeat(data.supply, N)[rows]
+    capacity = h - np.repeat(topology.capacity, N) * T <= 0
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(T), [balance, capacity]),
+        variables={"h": Named(h, (m, N), np.arange(m * N)), "T": Named(T, ())},
+        constraints={
+            "balance": Named(balance, (topology.n, N), rows),
+            "capacity": Named(capacity, (m, N), np.arange(m * N)),
+        },
+    )
+
+
+def estimate(data: Gathering) -> dict[str, int]:
+    """Size of the model before it is built."""
+    m, N, n = data.topology.arcs, data.topology.ranks, data.topology.n
+    return {"variables": m * N + 1, "constraints": (n - 1) * N + m * N, "nonzeros": 4 * m * N, "integers": 0}
+
+
+def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """T as the values state it."""
+    return float(np.asarray(values["T"]))
+
+
+def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+    h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
+    m, N, n = data.topology.arcs, data.topology.ranks, data.topology.n
+    if h.shape != (m, N) or not np.isfinite(h).all() or not np.isfinite(T):
+        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+    net = np.zeros((n, N))
+    np.add.at(net, data.topology.tail, h)
+    np.subtract.at(net, data.topology.head, h)
+    wrong = np.abs(net - data.supply[:, None])
+    over = (h / data.topology.capacity[:, None] - T).max(initial=0.0)
+    return {
+        "shape": 0.0,
+        "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
+        "blocked": float(np.where(data.upper == 0, np.abs(h), 0.0).max(initial=0.0)),
+        "balance": float(np.where(data.rows, wrong, 0.0).max(initial=0.0)),
+        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
+    }
+
+
+def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
+    """The lower bound on T that lengths >= 0 prove, shape ``(m, N)``: the best over the receivers."""
+    from scipy.sparse.csgraph import dijkstra
+
+    lengths = np.maximum(np.nan_to_num(lengths, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
+    best = 0.0
+    for j, v in enumerate(data.receivers.tolist()):
+        mine = lengths[:, j]
+        if not mine.max(initial=0.0) > 0:
+            continue
+        mine = np.maximum(mine / mine.max(), 1e-15)
+        reach = dijkstra(data.topology.length_matrix(mine).T, indices=v)
+        best = max(best, float(data.supply[data.supply > 0] @ reach[data.supply > 0]) / float(data.topology.capacity @ mine))
+    return best
+
+
+def certify(data: Gathering, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove, read as lengths towards every receiver."""
+    found = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
+    if found.shape != (data.topology.arcs, data.topology.ranks):
+        return None
+    return Bound("receiver-lengths", length_bound(data, -found), "lengths from the duals, shortest paths recomputed")
+
+
+def bounds(data: Gathering) -> list[Bound]:
+    """The worst cut, which is the optimum, and what enters one rank."""
+    topology = data.topology
+    entering = np.bincount(topology.head, topology.capacity, topology.n)[topology.terminals]
+    cut = worst_cut(topology)
+    others = topology.ranks - 1
+    reason = f"{cut.ranks} ranks behind a capacity of {cut.capacity:g}, found by {cut.rounds} max-flows"
+    return [
+        Bound("node-cut", others / float(entering.min()), "what enters the rank that gets least", "beyond"),
+        Bound("worst-cut", cut.time, reason, "beyond", exact=True, detail={"inside": list(cut.inside)}),
+    ]
+
+
+def metrics(data: Gathering, value: float | None) -> dict[str, Any]:
+    """T, its inverse, the number of ranks."""
+    positive = value is not None and value > 0
+    return {
+        "T": value,
+        "F": 1.0 / value if positive and value is not None else None,
+        "ranks": data.topology.ranks,
+        "diameter": int(data.topology.diameter),
+    }
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="beyond the paper",
+    title="All-gather at optimal throughput: a flow to every rank, copies free",
+    sense="min",
+    problem="LP",
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    certify=certify,
+    metrics=metrics,
+    estimate=estimate,
+    size="N m + 1 variables",
+)

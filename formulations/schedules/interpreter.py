@@ -1,0 +1,388 @@
+r"""Executes a program and proves, or refutes, that it does its collective.
+
+Every chunk is symbolic: the multiset of contributions that were summed into it. Thread blocks run concurrently. A
+send occupies its link, waits while ``SLOTS`` messages of its connection are not yet received, and never else; the
+k-th receive of a connection takes what the k-th send put there; an instruction that waits for step j of a thread block
+goes on once that one has passed a *signalling* step >= j, as in the runtime. Execution is by time: a message of q
+shards over a link of capacity c occupies it for beta q / c and arrives alpha later.
+
+One execution proves all: the accesses of different thread blocks to one chunk must be ordered by dependencies and
+messages (vector clocks), whatever the timing; if not, that is a race and refused. Without races every order of
+execution gives the same result, and with bounded buffers deadlock does not depend on the order either.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.schedules.connections import Connection, label, static_violation
+from formulations.schedules.program import READS, RECEIVES, SENDS, WRITES, Contributions, Place
+from formulations.schedules.verdict import Verdict, refused
+from instances.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from formulations.schedules.program import Instruction, Program, ThreadBlock
+
+#: Messages of a connection that may be on their way: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
+SLOTS = 2
+#: Most entries of vector clocks that are kept (4 bytes each).
+MOST_CLOCK_ENTRIES = 100_000_000
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """What a chunk is that was made from nothing, or from more than can ever be right again."""
+
+    reason: str
+    message: str
+
+
+Value = Contributions | Garbage
+Access = tuple[int, int]
+
+
+@dataclass
+class _Link:
+    """One connection: messages on their way, and who waits at its ends."""
+
+    queue: deque[tuple[float, list[Value], NDArray[np.int32]]] = field(default_factory=deque)
+    sent: int = 0
+    taken: list[float] = field(default_factory=list)
+    sender: int | None = None
+    receiver: int | None = None
+
+
+@dataclass
+class _Block:
+    """A thread block on its way through its instructions."""
+
+    rank: int
+    block: ThreadBlock
+    clock: NDArray[np.int32]
+    position: int = 0
+    time: float = 0.0
+    signal_steps: list[int] = field(default_factory=list)
+    signals: list[tuple[float, NDArray[np.int32]]] = field(default_factory=list)
+    waiters: list[int] = field(default_factory=list)
+
+
+def run(
+    program: Program,
+    capacity: Mapping[tuple[int, int], float] | None = None,
+    *,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> Verdict:
+    """Execute ``program``.
+
+    Parameters
+    ----------
+    program
+        What to execute.
+    capacity
+        Capacity between ranks (from, to); 1 for all pairs if None. A transfer between others is refused.
+    alpha, beta
+        Latency of a message; time of a shard over a link of capacity 1.
+
+    Returns
+    -------
+    The verdict; a valid one with the metrics ``async_time`` (when the last thread block ends), ``transfers``,
+    ``redundant`` (receives that brought what was there already), ``ranks``, ``chunks``.
+
+    Raises
+    ------
+    BadInput
+        If the program is too large to follow.
+    """
+    found = static_violation(program)
+    if found is None and capacity is not None:
+        found = _off_the_topology(program, capacity)
+    if found is not None:
+        return found
+    return _Execution(program, capacity, alpha, beta).run()
+
+
+def _off_the_topology(program: Program, capacity: Mapping[tuple[int, int], float]) -> Verdict | None:
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for position, one in enumerate(block.instructions):
+                if one.kind in SENDS and (v, block.send) not in capacity:
+                    where = label(block, position)
+                    msg = f"rank {v}, {where}: sends to rank {block.send}, and there is no arc {v}->{block.send}"
+                    return refused("no-arc", msg, rank=v, chunk=one.source.offset, step=where)
+    return None
+
+
+class _Execution:
+    def __init__(
+        self, program: Program, capacity: Mapping[tuple[int, int], float] | None, alpha: float, beta: float
+    ) -> None:
+        self.program, self.capacity, self.alpha, self.beta = program, capacity, alpha, beta
+        pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
+        signalling = sum(one.signals for _, block in pairs for one in block.instructions)
+        count = len(pairs)
+        if count * (count + signalling) > MOST_CLOCK_ENTRIES:
+            msg = (
+                f"simulation: {count} thread blocks with {signalling} dependencies are too many to follow "
+                f"({MOST_CLOCK_ENTRIES} clock entries); check the schedule as .json, which has no thread blocks"
+            )
+            raise BadInput(msg)
+        self.blocks = [_Block(v, block, np.zeros(count, dtype=np.int32)) for v, block in pairs]
+        self.index = {(v, block.number): g for g, (v, block) in enumerate(pairs)}
+        self.links: dict[Connection, _Link] = {}
+        self.free: dict[tuple[int, int], float] = {}
+        self.memory: list[dict[tuple[str, int], Value]] = [{} for _ in program.ranks]
+        self.writer: list[dict[tuple[str, int], Access]] = [{} for _ in program.ranks]
+        self.readers: list[dict[tuple[str, int], dict[int, int]]] = [{} for _ in program.ranks]
+        self.race: Verdict | None = None
+        self.ready: list[tuple[float, int]] = []
+        self.transfers = self.redundant = 0
+
+    def run(self) -> Verdict:
+        """Run to the end, or to where nothing moves."""
+        for g in range(len(self.blocks)):
+            self._offer(g)
+        while self.ready:
+            start, g = heappop(self.ready)
+            self._execute(g, start)
+        stuck = [g for g, b in enumerate(self.blocks) if b.position < len(b.block.instructions)]
+        if stuck:
+            return self._deadlock(stuck)
+        return self.race or self._wrong_output() or self._valid()
+
+    # Progress
+
+    def _offer(self, g: int) -> None:
+        """Put the next instruction of a thread block among the ready ones, or leave word where it waits."""
+        state = self.blocks[g]
+        if state.position >= len(state.block.instructions):
+            return
+        one, start = state.block.instructions[state.position], state.time
+        if one.waits is not None:
+            other = self.blocks[self.index[state.rank, one.waits[0]]]
+            at = bisect_left(other.signal_steps, one.waits[1])
+            if at == len(other.signals):
+                other.waiters.append(g)
+                return
+            start = max(start, other.signals[at][0])
+        if one.kind in RECEIVES:
+            link = self._link(g, receiving=True)
+            if not link.queue:
+                link.receiver = g
+                return
+            start = max(start, link.queue[0][0])
+        if one.kind in SENDS:
+            link = self._link(g, receiving=False)
+            if link.sent - len(link.taken) >= SLOTS:
+                link.sender = g
+                return
+            if link.sent >= SLOTS:
+                start = max(start, link.taken[link.sent - SLOTS])
+        heappush(self.ready, (start, g))
+
+    def _link(self, g: int, *, receiving: bool) -> _Link:
+        state = self.blocks[g]
+        block = state.block
+        key = (block.receive, state.rank, block.channel) if receiving else (state.rank, block.send, block.channel)
+        return self.links.setdefault(key, _Link())
+
+    def _execute(self, g: int, start: float) -> None:
+        state = self.blocks[g]
+        position = state.position
+        one = state.block.instructions[position]
+        woken: list[int] = []
+        if one.waits is not None:
+            other = self.blocks[self.index[state.rank, one.waits[0]]]
+            at = bisect_left(other.signal_steps, one.waits[1])
+            np.maximum(state.clock, other.signals[at][1], out=state.clock)
+        values: list[Value] = []
+        if one.kind in RECEIVES:
+            link = self._link(g, receiving=True)
+            _, values, clock = link.queue.popleft()
+            np.maximum(state.clock, clock, out=state.clock)
+            link.taken.append(start)
+            if link.sender is not None:
+                woken.append(link.sender)
+                link.sender = None
+        state.clock[g] = position + 1
+        values = self._compute(g, one, values)
+        end = start
+        if one.kind in SENDS:
+            link = self._link(g, receiving=False)
+            end = self._occupy(state.rank, state.block.send, one.count, start)
+            link.queue.append((end + self.alpha, values, state.clock.copy()))
+            link.sent += 1
+            self.transfers += 1
+            if link.receiver is not None:
+                woken.append(link.receiver)
+                link.receiver = None
+        if one.signals and one.kind != "nop":
+            state.signal_steps.append(position)
+            state.signals.append((end, state.clock.copy()))
+            woken += state.waiters
+            state.waiters = []
+        state.time = end
+        state.position += 1
+        for other in (g, *woken):
+            self._offer(other)
+
+    def _occupy(self, source: int, target: int, count: int, start: float) -> float:
+        """When a message sent at ``start`` has left its link, which serves one at a time."""
+        c = 1.0 if self.capacity is None else self.capacity[source, target]
+        begin = max(start, self.free.get((source, target), 0.0))
+        self.free[source, target] = begin + self.beta * count / self.program.chunks / c
+        return self.free[source, target]
+
+    # Data
+
+    def _compute(self, g: int, one: Instruction, received: list[Value]) -> list[Value]:
+        """Read, sum, write; what the instruction sends."""
+        if one.kind == "nop":
+            return []
+        values = received
+        if one.kind in READS:
+            here = [self._read(g, one.source, c) for c in range(one.count)]
+            values = [self._sum(g, a, b) for a, b in zip(values, here, strict=True)] if received else here
+        if one.kind == "re":
+            there = [self._read(g, one.target, c) for c in range(one.count)]
+            values = [self._sum(g, a, b) for a, b in zip(there, values, strict=True)]
+        if one.kind in WRITES:
+            same = [self._write(g, one.target, c, value) for c, value in enumerate(values)]
+            if one.kind in RECEIVES and all(same):
+                self.redundant += 1
+        return values
+
+    def _place(self, g: int, place: Place, c: int) -> tuple[str, int]:
+        found = self.program.located(self.blocks[g].rank, Place(place.buffer, place.offset + c))
+        return found.buffer, found.offset
+
+    def _now(self, g: int) -> str:
+        return f"rank {self.blocks[g].rank}, {label(self.blocks[g].block, self.blocks[g].position)}"
+
+    def _content(self, rank: int, at: tuple[str, int]) -> Value | None:
+        found = self.memory[rank].get(at)
+        return self.program.initial(rank, Place(*at)) if found is None else found
+
+    def _read(self, g: int, place: Place, c: int) -> Value:
+        state, at = self.blocks[g], self._place(g, place, c)
+        writer = self.writer[state.rank].get(at)
+        if writer is not None and writer[0] != g and state.clock[writer[0]] < writer[1]:
+            self._racing(g, at, writer, "reads", "wrote")
+        self.readers[state.rank].setdefault(at, {})[g] = state.position + 1
+        value = self._content(state.rank, at)
+        if value is None:
+            return Garbage("uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before anything was there")
+        return value
+
+    def _write(self, g: int, place: Place, c: int, value: Value) -> bool:
+        """Write a chunk; whether the same was there already (which is no race either)."""
+        state, at = self.blocks[g], self._place(g, place, c)
+        rank = state.rank
+        same = self._content(rank, at) == value
+        if not same:
+            writer = self.writer[rank].get(at)
+            others = [*(self.readers[rank].get(at) or {}).items(), *([writer] if writer is not None else [])]
+            for h, done in others:
+                if h != g and state.clock[h] < done:
+                    self._racing(g, at, (h, done), "writes", "wrote" if (h, done) == writer else "read")
+            self.readers[rank].pop(at, None)
+        self.memory[rank][at] = value
+        self.writer[rank][at] = (g, state.position + 1)
+        return same
+
+    def _racing(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
+        if self.race is None:
+            theirs = label(self.blocks[other[0]].block, other[1] - 1)
+            where = label(self.blocks[g].block, self.blocks[g].position)
+            msg = (
+                f"{self._now(g)} {does} chunk {at[1]} of buffer {at[0]}, which {theirs} {did}, and nothing orders the "
+                "two; add a dependency"
+            )
+            self.race = refused("race", msg, rank=self.blocks[g].rank, chunk=at[1], step=where)
+
+    def _sum(self, g: int, a: Value, b: Value) -> Value:
+        if isinstance(a, Garbage):
+            return a
+        if isinstance(b, Garbage):
+            return b
+        if len(a) + len(b) > len(self.program.ranks):
+            return Garbage("wrong-sum", f"{self._now(g)} adds some contribution a second time")
+        return tuple(sorted(a + b))
+
+    # Verdicts
+
+    def _deadlock(self, stuck: list[int]) -> Verdict:
+        lines = []
+        for g in stuck[:8]:
+            state = self.blocks[g]
+            one = state.block.instructions[state.position]
+            lines.append(f"rank {state.rank} {label(state.block, state.position)} waits for {self._awaited(g, one)}")
+        more = f", and {len(stuck) - 8} more" if len(stuck) > 8 else ""
+        first = self.blocks[stuck[0]]
+        one = first.block.instructions[first.position]
+        chunk = one.target.offset if one.kind in WRITES else one.source.offset
+        where = label(first.block, first.position)
+        return refused("deadlock", "; ".join(lines) + more, rank=first.rank, chunk=chunk, step=where)
+
+    def _awaited(self, g: int, one: Instruction) -> str:
+        state = self.blocks[g]
+        if one.waits is not None:
+            other = self.blocks[self.index[state.rank, one.waits[0]]]
+            at = bisect_left(other.signal_steps, one.waits[1])
+            if at == len(other.signals):
+                never = other.position > one.waits[1]
+                return f"tb {one.waits[0]} step {one.waits[1]}" + (", which does not signal (hasdep=0)" if never else "")
+        if one.kind in RECEIVES and not self._link(g, receiving=True).queue:
+            return f"a message of rank {state.block.receive}"
+        return f"room on the way to rank {state.block.send}"
+
+    def _wrong_output(self) -> Verdict | None:
+        for rank in range(len(self.program.ranks)):
+            for place, wanted in self.program.demanded(rank):
+                found = self.program.located(rank, place)
+                at = (found.buffer, found.offset)
+                value = self._content(rank, at)
+                if value != wanted:
+                    return self._output_violation(rank, place, at, value, wanted)
+        return None
+
+    def _output_violation(
+        self, rank: int, place: Place, at: tuple[str, int], value: Value | None, wanted: Contributions
+    ) -> Verdict:
+        writer = self.writer[rank].get(at)
+        step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
+        here = f"rank {rank}, output chunk {place.offset}"
+        due = _said(wanted)
+        if value is None or (writer is None and not isinstance(value, Garbage)):
+            return refused("missing-chunk", f"{here}: {due} never arrives", rank=rank, chunk=place.offset, step=step)
+        if isinstance(value, Garbage):
+            msg = f"{here} should be {due}, but {value.message}"
+            return refused(value.reason, msg, rank=rank, chunk=place.offset, step=step)
+        reason = "wrong-chunk" if len(wanted) == 1 else "wrong-sum"
+        msg = f"{here} should be {due} and is {_said(value)}, written by {step}"
+        return refused(reason, msg, rank=rank, chunk=place.offset, step=step)
+
+    def _valid(self) -> Verdict:
+        metrics: dict[str, Any] = {
+            "async_time": max((b.time for b in self.blocks), default=0.0),
+            "transfers": self.transfers,
+            "redundant": self.redundant,
+            "ranks": len(self.program.ranks),
+            "chunks": self.program.chunks,
+        }
+        return Verdict(True, metrics=metrics)
+
+
+def _said(value: Contributions) -> str:
+    parts = [f"chunk {c} of rank {s}" for s, c in value[:4]]
+    return " + ".join(parts) + (f" + {len(value) - 4} more" if len(value) > 4 else "")

@@ -1,0 +1,170 @@
+"""A link schedule as a program: one thread block a rank and neighbour and direction, relays through scratch.
+
+Chunk c of (s, t) leaves the input of s at [t D + c], lies at a place of its own in the scratch of every rank on its way,
+and arrives in the output of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc and
+step whose places follow each other on both ends become one instruction. A relay's send waits for the receive that
+brought its chunk, and for nothing else: there are no barriers, so that the program may run ahead of the steps.
+It cannot deadlock: what is sent in a step waits only for receives of earlier steps, and receives wait for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import NotApplicable
+from formulations.schedules.program import Instruction, Place, Program, Rank, ThreadBlock
+
+if TYPE_CHECKING:
+    from formulations.schedules.link_schedule import LinkSchedule
+
+#: Most chunks that one instruction moves (MSCCL_MAX_COUNT is 72, exclusive).
+MOST_COUNT = 71
+#: Other limits of the runtime (its msccl.h): instructions a thread block, thread blocks a rank.
+MOST_STEPS, MOST_BLOCKS = 256, 216
+
+
+@dataclass
+class _Move:
+    """Chunks that one arc moves in one step, before they are instructions."""
+
+    count: int
+    source: Place
+    target: Place
+    brought: set[tuple[int, int]]
+
+
+def lower(schedule: LinkSchedule, name: str = "opticoll") -> Program:
+    """The program of an all-to-all link schedule.
+
+    Raises
+    ------
+    NotApplicable
+        If some vertex is no rank: only ranks run programs.
+    """
+    topology, D = schedule.topology, schedule.chunks
+    if topology.ranks != topology.n:
+        msg = (
+            f"lowering: {topology.spec} has {topology.n - topology.ranks} vertices that are no ranks and cannot run a "
+            "program; write the schedule as .json, or use a topology whose vertices are all ranks"
+        )
+        raise NotApplicable(msg)
+    N = topology.n
+    builder = _Builder(N, D)
+    table = schedule.transfers
+    pair = topology.tail[table[:, 1]] * N + topology.head[table[:, 1]]
+    order = np.lexsort((table[:, 4], table[:, 3], table[:, 2], pair, table[:, 0]))
+    rows = np.column_stack([table[order, 0], pair[order], table[order, 2:]]).tolist()
+    first = 0
+    while first < len(rows):
+        last = first
+        while last < len(rows) and rows[last][:2] == rows[first][:2]:
+            last += 1
+        tail, head = divmod(rows[first][1], N)
+        builder.move(tail, head, [tuple(row[2:]) for row in rows[first:last]])
+        first = last
+    return builder.program(name)
+
+
+class _Builder:
+    def __init__(self, N: int, D: int) -> None:
+        self.N, self.D = N, D
+        self.outgoing: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
+        self.incoming: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
+        self.scratch = [0] * N
+        # Where a rank holds a chunk in transit, and which receive (sender, position) brought it.
+        self.held: list[dict[tuple[int, int, int], tuple[int, tuple[int, int]]]] = [{} for _ in range(N)]
+
+    def move(self, tail: int, head: int, chunks: list[tuple[int, int, int]]) -> None:
+        """Move chunks (source, target, number) in one step; what is contiguous on both ends as one."""
+        placed = sorted((*self._origin(tail, chunk), chunk) for chunk in chunks)
+        sends = self.outgoing[tail].setdefault(head, [])
+        receives = self.incoming[head].setdefault(tail, [])
+        open_end = len(sends)  # moves of this step start here
+        for buffer, offset, brought, chunk in placed:
+            target = self._destination(head, chunk)
+            by = {brought} if brought is not None else set()
+            joined = None
+            if len(sends) > open_end:
+                last = sends[-1]
+                ends = (last.source.offset + last.count, last.target.offset + last.count)
+                same = last.source.buffer == buffer and last.target.buffer == target.buffer
+                if same and ends == (offset, target.offset) and last.count < MOST_COUNT:
+                    joined = last
+            if joined is not None:
+                joined.count += 1
+                joined.brought |= by
+                receives[-1].count += 1
+            else:
+                sends.append(_Move(1, Place(buffer, offset), target, by))
+                receives.append(_Move(1, Place(buffer, offset), target, set()))
+            if chunk[1] != head:
+                self.held[head][chunk] = (target.offset, (tail, len(receives) - 1))
+
+    def _origin(self, rank: int, chunk: tuple[int, int, int]) -> tuple[str, int, tuple[int, int] | None]:
+        source, target, number = chunk
+        if source == rank:
+            return "i", target * self.D + number, None
+        if chunk not in self.held[rank]:
+            msg = f"lowering: rank {rank} sends chunk {number} of {source}->{target} before it has it; check the schedule"
+            raise NotApplicable(msg)
+        offset, brought = self.held[rank][chunk]
+        return "s", offset, brought
+
+    def _destination(self, rank: int, chunk: tuple[int, int, int]) -> Place:
+        source, target, number = chunk
+        if target == rank:
+            return Place("o", source * self.D + number)
+        self.scratch[rank] += 1
+        return Place("s", self.scratch[rank] - 1)
+
+    def program(self, name: str) -> Program:
+        """Thread blocks: sends by peer, receives by peer, then the rank's own shard."""
+        size = self.N * self.D
+        return Program(name, "alltoall", size, [self._rank(v, size) for v in range(self.N)])
+
+    def _rank(self, v: int, size: int) -> Rank:
+        rank = Rank({"i": size, "o": size, "s": self.scratch[v]})
+        receivers = {peer: len(self.outgoing[v]) + j for j, peer in enumerate(sorted(self.incoming[v]))}
+        awaited: set[tuple[int, int]] = set()
+        for number, peer in enumerate(sorted(self.outgoing[v])):
+            block = ThreadBlock(number, peer, -1, 0)
+            passed: dict[int, int] = {}
+            for move in self.outgoing[v][peer]:
+                need: dict[int, int] = {}
+                for sender, position in move.brought:
+                    need[receivers[sender]] = max(need.get(receivers[sender], -1), position)
+                waits = sorted((b, s) for b, s in need.items() if s > passed.get(b, -1))
+                passed.update(waits)
+                awaited.update(waits)
+                for one in waits[:-1]:
+                    block.instructions.append(Instruction("nop", Place("i", -1), Place("o", -1), 0, one))
+                last = waits[-1] if waits else None
+                block.instructions.append(Instruction("s", move.source, move.target, move.count, last))
+            rank.blocks[number] = block
+        for peer, number in receivers.items():
+            block = ThreadBlock(number, -1, peer, 0)
+            for position, move in enumerate(self.incoming[v][peer]):
+                one = Instruction("r", move.source, move.target, move.count)
+                block.instructions.append(replace(one, signals=(number, position) in awaited))
+            rank.blocks[number] = block
+        own = len(rank.blocks)
+        copies = ThreadBlock(own, -1, -1, 0)
+        for first in range(0, self.D, MOST_COUNT):
+            place = v * self.D + first
+            count = min(MOST_COUNT, self.D - first)
+            copies.instructions.append(Instruction("cpy", Place("i", place), Place("o", place), count))
+        rank.blocks[own] = copies
+        return rank
+
+
+def fits_runtime(program: Program) -> bool:
+    """Whether the program keeps the MSCCL runtime's limits on steps, thread blocks and counts."""
+    blocks = [block for rank in program.ranks for block in rank.blocks.values()]
+    return (
+        all(len(rank.blocks) <= MOST_BLOCKS for rank in program.ranks)
+        and all(len(block.instructions) <= MOST_STEPS for block in blocks)
+        and all(one.count <= MOST_COUNT for block in blocks for one in block.instructions)
+    )

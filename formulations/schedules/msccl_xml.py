@@ -1,0 +1,215 @@
+"""Programs as MSCCL XML, the files that msccl-tools writes and the MSCCL runtime reads.
+
+Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azure/msccl-executor-nccl (its parser)
+
+    <algo name proto nchannels nchunksperloop ngpus coll inplace outofplace minBytes maxBytes>
+      <gpu id i_chunks o_chunks s_chunks>
+        <tb id send recv chan>
+          <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
+
+``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes and not needed when read. Files of others
+are untrusted: entities and document types are refused, sizes are limited before anything is allocated, and nothing is
+allocated by what a file merely declares.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from formulations.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
+from instances.errors import BadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+#: Largest file [bytes], ranks, steps, and chunks a declared size or offset may name.
+MAX_BYTES = 256 << 20
+MAX_RANKS = 4096
+MAX_STEPS = 2_000_000
+MAX_CHUNKS = 1 << 31
+#: Most chunks that all steps together move.
+MAX_MOVED = 20_000_000
+_NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_LEVELS = ("algo", "gpu", "tb", "step")
+
+
+def write_xml(program: Program) -> str:
+    """The program as MSCCL XML."""
+    from xml.sax.saxutils import quoteattr
+
+    channels = 1 + max((b.channel for rank in program.ranks for b in rank.blocks.values()), default=0)
+    lines = [
+        f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels}" '
+        f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" coll="{program.collective}" '
+        f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" minBytes="0" maxBytes="0">'
+    ]
+    for v, rank in enumerate(program.ranks):
+        sizes = " ".join(f'{b}_chunks="{rank.sizes[b]}"' for b in "ios")
+        lines.append(f'  <gpu id="{v}" {sizes}>')
+        for block in rank.blocks.values():
+            lines.append(
+                f'    <tb id="{block.number}" send="{block.send}" recv="{block.receive}" chan="{block.channel}">'
+            )
+            for s, one in enumerate(block.instructions):
+                depid, deps = one.waits or (-1, -1)
+                lines.append(
+                    f'      <step s="{s}" type="{one.kind}" srcbuf="{one.source.buffer}" srcoff="{one.source.offset}" '
+                    f'dstbuf="{one.target.buffer}" dstoff="{one.target.offset}" cnt="{one.count}" depid="{depid}" '
+                    f'deps="{deps}" hasdep="{int(one.signals)}"/>'
+                )
+            lines.append("    </tb>")
+        lines.append("  </gpu>")
+    return "\n".join([*lines, "</algo>", ""])
+
+
+def read_xml(path: Path) -> Program:
+    """The program in an MSCCL XML file.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large, or is no MSCCL XML; says where.
+    """
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import iterparse
+
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            msg = f"{path}: {size} bytes are more than the {MAX_BYTES} that are read"
+            raise BadFile(msg)
+        reader = _Reader(path)
+        with path.open("rb") as stream:
+            for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
+                if event == "start":
+                    reader.start(element.tag, element.attrib)
+                else:
+                    reader.end()
+                    element.clear()
+    except OSError as reason:
+        msg = f"{path}: cannot be read ({reason.strerror}); name an MSCCL XML file"
+        raise BadFile(msg) from None
+    except (ParseError, DefusedXmlException, UnicodeError, LookupError) as reason:
+        msg = f"{path}: is no XML that is read here ({type(reason).__name__}: {' '.join(str(reason).split())})"
+        raise BadFile(msg) from None
+    return reader.finish()
+
+
+class _Reader:
+    """Builds the program out of start and end tags, four levels deep and no deeper."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.depth = 0
+        self.program: Program | None = None
+        self.ranks: dict[int, Rank] = {}
+        self.rank: Rank | None = None
+        self.block: ThreadBlock | None = None
+        self.steps = self.moved = self.declared = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element opens."""
+        if self.depth >= len(_LEVELS) or tag != _LEVELS[self.depth]:
+            wanted = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
+            self._refuse(f"<{str(tag)[:40]}> where {wanted} belongs")
+        self.depth += 1
+        getattr(self, f"_{tag}")(attributes)
+
+    def end(self) -> None:
+        """An element closes."""
+        self.depth -= 1
+
+    def finish(self) -> Program:
+        """The program, complete."""
+        program = self.program
+        if program is None:
+            self._refuse("there is no <algo>")
+        assert program is not None
+        if sorted(self.ranks) != list(range(self.declared)):
+            self._refuse(f"ngpus is {self.declared}, but {len(self.ranks)} gpus have ids from 0 on; give each one <gpu>")
+        program.ranks = [self.ranks[v] for v in range(self.declared)]
+        return program
+
+    def _algo(self, attributes: Mapping[str, str]) -> None:
+        self.declared = self._whole(attributes, "ngpus", 1, MAX_RANKS)
+        per_loop = self._whole(attributes, "nchunksperloop", 1, MAX_CHUNKS)
+        named = attributes.get("coll", "")
+        collective = _NAMES.get(named, named)
+        if collective not in COLLECTIVES:
+            self._refuse(f"coll={named[:40]!r} is not simulated; {', '.join(COLLECTIVES)} are")
+        if collective != "allreduce" and per_loop % self.declared:
+            self._refuse(f"nchunksperloop={per_loop} is no multiple of ngpus={self.declared}")
+        inplace = bool(self._whole(attributes, "inplace", 0, 1, default=0))
+        name, protocol = attributes.get("name", ""), attributes.get("proto", "Simple")
+        self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20])
+
+    def _gpu(self, attributes: Mapping[str, str]) -> None:
+        number = self._whole(attributes, "id", 0, self.declared - 1)
+        if number in self.ranks:
+            self._refuse(f"gpu {number} is there twice")
+        sizes = {b: self._whole(attributes, f"{b}_chunks", 0, MAX_CHUNKS) for b in "ios"}
+        self.rank = self.ranks[number] = Rank(sizes)
+
+    def _tb(self, attributes: Mapping[str, str]) -> None:
+        assert self.rank is not None
+        number = self._whole(attributes, "id", 0, MAX_STEPS)
+        if number in self.rank.blocks:
+            self._refuse(f"gpu {len(self.ranks) - 1}: thread block {number} is there twice")
+        peers = [self._whole(attributes, key, -1, self.declared - 1) for key in ("send", "recv")]
+        channel = self._whole(attributes, "chan", -1, MAX_RANKS, default=0)
+        self.block = self.rank.blocks[number] = ThreadBlock(number, peers[0], peers[1], channel)
+
+    def _step(self, attributes: Mapping[str, str]) -> None:
+        assert self.block is not None
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            self._refuse(f"more than {MAX_STEPS} steps")
+        kind = attributes.get("type", "")
+        if kind not in KINDS:
+            self._refuse(f"type={kind[:20]!r} is none of {', '.join(sorted(KINDS))}")
+        nothing = kind == "nop"
+        count = self._whole(attributes, "cnt", 0, MAX_MOVED, default=1)
+        if count == 0 and not nothing:
+            self._refuse(f"a step of type {kind} moves cnt=0 chunks")
+        self.moved += count
+        if self.moved > MAX_MOVED:
+            self._refuse(f"its steps move more than {MAX_MOVED} chunks")
+        places = [self._place(attributes, end) for end in ("src", "dst")]
+        depid, deps = (self._whole(attributes, key, -1, MAX_STEPS, default=-1) for key in ("depid", "deps"))
+        waits = (depid, deps) if depid >= 0 else None
+        signals = bool(self._whole(attributes, "hasdep", 0, 1, default=0))
+        number = self._whole(attributes, "s", 0, MAX_STEPS, default=len(self.block.instructions))
+        odd = None if number == len(self.block.instructions) else number
+        self.block.instructions.append(Instruction(kind, places[0], places[1], count, waits, signals, odd))
+
+    def _place(self, attributes: Mapping[str, str], end: str) -> Place:
+        buffer = attributes.get(f"{end}buf", "i")
+        if buffer not in {"i", "o", "s"}:
+            self._refuse(f"{end}buf={buffer[:20]!r} is none of i, o, s")
+        return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
+
+    def _whole(
+        self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None
+    ) -> int:
+        text = attributes.get(key)
+        if text is None and default is not None:
+            return default
+        if text is None or not _WHOLE.fullmatch(text):
+            self._refuse(f"{key}={'nothing' if text is None else repr(text[:20])} is no whole number")
+        value = int(str(text))
+        if not least <= value <= most:
+            self._refuse(f"{key}={value} is outside {least}..{most}")
+        return value
+
+    def _refuse(self, what: str) -> Any:
+        level = _LEVELS[min(max(self.depth - 1, 0), len(_LEVELS) - 1)]
+        where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
+        if self.block is not None and level in {"tb", "step"}:
+            where += f", thread block {self.block.number}, step {len(self.block.instructions)}"
+        msg = f"{self.path}: no MSCCL XML at {where}: {what}"
+        raise BadFile(msg)
