@@ -86,6 +86,13 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
+@click.option(
+    "--schedule",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a schedule that runs: .xml (MSCCL), .json (links) or .routes.json.",
+)
+@click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="Most chunks a shard in it (default: 24).")
 @click.option("--no-store", is_flag=True, help="Do not record the run.")
 @_STORE
 @_JSON
@@ -101,6 +108,8 @@ def solve(
     seed: int,
     threads: int,
     solution: Path | None,
+    schedule: Path | None,
+    chunks: int | None,
     no_store: bool,
     store_dir: str | None,
     as_json: bool,
@@ -121,6 +130,14 @@ def solve(
     if solution is not None:
         _refuse_unwritable(solution)
     task = Task(formulation, instance, method, form, _settings(settings), time_limit, memory_limit, tol, seed, threads)
+    if chunks is not None and schedule is None:
+        msg = "--chunks cuts the shards of a schedule; name it with --schedule FILE"
+        raise click.UsageError(msg)
+    if schedule is not None:
+        from analysis import schedule_files
+
+        _refuse_unwritable(schedule)
+        schedule_files.refuse_early(schedule, task)
     started = datetime.now(UTC)
     with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress:
         from solvers import runner
@@ -134,6 +151,8 @@ def solve(
         store.save(run, started=started)
     if solution is not None and run.verified:
         _write_json(solution, runner.solution_document(run))
+    if schedule is not None and run.verified:
+        run.record["schedule"] = schedule_files.write(schedule, run, chunks)
     if as_json:
         present.emit_json(run.record)
     else:
@@ -150,9 +169,10 @@ def solve(
 @click.argument("file", type=click.Path(path_type=Path))
 @_JSON
 def check(formulation: str, instance: str, file: Path, as_json: bool) -> int:
-    """Verify somebody's solution FILE.
+    """Verify somebody's solution or schedule FILE.
 
-    FILE is a solution of FORMULATION on INSTANCE, as `opticoll solve --solution` writes it.
+    FILE is a solution of FORMULATION on INSTANCE, as `opticoll solve --solution` writes it, or a schedule for INSTANCE
+    by anybody: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed.
     """
     from analysis import present
 
@@ -166,7 +186,8 @@ def check(formulation: str, instance: str, file: Path, as_json: bool) -> int:
         columns = [name for name in ("formulation", "instance", "verified", "objective", "reason") if name in found]
         present.show_table([found], columns)
     if not found["verified"]:
-        _complain(f"{file}: is no solution: {found.get('reason') or 'a constraint is violated'}")
+        kind = "schedule" if "schedule" in found else "solution"
+        _complain(f"{file}: is no {kind}: {found.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
 

@@ -131,7 +131,7 @@ _SCHEMES: tuple[tuple[str, str, str | None], ...] = (
     ("one path, SSSP heuristic", "alltoall.min-congestion", "sssp"),
     ("one path, rounded LP", "alltoall.min-congestion", "lp-rounding"),
     ("one path, best found", "alltoall.min-congestion", None),
-    ("many paths, MCF-extP", "alltoall.link-mcf", "mcf-extp"),
+    ("many paths, MCF-extP", "alltoall.path-mcf", "mcf-extp"),
     ("many paths, pMCF disjoint", "alltoall.path-mcf", None),
 )
 
@@ -149,7 +149,8 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
                 continue
             if formulation == "alltoall.min-congestion" and method is None and row["method"] in {"sssp", "lp-rounding"}:
                 continue
-            if formulation == "alltoall.path-mcf" and settings.get("paths") != "disjoint":
+            disjoint = settings.get("paths") == "disjoint" and row["method"] not in {"mcf-extp", "column-generation"}
+            if formulation == "alltoall.path-mcf" and method is None and not disjoint:
                 continue
             load = row["max_load"] if formulation == "alltoall.min-congestion" else row["T"]
             if load is None or not np.isfinite(load):
