@@ -9,6 +9,7 @@ import numpy as np
 
 from formulations import formulation
 from formulations.base import read_parameters
+from formulations.schedules.schedule_json import is_schedule
 from instances import BadFile, Topology, parse
 from solvers.verify import FEASIBLE
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from formulations import Formulation
     from solvers.task import Run
 
 FORMAT = "opticoll-solution/1"
@@ -85,9 +87,13 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
         If the file is no solution document, too large, for another formulation or instance, or lacks a
         variable.
     """
-    document = _read(path)
     model = formulation(formulation_name)
     instance = parse(instance_spec)
+    if path.suffix.lower() == ".xml":
+        return check_schedule(model, instance, path)
+    document = _read(path)
+    if is_schedule(document):
+        return check_schedule(model, instance, path, document)
     for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
         if document.get(key) != wanted:
             msg = f"{path}: {key} is {document.get(key)!r}, expected {wanted!r}; name what the file is a solution of"
@@ -129,6 +135,51 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
     }
 
 
+def check_schedule(
+    model: Formulation, instance: Any, path: Path, document: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Execute somebody's schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
+
+    Returns
+    -------
+    The record of :func:`check`; ``schedule`` in it holds the reason's key and the first violated rank, chunk and step;
+    ``objective`` is the time of the schedule.
+
+    Raises
+    ------
+    BadFile
+        If the file is malformed, too large, or for another instance; also for a formulation that has no schedules.
+    """
+    from formulations.schedules import verification
+
+    if not model.name.startswith("alltoall."):
+        msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
+        raise BadFile(msg)
+    collective = "allgather" if model.name == "alltoall.all-gather" else "alltoall"
+    if document is None:
+        verdict = verification.verify_file(path, instance, collective)
+    elif isinstance(instance, Topology):
+        verdict = verification.verify_document(document, path, instance, collective)
+    else:
+        msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
+        raise BadFile(msg)
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "verified": verdict.valid,
+        "violations": {} if verdict.valid else {verdict.reason: None},
+        "objective": verdict.metrics.get("time", verdict.metrics.get("async_time")),
+        "claimed": None,
+        "metrics": verdict.metrics,
+        "reason": verdict.message,
+        "schedule": {
+            "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
+            "chunk": verdict.chunk, "step": verdict.step,
+        },
+    }  # fmt: skip
+
+
 def _residuals(model: Any, data: Any, values: Mapping[str, NDArray[np.float64]], path: Path) -> dict[str, float]:
     try:
         return dict(model.residuals(data, values))
@@ -153,7 +204,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as reason:
         msg = f"{path}: is no JSON ({str(reason).splitlines()[0]}); write it with solve --solution"
         raise BadFile(msg) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is no solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)
     return document

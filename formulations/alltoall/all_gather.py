@@ -108,8 +108,10 @@ def build_pyomo(data: Gathering) -> PyomoModel:
     model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
     model.balance = pyo.Constraint(
         [(int(u), int(v)) for u, v in np.argwhere(data.rows)],
-        rule=lambda b, u, v: pyo.quicksum(b.h[a, v] for a in leaving[u]) - pyo.quicksum(b.h[a, v] for a in entering[u])
-        == float(data.supply[u]),
+        rule=lambda b, u, v: (
+            pyo.quicksum(b.h[a, v] for a in leaving[u]) - pyo.quicksum(b.h[a, v] for a in entering[u])
+            == float(data.supply[u])
+        ),
     )
     model.capacity = pyo.Constraint(
         range(m), range(N), rule=lambda b, a, v: b.h[a, v] - float(topology.capacity[a]) * b.T <= 0
@@ -186,7 +188,9 @@ def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
             continue
         mine = np.maximum(mine / mine.max(), 1e-15)
         reach = dijkstra(data.topology.length_matrix(mine).T, indices=v)
-        best = max(best, float(data.supply[data.supply > 0] @ reach[data.supply > 0]) / float(data.topology.capacity @ mine))
+        best = max(
+            best, float(data.supply[data.supply > 0] @ reach[data.supply > 0]) / float(data.topology.capacity @ mine)
+        )
     return best
 
 

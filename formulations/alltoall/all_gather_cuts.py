@@ -1,7 +1,7 @@
 r"""The throughput-optimal all-gather time of a topology: its worst cut, by max-flow.
 
-In an all-gather every rank ends with every shard. For a set S of vertices that leaves out some rank, what the ranks in S
-hold must leave S at least once:
+In an all-gather every rank ends with every shard. For a set S of vertices that leaves out some rank, what the ranks in
+S hold must leave S at least once:
 
     T >= |S & ranks| / c(S -> V - S),        T* = max over such S.
 
@@ -134,7 +134,7 @@ def _graph(topology: Topology, capacity: list[int], ratio: Fraction, receiver: i
     """Capacities c T and the super-source's unit arcs to all but the receiver, all times the returned whole number."""
     import networkx as nx
 
-    graph = nx.DiGraph()
+    graph: Any = nx.DiGraph()
     graph.add_nodes_from(range(topology.n))
     for c, u, w in zip(capacity, topology.tail.tolist(), topology.head.tolist(), strict=True):
         if u != w:

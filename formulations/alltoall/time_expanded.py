@@ -76,6 +76,6 @@ def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray
     for t in range(cost.shape[1]):
         arriving = reach[:, topology.tail] + cost[:, t]
         after = reach.copy()
-        np.minimum.at(after, (slice(None), topology.head), arriving)
+        np.minimum.at(after.T, topology.head, arriving.T)
         reach = after
     return reach

@@ -22,9 +22,9 @@ that is, has the same optimum and the same possible U: *causality* and *balance*
 the (u, L) in the graph unrolled over time (:mod:`formulations.alltoall.time_expanded`; the slack of causality
 is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
 commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
-are the two neighbours of this aggregation: groups of several sources (their shards are no longer told apart), and (19)
-summed as it is printed, with what enters u in place of what stays there: then one unit serves every vertex that it
-passes (on path:3 that "optimum" is 2, below T = 2 + ... of the true model; see the tests).
+are the two neighbours of this aggregation, and so they are not offered: groups of several sources (their shards
+are no longer told apart, and everybody's neighbours serve it), and (19) summed as it is printed, with what enters u in
+place of what stays there: then one unit serves every vertex that it passes, and path:4 takes 2 where T = 4 (tests).
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
@@ -156,7 +156,7 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
     model.U = pyo.Var(range(steps), bounds=(0, data.longest))
     model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in range(steps)), sense=pyo.minimize)
 
-    def total(arcs: list[int], k: int, until: int) -> object:
+    def total(arcs: list[int], k: int, until: int) -> Any:
         return pyo.quicksum(model.f[a, k, t] for a in arcs for t in range(until))
 
     model.capacity = pyo.Constraint(
@@ -170,8 +170,9 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
     )
     model.balance = pyo.Constraint(
         [(int(u), int(k)) for u, k in np.argwhere(data.groups.served)],
-        rule=lambda _, u, k: total(entering[u], k, steps) - total(leaving[u], k, steps)
-        == float(data.groups.demand[u, k]),
+        rule=lambda _, u, k: (
+            total(entering[u], k, steps) - total(leaving[u], k, steps) == float(data.groups.demand[u, k])
+        ),
     )
     n = topology.n
     return PyomoModel(

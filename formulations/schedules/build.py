@@ -9,7 +9,7 @@ from formulations.schedules.chunking import cut
 from formulations.schedules.link_schedule import schedule_routes
 from formulations.schedules.lowering import lower
 from formulations.schedules.msccl_xml import write_xml
-from formulations.schedules.routes import refuse_without_routes, routes_of
+from formulations.schedules.routes import refuse_without_routes, routes_of, without_steps
 from formulations.schedules.schedule_json import links_document, routes_document
 from instances.errors import BadInput
 
@@ -75,9 +75,10 @@ def schedule_text(
     facts
         ``chunks``, ``steps``, ``fluid_time``, ``time``, ``loss`` (time over fluid time, minus 1).
     """
+    facts: dict[str, Any]
     routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
-        chunked = cut(topology, [route for route in routes], most)
+        chunked = cut(topology, without_steps(routes), most)
         facts = {"chunks": chunked.chunks, "fluid_time": chunked.fluid_time, "time": chunked.time, "loss": chunked.loss}
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
     schedule = schedule_routes(topology, routes, most=most, alpha=alpha, beta=beta)

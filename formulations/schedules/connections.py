@@ -75,7 +75,8 @@ def _of_connections(program: Program) -> Verdict | None:
                 first = pair[side]
                 if first is not None:
                     verb = "send to" if side == 0 else "receive from"
-                    msg = f"rank {v}: tb {first.number} and tb {block.number} both {verb} rank {peer} over channel {key[2]}"
+                    both = f"tb {first.number} and tb {block.number}"
+                    msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
                     return refused("two-owners", msg, rank=v, step=label(block, 0))
                 pair[side] = block
     for key in sorted(ends):
@@ -106,7 +107,9 @@ def _of_connection(key: Connection, sender: ThreadBlock | None, receiver: Thread
         sent, got = sender.instructions[i], receiver.instructions[j]
         if sent.count != got.count:
             where = label(receiver, j)
-            msg = f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
+            msg = (
+                f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
+            )
             return refused("count-mismatch", msg, rank=r, chunk=got.target.offset, step=where)
     return None
 

@@ -233,8 +233,8 @@ class _Execution:
             state.waiters = []
         state.time = end
         state.position += 1
-        for other in (g, *woken):
-            self._offer(other)
+        for each in (g, *woken):
+            self._offer(each)
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """When a message sent at ``start`` has left its link, which serves one at a time."""
@@ -281,7 +281,9 @@ class _Execution:
         self.readers[state.rank].setdefault(at, {})[g] = state.position + 1
         value = self._content(state.rank, at)
         if value is None:
-            return Garbage("uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before anything was there")
+            return Garbage(
+                "uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before anything was there"
+            )
         return value
 
     def _write(self, g: int, place: Place, c: int, value: Value) -> bool:
@@ -341,7 +343,9 @@ class _Execution:
             at = bisect_left(other.signal_steps, one.waits[1])
             if at == len(other.signals):
                 never = other.position > one.waits[1]
-                return f"tb {one.waits[0]} step {one.waits[1]}" + (", which does not signal (hasdep=0)" if never else "")
+                return f"tb {one.waits[0]} step {one.waits[1]}" + (
+                    ", which does not signal (hasdep=0)" if never else ""
+                )
         if one.kind in RECEIVES and not self._link(g, receiving=True).queue:
             return f"a message of rank {state.block.receive}"
         return f"room on the way to rank {state.block.send}"

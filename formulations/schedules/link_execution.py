@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from formulations.schedules.verdict import Verdict, refused
@@ -25,9 +26,7 @@ def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
     return dict(joint)
 
 
-def run_links(
-    schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0
-) -> Verdict:
+def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> Verdict:
     """Execute a link schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``."""
     capacity = pair_capacity(topology)
     ranks = set(topology.terminals.tolist())
@@ -51,7 +50,9 @@ def run_links(
             elif source == v or chunk in held[v]:
                 bad = ("duplicate", f"{name} moves {u}->{v}, and {v} has it already")
             if bad is not None:
-                return refused(bad[0], f"step {t}: {bad[1]}", rank=v if bad[0] == "duplicate" else u, chunk=number, step=t)
+                return refused(
+                    bad[0], f"step {t}: {bad[1]}", rank=v if bad[0] == "duplicate" else u, chunk=number, step=t
+                )
             load[u, v] += 1
             arriving.append((v, chunk))
         for v, chunk in arriving:
@@ -115,7 +116,7 @@ def run_routes(table: RouteTable, topology: Topology) -> Verdict:
             if abs(amount - route.weight) > WHOLE:
                 msg = f"{name}: weight {route.weight:g} is not {route.chunks} of {table.chunks} chunks"
                 return refused("weights", msg, rank=route.source, step=i)
-        for arc in zip(path[:-1], path[1:], strict=True):
+        for arc in pairwise(path):
             if arc not in capacity:
                 return refused("no-arc", f"{name}: there is no arc {arc[0]}->{arc[1]}", rank=arc[0], step=i)
             load[arc] += amount

@@ -1,8 +1,8 @@
 """A link schedule as a program: one thread block a rank and neighbour and direction, relays through scratch.
 
-Chunk c of (s, t) leaves the input of s at [t D + c], lies at a place of its own in the scratch of every rank on its way,
-and arrives in the output of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc and
-step whose places follow each other on both ends become one instruction. A relay's send waits for the receive that
+Chunk c of (s, t) leaves the input of s at [t D + c], lies at a place of its own in the scratch of every rank on its
+way, and arrives in the output of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc
+and step whose places follow each other on both ends become one instruction. A relay's send waits for the receive that
 brought its chunk, and for nothing else: there are no barriers, so that the program may run ahead of the steps.
 It cannot deadlock: what is sent in a step waits only for receives of earlier steps, and receives wait for nothing.
 """
@@ -108,7 +108,9 @@ class _Builder:
         if source == rank:
             return "i", target * self.D + number, None
         if chunk not in self.held[rank]:
-            msg = f"lowering: rank {rank} sends chunk {number} of {source}->{target} before it has it; check the schedule"
+            msg = (
+                f"lowering: rank {rank} sends chunk {number} of {source}->{target} before it has it; check the schedule"
+            )
             raise NotApplicable(msg)
         offset, brought = self.held[rank][chunk]
         return "s", offset, brought
@@ -139,8 +141,8 @@ class _Builder:
                 waits = sorted((b, s) for b, s in need.items() if s > passed.get(b, -1))
                 passed.update(waits)
                 awaited.update(waits)
-                for one in waits[:-1]:
-                    block.instructions.append(Instruction("nop", Place("i", -1), Place("o", -1), 0, one))
+                for extra in waits[:-1]:
+                    block.instructions.append(Instruction("nop", Place("i", -1), Place("o", -1), 0, extra))
                 last = waits[-1] if waits else None
                 block.instructions.append(Instruction("s", move.source, move.target, move.count, last))
             rank.blocks[number] = block

@@ -131,7 +131,9 @@ class _Reader:
             self._refuse("there is no <algo>")
         assert program is not None
         if sorted(self.ranks) != list(range(self.declared)):
-            self._refuse(f"ngpus is {self.declared}, but {len(self.ranks)} gpus have ids from 0 on; give each one <gpu>")
+            self._refuse(
+                f"ngpus is {self.declared}, but {len(self.ranks)} gpus have ids from 0 on; give each one <gpu>"
+            )
         program.ranks = [self.ranks[v] for v in range(self.declared)]
         return program
 
@@ -193,9 +195,7 @@ class _Reader:
             self._refuse(f"{end}buf={buffer[:20]!r} is none of i, o, s")
         return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
 
-    def _whole(
-        self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None
-    ) -> int:
+    def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
         text = attributes.get(key)
         if text is None and default is not None:
             return default

@@ -96,9 +96,7 @@ def _stripped(
         return strip_paths(topology, source, flow, targets, amount * (1.0 - NOISE))
 
 
-def _timed(
-    arc: NDArray[np.int64], step: NDArray[np.int64], source: int, target: int, way: WeightedPath
-) -> Route:
+def _timed(arc: NDArray[np.int64], step: NDArray[np.int64], source: int, target: int, way: WeightedPath) -> Route:
     moves = [a for a in way.arcs if arc[a] >= 0]
     return Route(source, target, tuple(arc[moves].tolist()), way.amount, tuple(step[moves].tolist()))
 
@@ -132,6 +130,14 @@ def _commodities(source: int, targets: NDArray[np.int64], ways: list[list[Weight
     return found
 
 
+def without_steps(routes: list[Route]) -> list[Route]:
+    """The same shares as mere paths: those of a pair that differ only in their steps become one."""
+    pairs: dict[tuple[int, int], list[Route]] = {}
+    for r in routes:
+        pairs.setdefault((r.source, r.target), []).append(Route(r.source, r.target, r.arcs, r.weight))
+    return [route for ways in pairs.values() for route in _merged(ways)]
+
+
 def _merged(routes: list[Route]) -> list[Route]:
     """One commodity's routes, equal ways joined and noise dropped, with weights that add up to 1."""
     weight: dict[tuple[tuple[int, ...], tuple[int, ...] | None], float] = {}
@@ -151,7 +157,7 @@ def shortest_routes(topology: Topology) -> list[Route]:
 
     graph = topology.length_matrix(np.ones(topology.arcs))
     _, parent = dijkstra(graph, indices=topology.terminals, unweighted=True, return_predecessors=True)
-    first = {}
+    first: dict[tuple[int, int], int] = {}
     for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         first.setdefault(ends, a)
     found = []
@@ -166,8 +172,19 @@ def shortest_routes(topology: Topology) -> list[Route]:
     return found
 
 
+def path_routes(data: Any, values: Values) -> list[Route]:
+    """Routes of path variables (path MCF), without steps."""
+    from formulations.alltoall.path_mcf import decode
+
+    found: list[Route] = []
+    for (source, target), ways in sorted(decode(data, values).items()):
+        found += _merged([Route(source, target, tuple(way.arcs), way.amount) for way in ways])
+    return found
+
+
 _READERS: dict[str, Callable[[Any, Values], list[Route]]] = {
     "alltoall.timestep-mcf": timed_routes,
     "alltoall.master": source_routes,
     "alltoall.link-mcf": commodity_routes,
+    "alltoall.path-mcf": path_routes,
 }

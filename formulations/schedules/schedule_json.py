@@ -5,8 +5,8 @@ when read; checked if there), ``chunks`` D a shard. Vertices are numbers of the 
 vertices act as one of their joint capacity.
 
 kind "links"
-    ``collective`` alltoall or allgather; ``steps``: a list of steps, each a list of transfers ``[from, to, source, target,
-    chunk]`` (allgather: ``[from, to, source, chunk]``). What moves in a step was held by ``from`` before it.
+    ``collective`` alltoall or allgather; ``steps``: a list of steps, each a list of transfers ``[from, to, source,
+    target, chunk]`` (allgather: ``[from, to, source, chunk]``). What moves in a step was held by ``from`` before it.
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair add up to 1, its chunks (optional, with ``chunks`` of the document) to D.
@@ -39,7 +39,7 @@ MAX_CHUNKS = 1 << 31
 
 @dataclass(frozen=True)
 class LinkSteps:
-    """A link schedule as a file states it: transfers (from, to, chunk), a chunk being (source, target or -1, number)."""
+    """A link schedule as a file states it: transfers (from, to, chunk), a chunk (source, target or -1, number)."""
 
     collective: str
     chunks: int
