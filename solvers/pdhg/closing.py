@@ -90,7 +90,6 @@ class Closing:
         saddle = self.saddle
         self.look()
         self.repair()
-        saddle.primal_weight = 1.0 / max(self.lower, np.finfo(float).tiny)
         next_look, next_repair, next_polish = FIRST_LOOK, 2 * FIRST_LOOK, 0
         first = last = np.inf
         while not (self.closed or self.spent):

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 CHUNKS = 16
 #: sqrt(tau sigma): a hair below one over the bound on the operator's norm.
 STEP = 0.9995 / np.sqrt(3.0)
+#: First primal weight, as a share of the ratio of the sizes of duals and flows at the start.
+FIRST_WEIGHT = 0.5
 #: Of what a vertex receives, an arc that brings less than this share is noise.
 NOISE = 1e-7
 #: Columns beyond which hardly any demand lies are as wide as if this share of a mean demand did.
@@ -106,11 +108,12 @@ class Saddle:
         self.weight: F64 = self.capacity / self.capacity.sum()
         self.plain = self.weight.copy()
         self._begin()
-        self.price0, self.flow0, self.weight0 = self.price.copy(), self.flow.copy(), self.weight.copy()
-        self.primal_weight = 1.0
+        self.price0, self.flow0, self.weight0 = (np.zeros_like(x) for x in (self.price, self.flow, self.weight))
         self.count = 0
         self.target: float | None = None
         self.root = self.pushed = 0.0
+        moved, pushed = self.restart()  # from the origin: the sizes of flows and duals
+        self.primal_weight = FIRST_WEIGHT * pushed / moved if moved > 0 else 1.0
 
     def _lanes(self, block: int) -> slice:
         """The groups of a block."""
