@@ -74,8 +74,8 @@ def _compiled_unit_flow(
     demand: NDArray[np.float64],
     flow: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
-    """:func:`unit_flow` by :mod:`formulations.alltoall.compiled_flow`, some groups at a time."""
-    from formulations.alltoall.compiled_flow import Adjacency, unit_flows
+    """:func:`unit_flow` by :mod:`formulations.alltoall.kernels.compiled_flow`, some groups at a time."""
+    from formulations.alltoall.kernels.compiled_flow import Adjacency, unit_flows
 
     graph = Adjacency.of(topology)
     whole, real = graph.workspace()

@@ -7,7 +7,8 @@ Sets    r in R routes, one a pair of ranks; a in A arcs (channels); l in 1..L la
 Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (``routes``: the method
         that solves it); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
-        z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l, (m, L)
+        z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l,
+        (m, L)
 
 min sum_l z_l  s.t.
     assign[r]      sum_l y_rl = 1

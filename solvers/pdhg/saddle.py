@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from formulations.alltoall.compiled_flow import Adjacency, unit_flows
+from formulations.alltoall.kernels.compiled_flow import Adjacency, unit_flows
 from solvers.pdhg import kernels
 from solvers.pdhg.kernels import LANES
 
