@@ -22,9 +22,9 @@ that is, has the same optimum and the same possible U: *causality* and *balance*
 the (u, L) in the graph unrolled over time (:mod:`formulations.alltoall.time_expanded`; the slack of causality
 is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
 commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
-are the two neighbours of this aggregation, and so they are not offered: groups of several sources (their shards
-are no longer told apart, and everybody's neighbours serve it), and (19) summed as it is printed, with what enters u in
-place of what stays there: then one unit serves every vertex that it passes, and path:4 takes 2 where T = 4 (tests).
+are the two neighbours of this aggregation, and so they are not offered: groups of several sources (s -> t and t -> s
+together demand nothing), and (19) summed as it is printed, with what enters u in place of what stays there: then one
+unit serves every vertex that it passes, and path:4 takes 3 where T = 4 (shown in the tests).
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 

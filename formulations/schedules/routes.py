@@ -182,9 +182,17 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     return found
 
 
+def single_routes(data: Any, values: Values) -> list[Route]:
+    """One path a pair (min-congestion), without steps."""
+    from formulations.alltoall.min_congestion import decode
+
+    return [Route(s, t, tuple(arcs), 1.0) for (s, t), arcs in sorted(decode(data, values).items())]
+
+
 _READERS: dict[str, Callable[[Any, Values], list[Route]]] = {
     "alltoall.timestep-mcf": timed_routes,
     "alltoall.master": source_routes,
     "alltoall.link-mcf": commodity_routes,
     "alltoall.path-mcf": path_routes,
+    "alltoall.min-congestion": single_routes,
 }

@@ -1,0 +1,123 @@
+"""All-gather: the worst cut is the LP's optimum, closed forms come out, corrupted flows are refused."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import SMALL, optimum
+from test_alltoall_certificates import topologies
+from test_timestep_mcf import assert_one_matrix
+
+from formulations.alltoall import all_gather as model
+from formulations.alltoall.all_gather_cuts import optimal_flows, worst_cut
+from formulations.base import NotApplicable
+from instances import Topology, parse
+from solvers import runner, verify
+from solvers.compile import compile_model
+from solvers.task import Task
+
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CLOSED = {
+    "ring:8": 3.5, "ring:7,directed": 6, "complete:6": 1, "hypercube:3": 7 / 3, "hypercube:4": 15 / 4, "path:4": 3,
+    "star:5": 4, "torus:4x4": 15 / 4, "petersen": 3,
+}  # fmt: skip
+
+
+def solved(spec, form="cvxpy"):
+    data = model.prepare(parse(spec) if isinstance(spec, str) else spec)
+    form = compile_model(model.FORMULATION.build[form](data))
+    value, x = optimum(form)
+    return data, value, form.values(x)
+
+
+def enumerated(topology):
+    """The worst cut of a small topology by trying every set."""
+    best, ranks = 0.0, set(topology.terminals.tolist())
+    for size in range(1, topology.n):
+        for inside in map(set, combinations(range(topology.n), size)):
+            if ranks <= inside or not ranks & inside:
+                continue
+            leaving = sum(c for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
+                          if u in inside and v not in inside)  # fmt: skip
+            best = max(best, len(ranks & inside) / leaving)
+    return best
+
+
+@pytest.mark.parametrize(("spec", "time"), CLOSED.items())
+def test_closed_forms(spec, time):
+    assert worst_cut(parse(spec)).time == pytest.approx(time, rel=1e-12)
+    if parse(spec).n <= 10:
+        assert solved(spec)[1] == pytest.approx(time, rel=1e-8)
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_the_worst_cut_is_the_optimum_of_the_flow_model(spec):
+    topology = parse(spec)
+    cut = worst_cut(topology)
+    data, value, values = solved(spec)
+    assert cut.time == pytest.approx(value, rel=1e-8)
+    assert max(model.residuals(data, values).values()) < 1e-8
+    inside = set(cut.inside)
+    leaving = sum(c for u, v, c in zip(topology.tail, topology.head, topology.capacity, strict=True)
+                  if u in inside and v not in inside)  # fmt: skip
+    assert cut.time == pytest.approx(len(inside & set(topology.terminals.tolist())) / leaving, rel=1e-12)
+    assert not set(topology.terminals.tolist()) <= inside
+
+
+@relaxed
+@given(topologies(6))
+def test_every_set_tried_gives_the_same_cut(topology):
+    cut, flows = optimal_flows(topology)
+    assert cut.time == pytest.approx(enumerated(topology), rel=1e-12)
+    data = model.prepare(topology)
+    assert max(model.residuals(data, {"h": flows, "T": np.asarray(cut.time)}).values()) < 1e-9
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "path:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5", "dgx1"])
+def test_pyomo_and_cvxpy_are_one_matrix(spec):
+    data = model.prepare(parse(spec))
+    assert_one_matrix(*(compile_model(model.FORMULATION.build[form](data)) for form in ("pyomo", "cvxpy")))
+
+
+@relaxed
+@given(topologies(6), st.integers(0, 2**32 - 1))
+def test_any_lengths_bound_the_time(topology, seed):
+    data, time = model.prepare(topology), worst_cut(topology).time
+    lengths = np.random.default_rng(seed).exponential(size=(topology.arcs, topology.ranks)) ** 3
+    assert model.length_bound(data, lengths) <= time * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=7,d=3"])
+def test_corrupted_flows_are_refused(spec):
+    data, _, values = solved(spec)
+    a, v = np.argwhere(values["h"] > 1e-3)[0]
+    for name, at, to, block in (
+        ("h", (a, v), 0.0, "balance"), ("h", (a, v), -1.0, "nonnegative"), ("h", (a, v), 99.0, "capacity"),
+        ("h", (a, v), np.nan, "shape"), ("T", (), 0.1, "capacity"),
+    ):  # fmt: skip
+        broken = {k: x.copy() for k, x in values.items()}
+        broken[name][at] = to
+        assert model.residuals(data, broken)[block] > verify.FEASIBLE
+
+
+@pytest.mark.parametrize("method", ["auto", "worst-cut"])
+def test_solved_and_proven(method):
+    for spec in ("genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x3+fail=2,seed=1"):
+        run = runner.solve(Task(model.NAME, spec, method=method))
+        assert run.proof == "optimal", run.record
+        assert run.record["metrics"]["T"] == pytest.approx(worst_cut(parse(spec)).time)
+
+
+def test_refusals():
+    for topology in (Topology(1, [], []), Topology(3, [0, 1], [1, 0]), Topology(3, [0, 1], [1, 2])):
+        with pytest.raises(NotApplicable):
+            model.prepare(topology)
+
+
+@pytest.mark.slow
+def test_a_large_topology():
+    assert worst_cut(parse("genkautz:n=200,d=4")).time >= 199 / 4 - 1e-9
