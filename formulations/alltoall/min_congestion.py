@@ -7,8 +7,8 @@ Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|)
 Vars    x_p in {0,1} path taken, (|P|,); Lambda >= 0 worst load per capacity, integer where all capacities are 1
 
 min Lambda  s.t.
-    load[a]      (A x)_a - c_a Lambda <= 0       (30)
-    choose[k]    (B x)_k = 1                     (31)
+    congestion[a]   (A x)_a - c_a Lambda <= 0       (30)
+    choose[k]       (B x)_k = 1                     (31)
 
 Lambda is the time of an all-to-all whose shards are not split. With T the optimum of the fluid problem over the same
 paths, Lambda >= T, and Lambda is a multiple of some 1/c_a: Lambda >= min_a ceil(T c_a)/c_a, ceil(T) on unit links.
@@ -66,7 +66,7 @@ def round_up(time: float, capacity: NDArray[np.float64]) -> float:
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
-    """The model in Pyomo: ``x[p]``, ``Lambda``, ``load[a]``, ``choose[k]``."""
+    """The model in Pyomo: ``x[p]``, ``Lambda``, ``congestion[a]``, ``choose[k]``."""
     import pyomo.environ as pyo
 
     paths, m = data.paths, data.topology.arcs
@@ -77,8 +77,8 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
     model = pyo.ConcreteModel(name="minimum congestion")
     model.x = pyo.Var(range(paths.paths), domain=pyo.Binary)
     model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if unit_capacities(data) else pyo.NonNegativeReals)
-    model.congestion = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
-    model.load = pyo.Constraint(
+    model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
+    model.congestion = pyo.Constraint(
         [a for a in range(m) if over[a]],
         rule=lambda model, a: (
             pyo.quicksum(model.x[p] for p in over[a]) - float(data.topology.capacity[a]) * model.Lambda <= 0
@@ -93,7 +93,7 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
     return PyomoModel(
         model,
         variables={"x": (paths.paths,), "Lambda": ()},
-        constraints={"load": (m,), "choose": (paths.pairs,)},
+        constraints={"congestion": (m,), "choose": (paths.pairs,)},
     )
 
 
@@ -106,12 +106,12 @@ def build_cvxpy(data: PathFlow) -> CvxpyModel:
     whole = unit_capacities(data)
     Lambda = cp.Variable(name="Lambda", integer=True, bounds=[0, None]) if whole else cp.Variable(nonneg=True)
     used = np.unique(paths.arcs)
-    load = paths.incidence.tocsr()[used] @ x - Lambda * data.topology.capacity[used] <= 0
+    congestion = paths.incidence.tocsr()[used] @ x - Lambda * data.topology.capacity[used] <= 0
     choose = paths.membership @ x == 1
     return CvxpyModel(
-        cp.Problem(cp.Minimize(Lambda), [load, choose]),
+        cp.Problem(cp.Minimize(Lambda), [congestion, choose]),
         variables={"x": Named(x, (paths.paths,)), "Lambda": Named(Lambda, ())},
-        constraints={"load": Named(load, (m,), used), "choose": Named(choose, (paths.pairs,))},
+        constraints={"congestion": Named(congestion, (m,), used), "choose": Named(choose, (paths.pairs,))},
     )
 
 
@@ -131,11 +131,12 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     """Worst violation of every block, from numpy alone.
 
     ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
-    ``binary`` and ``choose`` are absolute, ``load`` (recomputed, against the stated Lambda) relative to Lambda.
+    ``binary`` and ``choose`` are absolute, ``congestion`` (recomputed, against the stated Lambda) relative
+    to Lambda.
     """
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     paths = data.paths_of(values)
-    blocks = ("paths", "binary", "choose", "load")
+    blocks = ("paths", "binary", "choose", "congestion")
     if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all() or not np.isfinite(stated):
         return dict.fromkeys(blocks, np.inf)
     if path_violations(paths, data.rule) > 0:
@@ -147,7 +148,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
         "paths": 0.0,
         "binary": float(max(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0), whole)),
         "choose": float(np.abs(taken - 1.0).max(initial=0.0)),
-        "load": max(0.0, worst - stated) / max(abs(stated), 1e-12),
+        "congestion": max(0.0, worst - stated) / max(abs(stated), 1e-12),
     }
 
 
@@ -189,7 +190,7 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
     """The bound that arc lengths prove for this path set: the fluid one, rounded up to whole paths."""
-    name = "load" if "load" in duals else "capacity"
+    name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
         return None
     found = path_mcf.certify(data, {"capacity": np.abs(np.asarray(duals[name], dtype=float))})

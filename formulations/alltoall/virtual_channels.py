@@ -17,8 +17,8 @@ min sum_l z_l  s.t.
     order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             e = (a,b)
     symmetry[l]    z_l >= z_{l+1}
 
-A layer without a cycle of dependencies has such an order, and a cycle has none (m is the tightest constant, as positions
-lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
+A layer without a cycle of dependencies has such an order, and a cycle has none (m is the tightest constant, as
+positions lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
 
 Bounds: 1, and 2 where all routes together have a cycle. Size |R| L + |E| L + m L + L variables: for small instances;
 the heuristics of D.1 are methods. The checker takes y alone and looks for cycles itself.
@@ -161,9 +161,9 @@ def estimate(data: LayeredRoutes) -> dict[str, int]:
     routes, count, edges = data.known_routes.paths, data.layers, data.dependency_keys.size
     occurrences = np.unique(np.stack(data.follows), axis=1).shape[1]
     return {
-        "variables": count * (routes + edges + 1 + data.topology.arcs),
+        "variables": count * (routes + edges + 1 + np.unique(data.dependencies).size),
         "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
-        "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2),
+        "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
         "integers": count * (routes + edges + 1),
     }
 

@@ -1,0 +1,203 @@
+"""Minimum congestion: builds agree, known optima, three methods, what an optimum is an optimum of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import optimum
+
+from formulations import formulation
+from formulations.alltoall import min_congestion
+from formulations.alltoall.path_sets import PathRule, build_path_set, subset
+from formulations.base import Bound, NotApplicable
+from instances import BadInput, Topology, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.outcome import Proof
+from solvers.task import Task
+
+NAME = "alltoall.min-congestion"
+
+
+def compiled(spec, form="cvxpy", **parameters):
+    model = formulation(NAME)
+    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return model, data, compile_model(model.build[form](data))
+
+
+def canonical(form):
+    columns = {name: j for j, name in enumerate(form.column_names())}
+    order = [columns[name] for name in sorted(columns)]
+    dense = form.A.toarray()[:, order]
+    rows = {}
+    for i, name in enumerate(form.row_names()):
+        sign = np.sign(dense[i][np.flatnonzero(dense[i])[0]])
+        rows[name] = [
+            *(sign * dense[i] + 0.0),
+            *sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0]),
+        ]
+    return rows, sorted(columns), form.cost[order], form.integer[order], form.sense
+
+
+@pytest.mark.parametrize("parameters", [{"paths": "k", "k": 2}, {"paths": "disjoint"}, {"paths": "shortest"}])
+@pytest.mark.parametrize("spec", ["ring:5", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
+def test_both_builds_are_the_same_matrix(spec, parameters):
+    one, other = (canonical(compiled(spec, form, **parameters)[2]) for form in ("pyomo", "cvxpy"))
+    assert one[0].keys() == other[0].keys()
+    for row in one[0]:
+        np.testing.assert_array_equal(one[0][row], other[0][row], err_msg=row)
+    for x, y in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize(("spec", "load"), [
+    ("ring:5", 3), ("ring:4,directed", 6), ("complete:5", 1), ("hypercube:3", 4), ("path:4", 4), ("star:4", 3),
+    ("bipartite:3x3", 3),
+])  # fmt: skip
+def test_known_optima(spec, load):
+    model, data, form = compiled(spec, paths="all")
+    best, x = optimum(form)
+    assert round(best) == load
+    values = model.repair(data, form.values(x))
+    assert max(model.residuals(data, values).values()) == 0
+    assert model.objective(data, values) == load
+    assert all(bound.value <= load for bound in model.bounds(data))
+    estimate = model.estimate(data)
+    assert all(estimate[key] == form.size[key] for key in ("variables", "constraints", "nonzeros", "integers"))
+
+
+def test_whole_paths_on_unequal_links():
+    """Loads are multiples of 1/c: on a 3-ring with one double link the bound rounds to such a multiple."""
+    ring = Topology(3, [0, 1, 2], [1, 2, 0], [1.0, 2.0, 1.0])
+    _, data, form = compiled(ring, paths="all")
+    assert optimum(form)[0] == pytest.approx(3.0)
+    capacity = np.array([1.0, 2.0, 3.0])
+    assert min_congestion.round_up(2.1, capacity) == pytest.approx(7 / 3)
+    assert min_congestion.round_up(2.4, capacity) == 2.5
+    assert min_congestion.round_up(2.0 + 1e-9, capacity) == 2.0
+    assert min_congestion.rounded(data, Bound("x", 0.4, "")).value == 2.5
+    run = runner.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
+    assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "mesh:2x3"])
+def test_lengths_certify_no_more_than_the_optimum(spec):
+    model, data, form = compiled(spec, paths="k", k=3)
+    best = optimum(form)[0]
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        assert model.certify(data, {"capacity": random.exponential(size=data.topology.arcs) ** 3}).value <= best + 1e-9
+    assert model.certify(data, {}) is None
+
+
+def test_corrupted_routes_are_refused():
+    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
+    data = run.plan.data
+    assert max(min_congestion.residuals(data, run.values).values()) == 0
+    routes = min_congestion.decode(data, run.values)
+    assert len(routes) == 7 * 6
+    loads = np.bincount([a for path in routes.values() for a in path])
+    assert loads.max() == run.objective == run.record["metrics"]["max_load"]
+    for change in (
+        lambda v: v["x"].__setitem__(0, 0.0), lambda v: v["x"].__setitem__(0, 0.5),
+        lambda v: v["x"].__setitem__(0, 2.0), lambda v: v.__setitem__("Lambda", v["Lambda"] - 1),
+        lambda v: v.__setitem__("Lambda", v["Lambda"] + 0.5), lambda v: v["path_pair"].__setitem__(-1, 0.0),
+        lambda v: v["path_arcs"].__setitem__((0, 0), v["path_arcs"][0, 0] % 3 + 5),
+    ):  # fmt: skip
+        broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
+        change(broken)
+        assert max(min_congestion.residuals(data, broken).values()) > 1e-6
+
+
+def test_sssp_is_seeded_and_more_orders_are_no_worse():
+    def load(**arguments):
+        run = runner.solve(Task(NAME, "torus:3x3x3", method="sssp", **arguments))
+        assert run.verified
+        return run.objective, run.values["x"]
+
+    settings = {"paths": "all"}
+    one, again = load(seed=3, settings=settings), load(seed=3, settings=settings)
+    assert one[0] == again[0]
+    assert load(seed=3, settings={**settings, "orders": "5"})[0] <= one[0]
+    assert one[0] > 9  # the paper: well above the MCF
+
+
+@pytest.mark.parametrize("settings", [{"paths": "all"}, {"paths": "disjoint"}])
+def test_lp_rounding_is_feasible_and_bounded(settings):
+    run = runner.solve(Task(NAME, "genkautz:n=12,d=4", method="lp-rounding", settings=settings))
+    assert run.verified
+    assert run.bound >= np.ceil(run.record["metrics"]["fluid_time"] - 1e-6) - 1e-9
+    assert run.objective >= run.bound
+
+
+@pytest.mark.parametrize(("spec", "paths", "load"), [
+    ("torus:3x3x3", "all", 9), ("torus:3x3x3", "disjoint", 9), ("genkautz:n=16,d=4", "all", 8),
+    ("mesh:3x3", "all", 6),
+])  # fmt: skip
+def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
+    run = runner.solve(Task(NAME, spec, settings={"paths": paths}))
+    metrics = run.record["metrics"]
+    assert run.record["method"] == "exact-routing"  # what auto stands for here
+    assert (run.objective, run.proof) == (load, Proof.OPTIMAL)
+    assert metrics["unrestricted_proven"] is True
+    assert metrics["path_set"] == str(PathRule(paths))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "load"), [
+    ("torus:4x4x4", 32), ("hypercube:6", 32), ("genkautz:n=64,d=4", 47), ("torus:8x8", 64),
+    ("xpander:n=64,d=4,seed=1", None), ("random-regular:n=64,d=4,seed=1", None), ("genkautz:n=81,d=4", None),
+])  # fmt: skip
+def test_exact_routing_proves_large_ones(spec, load):
+    run = runner.solve(Task(NAME, spec, settings={"paths": "all"}))
+    assert run.proof is Proof.OPTIMAL, run.record
+    assert run.record["metrics"]["unrestricted_proven"] is True
+    assert load is None or run.objective == load
+
+
+def test_a_restricted_optimum_says_that_it_is_one():
+    """Over shortest paths alone the load is above the bound over all paths: proven of the set, not of all."""
+    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
+    assert (run.objective, run.proof) == (9, Proof.OPTIMAL)
+    assert run.record["metrics"]["unrestricted_proven"] is False
+    assert run.record["metrics"]["unrestricted_bound"] == 8
+    exact = optimum(compiled("genkautz:n=16,d=4", paths="shortest")[2])[0]
+    assert round(exact) == 9
+
+
+def test_the_tolerance_is_the_papers():
+    """Within 30 % of the fluid bound the first routing is good enough."""
+    run = runner.solve(Task(NAME, "torus:3x3x3", settings={"paths": "all"}, tol=0.3))
+    assert run.proof is Proof.OPTIMAL
+    assert run.record["gap"] <= 0.3
+
+
+def test_rerouting_finds_a_routing_where_there_is_one():
+    from solvers.routing.local_search import reroute
+
+    paths = build_path_set(parse("torus:3x3x3"), PathRule("shortest"), "test")
+    choice = paths.first[:-1].copy()
+    over, steps = reroute(paths.first, paths.start, paths.arcs, np.full(paths.topology.arcs, 9), choice, 1, 50_000)
+    assert (over, steps > 0) == (0, True)
+    keep = np.zeros(paths.paths, dtype=bool)
+    keep[choice] = True
+    routes = subset(paths, keep)
+    assert np.array_equal(routes.pair, np.arange(paths.pairs))
+    assert np.bincount(routes.arcs).max() == 9
+    over, _ = reroute(paths.first, paths.start, paths.arcs, np.full(paths.topology.arcs, 8), choice, 1, 500)
+    assert over >= 27 * 26 * 54 // 26 - 8 * 162  # 1458 uses of 162 arcs do not fit under 8
+
+
+@pytest.mark.parametrize(("spec", "settings", "word"), [
+    ("ring:8", {"paths": "all", "lmax": "3"}, "diameter"), ("path:4+fail=1,seed=0", {}, "disconnected"),
+    ("ring:8", {"paths": "few"}, "disjoint"),
+])  # fmt: skip
+def test_bad_tasks_are_refused_in_one_line(spec, settings, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        runner.solve(Task(NAME, spec, settings=settings))
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_paths_for_a_solver_are_refused_with_their_count():
+    with pytest.raises(NotApplicable, match="3,636,276"):
+        runner.solve(Task(NAME, "genkautz:n=16,d=4", method="highs", settings={"paths": "all"}))

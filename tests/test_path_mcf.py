@@ -1,0 +1,326 @@
+"""The path MCF: builds agree, all simple paths give the link MCF, fewer give less; column generation and MCF-extP."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from formulations.alltoall import path_mcf
+from formulations.alltoall.path_extraction import extract_paths, widest_path
+from formulations.alltoall.path_sets import MOST_PATHS, PathRule, count_all
+from formulations.base import NotApplicable
+from instances import BadInput, Topology, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.errors import MethodMismatch
+from solvers.outcome import Proof, Termination
+from solvers.task import Task
+
+UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]
+NAME = "alltoall.path-mcf"
+
+
+def compiled(spec, form="matrix", **parameters):
+    model = formulation(NAME)
+    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return model, data, compile_model(model.build[form](data))
+
+
+def value(spec, form="matrix", **parameters):
+    return optimum(compiled(spec, form, **parameters)[2])[0]
+
+
+def master_value(spec):
+    model = formulation("alltoall.master")
+    return optimum(compile_model(model.build["matrix"](model.prepare(parse(spec)))))[0]
+
+
+def with_failures(spec):
+    """The topology with three random links removed, for the first seed that leaves it connected; None if none does."""
+    for seed in range(40):
+        try:
+            found = parse(f"{spec}+fail=3,seed={seed}")
+        except BadInput:
+            return None
+        if found.connected:
+            return found.spec
+    return None
+
+
+def canonical(form):
+    columns = {name: j for j, name in enumerate(form.column_names())}
+    order = [columns[name] for name in sorted(columns)]
+    dense = form.A.toarray()[:, order]
+    rows = {}
+    for i, name in enumerate(form.row_names()):
+        sign = np.sign(dense[i][np.flatnonzero(dense[i])[0]])
+        ends = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])
+        rows[name] = [*(sign * dense[i] + 0.0), *ends]
+    return rows, sorted(columns), form.cost[order], form.col_lower[order], form.col_upper[order], form.sense
+
+
+@pytest.mark.parametrize("parameters", [{"paths": "k", "k": 2}, {"paths": "disjoint"}, {"paths": "all", "lmax": 3}])
+@pytest.mark.parametrize("spec", ["ring:5", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
+def test_every_build_is_the_same_matrix(spec, parameters):
+    if "host" in spec:
+        parameters = parameters | {"lmax": 0}
+    first, *others = (canonical(compiled(spec, form, **parameters)[2]) for form in ("pyomo", "cvxpy", "matrix"))
+    for other in others:
+        assert first[0].keys() == other[0].keys()
+        for row in first[0]:
+            np.testing.assert_array_equal(first[0][row], other[0][row], err_msg=row)
+        for x, y in zip(first[1:], other[1:], strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_sizes_are_as_estimated():
+    model, data, form = compiled("petersen", paths="disjoint")
+    estimate = model.estimate(data)
+    assert {k: estimate[k] for k in ("variables", "constraints", "nonzeros")} == {
+        k: form.size[k] for k in ("variables", "constraints", "nonzeros")
+    }
+
+
+@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if parse(spec).n <= 10])
+def test_over_all_simple_paths_it_is_the_link_mcf(spec):
+    assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if parse(spec).n > 10])
+def test_over_all_simple_paths_it_is_the_link_mcf_on_larger_ones(spec):
+    assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
+
+
+def over_all_paths(spec):
+    """The optimum over all simple paths where they are few enough; else what is refused, with its count."""
+    topology = parse(spec)
+    count, _, complete = count_all(topology, PathRule("all"))
+    if complete and count <= MOST_PATHS:
+        return value(spec, paths="all")
+    with pytest.raises(NotApplicable, match=f"{count:,}" if complete else "more than 20,000,000"):
+        compiled(spec, paths="all")
+    return master_value(spec)
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=12,d=4", "mesh:3x3", "torus:3x4", "hypercube:3"])
+def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
+    best = master_value(spec)
+    for parameters in (
+        {"paths": "shortest"},
+        {"paths": "k", "k": 2},
+        {"paths": "disjoint"},
+        {"paths": "all", "lmax": 4},
+    ):
+        model, data, form = compiled(spec, **parameters)
+        F, _ = optimum(form)
+        assert best * (1 + 1e-9) >= F
+        assert all(bound.value >= F * (1 - 1e-9) for bound in model.bounds(data))
+        lengths = np.random.default_rng(0).random(data.topology.arcs)
+        assert path_mcf.length_bound(data, lengths) >= F * (1 - 1e-9)
+
+
+def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
+    data = formulation(NAME).prepare(parse("genkautz:n=12,d=4"), {"paths": "all", "lmax": 4})
+    lengths = np.random.default_rng(1).random(data.topology.arcs)
+    np.testing.assert_allclose(path_mcf.shortest_lengths(data, lengths), data.paths.shortest(lengths), rtol=1e-12)
+
+
+def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
+    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", settings={"paths": "shortest"}))
+    metrics = run.record["metrics"]
+    assert run.proof is Proof.OPTIMAL  # of its set
+    assert (metrics["path_set"], metrics["paths"]) == ("all shortest paths", 240)
+    assert metrics["F"] == pytest.approx(1 / 9, rel=1e-9)
+    assert metrics["unrestricted_bound"] >= 7 / 53 > metrics["F"]
+
+
+def test_corrupted_solutions_are_refused():
+    run = runner.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
+    data = run.plan.data
+    assert max(path_mcf.residuals(data, run.values).values()) <= 1e-9
+    decoded = path_mcf.decode(data, run.values)
+    assert sum(path.amount for path in decoded[0, 9]) == pytest.approx(run.objective)
+    for change in (
+        lambda v: v["f"].__setitem__(0, 9.0), lambda v: v["f"].__setitem__(0, -1.0),
+        lambda v: v["f"].__setitem__(0, np.nan), lambda v: v.__setitem__("F", np.asarray(9.0)),
+        lambda v: v["path_arcs"].__setitem__((0, 0), 1.0 + v["path_arcs"][0, 0] % 30),
+        lambda v: v["path_pair"].__setitem__(-1, 0.0), lambda v: v.__setitem__("f", v["f"][:-1]),
+    ):  # fmt: skip
+        broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
+        change(broken)
+        assert max(path_mcf.residuals(data, broken).values()) > 1e-6
+
+
+def test_any_vector_is_repaired_to_a_feasible_flow():
+    model, data, _ = compiled("genkautz:n=7,d=3", paths="k")
+    random = np.random.default_rng(2)
+    for f in (random.random(data.paths.paths), np.zeros(data.paths.paths), random.normal(size=data.paths.paths)):
+        repaired = model.repair(data, {"f": f, "F": np.asarray(5.0)})
+        assert max(model.residuals(data, repaired).values()) <= 1e-12
+        assert model.objective(data, repaired) > 0
+
+
+# Column generation
+
+
+QUICK = ("hypercube:2+host=1.5", "genkautz:n=12,d=4")
+
+
+def check_agreement(spec):
+    """Link MCF, master and column generation agree to 1e-6, and column generation proves it."""
+    best = master_value(spec)
+    model = formulation("alltoall.link-mcf")
+    if parse(spec).arcs * parse(spec).n ** 2 <= 8000:
+        assert optimum(compile_model(model.build["cvxpy"](model.prepare(parse(spec)))))[0] == pytest.approx(
+            best, rel=1e-6
+        )
+    for name, settings in ((NAME, {"paths": "all"}), ("alltoall.link-mcf", {}), ("alltoall.master", {})):
+        run = runner.solve(Task(name, spec, method="column-generation", settings=settings))
+        assert run.proof is Proof.OPTIMAL, run.record
+        assert run.objective == pytest.approx(best, rel=1e-6)
+        assert run.bound == pytest.approx(best, rel=1e-6)
+        assert run.record["bound_source"] == "any-lengths"
+        assert {"rounds", "columns", "paths_used"} <= run.record["metrics"].keys()
+
+
+@pytest.mark.parametrize("spec", QUICK)
+def test_link_mcf_master_and_column_generation_agree(spec):
+    check_agreement(spec)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if spec not in QUICK])
+def test_link_mcf_master_and_column_generation_agree_on_all_families(spec):
+    check_agreement(spec)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if "+" not in spec])
+def test_they_agree_with_three_links_removed(spec):
+    failed = with_failures(spec)
+    if failed is None:
+        pytest.skip("three links fewer leave it disconnected")
+    check_agreement(failed)
+
+
+@pytest.mark.parametrize("spec", ["sp-expander:n=16,d=4,seed=1"])
+def test_three_links_removed(spec):
+    failed = with_failures(spec)
+    assert failed is not None
+    best = master_value(failed)
+    run = runner.solve(Task(NAME, failed, method="column-generation", settings={"paths": "all"}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(best, rel=1e-6)
+    assert value(failed, paths="disjoint") <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("settings", [{"paths": "disjoint"}, {"paths": "all", "lmax": "3"}, {"paths": "k", "k": "3"}])
+def test_column_generation_over_a_set_gives_its_optimum(settings):
+    run = runner.solve(Task(NAME, "genkautz:n=16,d=4", method="column-generation", settings=settings))
+    exact = value("genkautz:n=16,d=4", **{k: v if k == "paths" else int(v) for k, v in settings.items()})
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(exact, rel=1e-6)
+    assert run.record["metrics"]["longest_path"] <= int(settings.get("lmax", 99))
+
+
+@pytest.mark.parametrize("algorithm", ["simplex", "ipx"])
+def test_both_algorithms_of_the_master_prove_it(algorithm):
+    topology = Topology(4, [0, 1, 2, 3, 0, 2, 0], [1, 2, 3, 0, 2, 0, 1], [1.0, 3.0, 0.5, 2.0, 1e-3, 40.0, 0.25])
+    best = optimum(compile_model(formulation("alltoall.master").build["matrix"](
+        formulation("alltoall.master").prepare(topology))))[0]  # fmt: skip
+    run = runner.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_a_time_limit_keeps_flow_and_bound():
+    run = runner.solve(Task("alltoall.master", "genkautz:n=150,d=4", method="column-generation", time_limit_s=3.0))
+    assert run.termination in {Termination.TIME_LIMIT, Termination.OPTIMAL}
+    assert run.bound is not None
+
+
+def test_the_printed_link_mcf_has_no_column_generation():
+    task = Task("alltoall.link-mcf", "path:4", method="column-generation", settings={"printed": "true"})
+    with pytest.raises(MethodMismatch, match="printed"):
+        runner.solve(task)
+
+
+@pytest.mark.slow
+def test_column_generation_beats_the_link_mcf_fifty_times():
+    fast = runner.solve(Task("alltoall.link-mcf", "genkautz:n=64,d=4", method="column-generation"))
+    assert fast.proof is Proof.OPTIMAL
+    limit = 51 * fast.record["time"]["solve_s"]
+    slow = runner.solve(Task("alltoall.link-mcf", "genkautz:n=64,d=4", method="highs-simplex", time_limit_s=limit))
+    assert slow.record["time"]["solve_s"] > 50 * fast.record["time"]["solve_s"]
+
+
+# MCF-extP
+
+
+def test_the_widest_path_is_the_widest():
+    #   0 -> 1 -> 3 has width 2, 0 -> 2 -> 3 width 3, 0 -> 3 width 1
+    tails, heads, width = [0, 1, 0, 2, 0], [1, 3, 2, 3, 3], [5.0, 2.0, 3.0, 4.0, 1.0]
+    assert widest_path(tails, heads, width, 0, 3) == ([2, 3], 3.0)
+    assert widest_path(tails, heads, [0.0] * 5, 0, 3) == ([], 0.0)
+
+
+def test_extraction_carries_everything_in_falling_rates_and_leaves_cycles():
+    topology = Topology(4, [0, 1, 0, 2, 0, 1, 2], [1, 3, 2, 3, 3, 2, 1])
+    at = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
+    flow = np.zeros(topology.arcs)
+    for arc, amount in {(0, 1): 2, (1, 3): 2, (0, 2): 3, (2, 3): 3, (0, 3): 1}.items():
+        flow[at[arc]] = amount
+    flow[[at[1, 2], at[2, 1]]] += 0.5  # a circulation
+    found = extract_paths(topology, 0, 3, flow, 6.0)
+    assert [path.amount for path in found] == pytest.approx([3, 2, 1])
+    with pytest.raises(BadInput, match="carries 6 of 7"):
+        extract_paths(topology, 0, 3, flow, 7.0)
+
+
+@pytest.mark.parametrize(("spec", "link"), [
+    ("genkautz:n=12,d=4", "flow-decomposition"), ("hypercube:2+host=1.5", "highs-simplex"),
+])  # fmt: skip
+def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
+    run = runner.solve(Task(NAME, spec, method="mcf-extp", settings={"paths": "all", "link": link}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(master_value(spec), rel=1e-6)
+    assert run.record["metrics"]["paths_per_commodity"] >= 1
+    assert run.record["metrics"]["most_paths_per_commodity"] >= 1
+
+
+def test_mcf_extp_wants_all_paths():
+    with pytest.raises(MethodMismatch, match="paths=all"):
+        runner.solve(Task(NAME, "ring:5", method="mcf-extp"))
+
+
+@pytest.mark.parametrize(("settings", "word"), [
+    ({"paths": "most"}, "one of all, shortest, k, disjoint"), ({"paths": "all", "lmax": "2"}, "diameter 4"),
+    ({"paths": "k", "k": "0"}, "at least 1"), ({"lmax": "-1"}, "lmax=-1"), ({"path": "all"}, "paths"),
+])  # fmt: skip
+def test_bad_path_sets_are_refused_in_one_line(settings, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        runner.solve(Task(NAME, "ring:8", settings=settings))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_status == 2
+
+
+def test_too_many_paths_are_refused_with_the_count_by_any_solver():
+    for method in ("auto", "highs-ipx"):
+        with pytest.raises(NotApplicable, match="3,636,276"):
+            runner.solve(Task(NAME, "genkautz:n=16,d=4", method=method, settings={"paths": "all"}))
+
+
+def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
+    import json
+
+    run = runner.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
+    document = json.loads(json.dumps(runner.solution_document(run)))
+    path = tmp_path / "paths.json"
+    path.write_text(json.dumps(document))
+    assert runner.check(NAME, "petersen", path)["verified"]
+    document["values"]["path_arcs"]["value"][0] = 30 if document["values"]["path_arcs"]["value"][0] != 30 else 29
+    path.write_text(json.dumps(document))
+    assert not runner.check(NAME, "petersen", path)["verified"]

@@ -1,0 +1,145 @@
+"""Virtual channels: the exact model on small instances, three heuristics, cycles found by others than they."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from reference import optimum
+
+from formulations import formulation
+from formulations.alltoall import virtual_channels as model
+from formulations.alltoall.path_sets import PathRule, build_path_set, path_set_of, subset
+from formulations.base import NotApplicable
+from instances import Topology, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.outcome import Proof
+from solvers.routing.layering import breaking_cycles, conflict_colouring, random_assignment
+from solvers.task import Task
+
+NAME = "alltoall.virtual-channels"
+HEURISTICS = {
+    "breaking cycles": breaking_cycles,
+    "random": lambda data: random_assignment(data, seed=1),
+    "conflict colouring": conflict_colouring,
+}
+
+
+def first_shortest(spec, layers=4):
+    """Every pair on the first of its shortest paths."""
+    paths = build_path_set(parse(spec), PathRule("shortest"), "test")
+    keep = np.zeros(paths.paths, dtype=bool)
+    keep[paths.first[:-1]] = True
+    return model.for_routes(subset(paths, keep), layers)
+
+
+def has_cycle(data, layer):
+    """By networkx, from the routes themselves."""
+    for level in set(layer.tolist()):
+        graph = nx.DiGraph()
+        for r in np.flatnonzero(layer == level).tolist():
+            nx.add_path(graph, data.known_routes.path(r))
+        if not nx.is_directed_acyclic_graph(graph):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+@pytest.mark.parametrize(
+    "spec", ["ring:6,directed", "ring:8", "torus:3x3", "genkautz:n=12,d=4", "hypercube:3", "star:5"]
+)
+def test_no_layer_of_a_heuristic_has_a_cycle(spec, name):
+    data = first_shortest(spec, layers=12)
+    layer = HEURISTICS[name](data)
+    assert not has_cycle(data, layer)
+    values = model.values_of(data, layer)
+    assert max(model.residuals(data, values).values()) == 0
+    assert model.objective(data, values) == layer.max() + 1 >= model.bounds(data)[0].value
+
+
+@pytest.mark.parametrize(("spec", "layers"), [
+    ("ring:4,directed", 2), ("ring:5,directed", 3), ("ring:5", 2), ("star:4", 1), ("path:4", 1),
+])  # fmt: skip
+def test_the_exact_model_finds_the_fewest(spec, layers):
+    """On a directed n-ring a layer is free of cycles if some vertex forwards nothing: ceil(n/2) layers, n = 4, 5."""
+    data = first_shortest(spec, layers=max(layers, 2))
+    form = compile_model(model.build_pyomo(data))
+    best, x = optimum(form)
+    assert round(best) == layers
+    values = form.values(x)
+    layer = model.layers_of(data, values)
+    assert not has_cycle(data, layer)
+    assert model.objective(data, {"y": np.round(values["y"])}) == layers
+    estimate = model.estimate(data)
+    assert all(estimate[k] == form.size[k] for k in ("variables", "constraints", "nonzeros", "integers"))
+    assert layers >= model.bounds(data)[0].value
+
+
+def test_one_layer_is_infeasible_where_there_is_a_cycle():
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    data = first_shortest("ring:4,directed", layers=1)
+    form = compile_model(model.build_pyomo(data))
+    result = milp(
+        form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+        bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
+    )  # fmt: skip
+    assert result.status == 2  # infeasible
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_acyclicity_check_agrees_with_networkx(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(40):
+        pairs = random.integers(0, 8, size=(random.integers(1, 12), 2))
+        assert model.acyclic(8, pairs) == nx.is_directed_acyclic_graph(nx.DiGraph(map(tuple, pairs.tolist())))
+    assert model.acyclic(3, np.zeros((0, 2), dtype=np.int64))
+
+
+def test_a_layer_with_a_cycle_is_refused():
+    data = first_shortest("ring:5,directed", layers=3)
+    values = model.values_of(data, np.zeros(20, dtype=np.int64))
+    assert model.residuals(data, values)["acyclic"] == np.inf
+    for change in ((0, 0.5), (0, 0.0)):
+        layer = breaking_cycles(data)
+        broken = model.values_of(data, layer)
+        broken["y"][0, layer[0]] = change[1]
+        assert max(model.residuals(data, broken).values()) > 1e-6
+    assert model.residuals(data, {"y": np.zeros((3, 3))})["acyclic"] == np.inf
+
+
+def test_too_few_layers_say_how_many():
+    data = first_shortest("ring:5,directed", layers=1)
+    with pytest.raises(NotApplicable, match="layers=3"):
+        model.values_of(data, breaking_cycles(data))
+    with pytest.raises(NotApplicable, match="layers=0"):
+        model.prepare(parse("ring:5"), {"layers": 0})
+    with pytest.raises(NotApplicable, match="min-congestion"):
+        _ = model.prepare(parse("ring:5"), {}).known_routes
+
+
+def test_every_route_on_its_own_dependency_cycle_needs_two():
+    """A directed triangle: three routes of two arcs each make one cycle of three dependencies."""
+    triangle = Topology(3, [0, 1, 2], [1, 2, 0])
+    routes = path_set_of(triangle, [[0], [0, 1], [1, 2], [1], [2], [2, 0]], range(6))
+    data = model.for_routes(routes, 3)
+    for assign in HEURISTICS.values():
+        assert assign(data).max() == 1
+
+
+@pytest.mark.parametrize("routes", ["exact-routing", "sssp"])
+def test_routes_come_from_min_congestion(routes):
+    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", settings={"routes": routes, "layers": "6"}))
+    assert run.verified
+    assert run.record["needed"]["formulation"] == "alltoall.min-congestion"
+    assert run.needed.record["method"] == routes
+    assert set(run.record["metrics"]["layers_by_heuristic"]) == {"breaking-cycles", "random", "conflict-colouring"}
+    assert not has_cycle(run.plan.data, model.layers_of(run.plan.data, run.values))
+    assert run.objective == run.record["metrics"]["layers"] >= run.bound
+
+
+def test_branch_and_bound_through_the_runner():
+    run = runner.solve(Task(NAME, "ring:4", method="highs", settings={"layers": "2"}))
+    assert run.proof is Proof.OPTIMAL
+    assert formulation(NAME).forms == ("pyomo",)
