@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from instances.topology import Topology
     from solvers.methods.base import Context
     from solvers.methods.path_pricing import Pricing
-    from solvers.methods.restricted_master import RestrictedMaster
+    from solvers.methods.restricted_master import MasterSolution, RestrictedMaster
 
     F64 = NDArray[np.float64]
 
@@ -61,6 +61,7 @@ class Generated:
     columns: int
     master: RestrictedMaster
     finished: bool = False
+    out_of_time: bool = False
 
     @property
     def gap(self) -> float:
@@ -123,15 +124,11 @@ def generate(
     best = warm_up(topology, pricing, master, max(warmup, 1))
     found: Generated | None = None
     for rounds in range(1, most_rounds + 1):
-        solution = None
-        try:
-            solution = master.solve(context.remaining())
-        except TimeoutError:
-            if found is None:
-                raise
+        solution = _solve_in_time(master, context)
         if solution is None:
             if found is None:
                 raise TimeoutError
+            found.out_of_time = True
             break
         paths = master.paths()
         share, time = _primal(topology, paths, solution.shares)
@@ -146,6 +143,8 @@ def generate(
         if new:
             master.add(priced.paths(everyone))
         found = Generated(paths, share, time, best, rounds, len(master.known), master)
+        # Should the process be killed later, the lengths still prove their bound.
+        context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
         if found.gap <= tol:
             found.finished = True
             break
@@ -153,6 +152,14 @@ def generate(
             break
     assert found is not None
     return found
+
+
+def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution | None:
+    """The master's solution, None if the time is up before."""
+    try:
+        return master.solve(context.remaining())
+    except TimeoutError:
+        return None
 
 
 def _bound(topology: Topology, shortest: F64, lengths: F64) -> float:
@@ -196,7 +203,7 @@ def run(context: Context) -> Answer:
     paths, share = found.used()
     F = 1.0 / found.time
     ending = Termination.OPTIMAL if found.finished else Termination.TOLERANCE
-    if not found.finished and context.deadline is not None and found.rounds < int(context.parameters["rounds"]):
+    if found.out_of_time:
         ending = Termination.TIME_LIMIT
     return Answer(
         ending,

@@ -34,7 +34,7 @@ class Pricing(Protocol):
     """Shortest paths of a path set under arc lengths ``(m,)``, all positive."""
 
     def price(self, lengths: F64) -> Priced:
-        """Shortest length of every commodity, commodities as in :func:`~formulations...commodities`."""
+        """Shortest paths under ``lengths``, commodities by source, then target."""
 
 
 def positive(lengths: F64) -> F64:
