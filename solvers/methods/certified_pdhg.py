@@ -14,7 +14,7 @@ The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior
 Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
 own means (residuals by sparse products, Dijkstra on the lengths), which share no code with the solver's.
 
-The first run on a machine compiles the kernels (some 20 s, then cached beside the source).
+The first run on a machine compiles the kernels (some 7 s of one core, then cached beside the source).
 """
 
 from __future__ import annotations
