@@ -181,7 +181,9 @@ def _load(table: pd.DataFrame) -> Figure:
         axes.set_yticks(range(len(instances)), [label(i) for i in instances])
         axes.set_ylim(max(len(instances), 1) - 0.5, -0.5)
         axes.grid(visible=True, axis="x")
-        axes.set_xlabel("max link load ÷ optimal T [–]; band: the paper's SSSP, 1.6-1.8")
+        axes.annotate("paper:\nSSSP", (1.7, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
+                      fontsize=8, color=MUTED)  # fmt: skip
+        axes.set_xlabel("max link load ÷ optimal T [–]")
         axes.set_ylabel("instance")
         legend_below(figure, handles, columns=2)
     return figure
@@ -312,7 +314,7 @@ def _host(rows: pd.DataFrame) -> Figure:
             handles += axes.plot(
                 here["host"], here["T"], color=colour, marker=marker, markersize=5, linewidth=1,
                 markerfacecolor=colour if relay == "host" else "none", linestyle="-" if relay == "host" else "--",
-                label=f"{label(topology, 26)}, {relay} forwards",
+                label=f"{family_of(topology)}, {relay} forwards",
             )  # fmt: skip
         axes.axvline(1.3, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
         axes.annotate("paper: tori catch up below about 1.3", (1.3, 0.97), (5, 0), textcoords="offset points",

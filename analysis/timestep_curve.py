@@ -13,8 +13,8 @@ def curve(spec: str, steps: Iterable[int], *, alpha: float = 0.0, beta: float = 
 
     Returns
     -------
-    A row each: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``, and ``over_fluid``, T_steps over
-    the optimum T of ``alltoall.master``.
+    A row each: ``steps``, ``T_steps`` (sum U_t), ``bound``, ``proof``, ``alpha_beta_time``, and ``over_fluid``, T_steps
+    over the optimum T of ``alltoall.master``.
     """
     from solvers.runner import solve
     from solvers.task import Task
