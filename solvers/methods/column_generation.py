@@ -15,6 +15,7 @@ prices the mean of the current lengths and those of the best bound as well (Went
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,7 +132,7 @@ def generate(
             found.out_of_time = True
             break
         paths = master.paths()
-        share, time = _primal(topology, paths, solution.shares)
+        share, worst = _primal(topology, paths, solution.shares)
         current = positive(solution.lengths)
         duals = solution.commodity_duals / max(float(solution.lengths.max()), 1e-300)
         priced = pricing.price(current)
@@ -142,7 +143,7 @@ def generate(
         best = best.better(between, _bound(topology, priced.shortest, between))
         if new:
             master.add(priced.paths(everyone))
-        found = Generated(paths, share, time, best, rounds, len(master.known), master)
+        found = Generated(paths, share, worst, best, rounds, len(master.known), master)
         # Should the process be killed later, the lengths still prove their bound.
         context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
         if found.gap <= tol:
@@ -194,6 +195,7 @@ def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, step
 def run(context: Context) -> Answer:
     """Generate columns, then give the flow back as the formulation's own variables."""
     topology, name = context.instance, context.formulation.name
+    begun = time.monotonic()
     rule, listed = _allowed(context)
     found = generate(
         topology, pricing_for(topology, rule, listed), tol=context.task.tol / 10, context=context,
@@ -215,6 +217,7 @@ def run(context: Context) -> Answer:
         },
         metrics={
             "path_set": "all simple paths" if rule is None else str(rule),
+            "generation_s": time.monotonic() - begun,
             "rounds": found.rounds, "columns": found.columns, "paths_used": paths.paths,
             "paths_per_commodity": paths.paths / paths.pairs, "longest_path": int(paths.length.max()),
         },
