@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_never_below_the_fluid_time_and_falling_to_it(spec):
     fluid, diameter = fluid_time(spec), int(parse(spec).diameter)
     curve = [solved(spec, steps=L, aggregate="source")[1] for L in range(diameter, diameter + 4)]
     assert all(value >= fluid * (1 - 1e-9) for value in curve)
-    assert all(later <= earlier * (1 + 1e-9) for earlier, later in zip(curve[:-1], curve[1:], strict=True))
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(curve))
 
 
 @pytest.mark.parametrize(("spec", "steps"), [("hypercube:3", 3), ("bipartite:4x4", 2)])

@@ -231,10 +231,10 @@ def _ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def estimate(data: StepFlow) -> dict[str, int]:
-    """Size of the model before it is built."""
+    """Size of the model before it is built; of its variables those that are not fixed at 0."""
     (m, groups, steps), n = data.shape, data.topology.n
     return {
-        "variables": m * groups * steps + steps,
+        "variables": int(np.count_nonzero(data.upper)) + steps,
         "constraints": m * steps + n * groups * steps,
         "nonzeros": m * groups * steps * (steps + 3),
         "integers": 0,

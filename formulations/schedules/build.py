@@ -85,7 +85,7 @@ def schedule_text(
     fluid, time = schedule.fluid_time, schedule.time()
     facts = {
         "chunks": schedule.chunks, "steps": schedule.steps, "fluid_time": fluid, "time": time,
-        "alpha_beta_time": schedule.time(alpha, beta), "loss": time / fluid - 1.0 if fluid else 0.0,
+        "alpha_beta_time": schedule.time(alpha, beta), "loss": max(time / fluid - 1.0, 0.0) if fluid else 0.0,
     }  # fmt: skip
     if path.suffix.lower() == ".xml":
         return write_xml(lower(schedule, f"{name} {topology.spec}")), facts
