@@ -36,7 +36,7 @@ class PaperFigure:
     study
         The study that makes its rows.
     select
-        The rows it is made of, out of the view ``latest`` with only verified runs; may be empty.
+        The rows it is made of, out of the findings' results (with ``ok``: answered and verified); may be empty.
     draw
         Those rows as a figure.
     finding
@@ -85,7 +85,7 @@ def _best(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _flows(rows: pd.DataFrame) -> pd.DataFrame:
     """The all-to-all optimum of every instance: master or link MCF, whichever is proven best; not the printed one."""
-    flows = rows[rows["formulation"].isin(("alltoall.master", "alltoall.link-mcf")) & rows["T"].notna()]
+    flows = rows[rows["ok"] & rows["formulation"].isin(("alltoall.master", "alltoall.link-mcf")) & rows["T"].notna()]
     true = [json.loads(text or "{}").get("printed", "False") != "True" for text in flows["settings"]]
     return _best(flows[np.asarray(true, dtype=bool)])
 
@@ -142,7 +142,7 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
     optimum = _flows(rows).set_index("instance")["T"]
     found: list[dict[str, Any]] = []
-    for _, row in rows[rows["instance"].isin(optimum.index)].iterrows():
+    for _, row in rows[rows["ok"] & rows["instance"].isin(optimum.index)].iterrows():
         settings = json.loads(row["settings"] or "{}")
         for scheme, formulation, method in _SCHEMES:
             if row["formulation"] != formulation or (method is not None and row["method"] != method):

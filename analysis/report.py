@@ -130,10 +130,9 @@ def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
 
 def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
     """Draw those figures of the papers that the store has rows for, by name."""
-    verified = findings.results[findings.results["ok"]]
     found: dict[str, Drawn] = {}
     for one in FIGURES:
-        rows = one.select(verified)
+        rows = one.select(findings.results)
         if not rows.empty:
             found[one.name] = Drawn(f"paper-{one.name}", f"{one.where}: {one.title}", one.finding(rows), one.draw(rows))
     return found
