@@ -106,7 +106,7 @@ def generate(
     *,
     tol: float,
     context: Context,
-    warmup: int = 20,
+    warmup: int = 10,
     most_rounds: int = 200,
     algorithm: str = "auto",
 ) -> Generated:
@@ -274,7 +274,7 @@ METHOD = Method(
     summary="paths priced by shortest path under the restricted master's duals; proves the optimum over all paths",
     applies=lambda formulation: formulation.name in FORMULATIONS,
     parameters=(
-        Parameter("warmup", int, default=20, help="multiplicative-weight steps that give the first columns"),
+        Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
         Parameter("rounds", int, default=200, help="most rounds of master and pricing"),
         Parameter("algorithm", str, default="auto", help="of the masters", choices=("auto", "simplex", "ipx")),
     ),
