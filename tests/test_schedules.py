@@ -229,7 +229,7 @@ def without_peer(program):
 
 CORRUPTED = [
     (drop_send, "unmatched-receive"), (drop_receive, "unmatched-send"), (drop_transfer, None),
-    (duplicate_send, "unmatched-send"), (duplicate_element, "numbering"), (swap_sends, "wrong-chunk"),
+    (duplicate_send, "unmatched-send"), (duplicate_element, "unmatched-send"), (swap_sends, "wrong-chunk"),
     (make_cycle, "deadlock"), (no_signal, "deadlock"), (no_dependency, "race"), (own_copy, "missing-chunk"),
     (other_place, None), (beyond, "bounds"), (two_channels_in_one, "two-owners"), (longer, "count-mismatch"),
     (elsewhere, "dependency"), (without_peer, "no-peer"),
@@ -256,6 +256,33 @@ def test_corrupted_programs_are_refused_each_for_its_reason(change, reason, tmp_
     assert found["reason"].startswith(violation)
     assert "\n" not in found["reason"]
     assert found["schedule"]["rank"] is not None
+
+
+def edited(text, change):
+    """The lines of an XML file after ``change`` to the list of those that send from the input, by line number."""
+    lines = text.splitlines()
+    change(lines, [i for i, line in enumerate(lines) if 'type="s" srcbuf="i"' in line])
+    return "\n".join(lines)
+
+
+def neighbours(sends):
+    """The first of two lines after each other."""
+    return next(i for i in sends if i + 1 in sends)
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    (lambda lines, sends: lines.pop(sends[0]), "unmatched-receive"),
+    (lambda lines, sends: lines.insert(sends[0], lines[sends[0]]), "unmatched-send"),
+    (lambda lines, sends: lines.insert(neighbours(sends), lines.pop(neighbours(sends) + 1)), "wrong-chunk"),
+    (lambda lines, sends: lines.__setitem__(sends[0], lines[sends[0]].replace('s="0"', 's="7"', 1)), "numbering"),
+])  # fmt: skip
+def test_edited_files_are_refused_each_for_its_reason(change, reason, tmp_path):
+    text = write_xml(program_of("hypercube:3")[1])
+    path = tmp_path / "x.xml"
+    path.write_text(edited(text, lambda lines, sends: None))
+    assert verify_file(path, parse("hypercube:3")).valid
+    path.write_text(edited(text, change))
+    assert verify_file(path, parse("hypercube:3")).reason == reason
 
 
 def test_the_first_violation_is_named():

@@ -24,6 +24,21 @@ def static_violation(program: Program) -> Verdict | None:
     return _of_connections(program)
 
 
+def numbering_violation(program: Program) -> Verdict | None:
+    """The first step that its file numbers otherwise than by its position, None if there is none.
+
+    The runtime executes in the order of the file and reads numbers only where steps wait for each other: asked last.
+    """
+    for v, rank in enumerate(program.ranks):
+        for block in rank.blocks.values():
+            for position, one in enumerate(block.instructions):
+                if one.number is not None:
+                    where = label(block, position)
+                    msg = f"rank {v}, {where}: the file numbers it {one.number}; steps count up from 0 without gaps"
+                    return refused("numbering", msg, rank=v, step=where)
+    return None
+
+
 def label(block: ThreadBlock, position: int) -> str:
     """How a step is called in messages."""
     one = block.instructions[position] if position < len(block.instructions) else None
@@ -33,9 +48,6 @@ def label(block: ThreadBlock, position: int) -> str:
 def _of_block(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
     for position, one in enumerate(block.instructions):
         where = label(block, position)
-        if one.number is not None:
-            msg = f"rank {v}, {where}: the file numbers it {one.number}; steps count up from 0 without gaps"
-            return refused("numbering", msg, rank=v, step=where)
         if one.waits is not None:
             other = rank.blocks.get(one.waits[0])
             if other is None or not 0 <= one.waits[1] < len(other.instructions):

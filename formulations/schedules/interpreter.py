@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.schedules.connections import Connection, label, static_violation
+from formulations.schedules.connections import Connection, label, numbering_violation, static_violation
 from formulations.schedules.program import READS, RECEIVES, SENDS, WRITES, Contributions, Place
 from formulations.schedules.verdict import Verdict, refused
 from instances.errors import BadInput
@@ -158,7 +158,7 @@ class _Execution:
         stuck = [g for g, b in enumerate(self.blocks) if b.position < len(b.block.instructions)]
         if stuck:
             return self._deadlock(stuck)
-        return self.race or self._wrong_output() or self._valid()
+        return self.race or self._wrong_output() or numbering_violation(self.program) or self._valid()
 
     # Progress
 
