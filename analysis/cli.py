@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from analysis.store import Store
     from solvers.task import Run
@@ -139,10 +142,10 @@ def solve(
         _refuse_unwritable(schedule)
         schedule_files.refuse_early(schedule, task)
     started = datetime.now(UTC)
-    with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress:
+    with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress, _stoppable() as stop:
         from solvers import runner
 
-        run = runner.solve(task, on_progress=on_progress)
+        run = runner.solve(task, on_progress=on_progress, stop=stop)
     if run.exit_status == 4:
         from solvers.errors import SolverUnavailable
 
@@ -440,6 +443,24 @@ class _spinner:
     def __exit__(self, *exception: object) -> None:
         if self.status is not None:
             self.status.__exit__(None, None, None)
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """Let the first Ctrl-C end a solve with what it has found so far, and the second one end the command."""
+    stop = threading.Event()
+
+    def interrupted(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        _complain("stopping with what has been found so far; Ctrl-C again to drop it")
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # errors -------------------------------------------------------------------------------------------------------

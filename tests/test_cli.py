@@ -271,3 +271,21 @@ def test_lab_says_what_is_missing(
     monkeypatch.chdir(tmp_path)
     assert main(["lab"]) == 2
     assert "no folder notebooks" in capfd.readouterr().err
+
+
+def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
+    arguments = ["solve", "alltoall.master", "genkautz:n=500,d=4", "--method", "certified-pdhg", "--tol", "1e-6"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "90"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    record = json.loads(out)
+    assert err.startswith("opticoll: stopping with what has been found so far")
+    assert record["bound"] is not None
+    # On a slow machine nothing may have been found yet: then it says so.
+    assert (process.returncode == 0) == record["verified"]
+    if record["termination"] != "optimal":
+        assert record["termination"] == "interrupted"

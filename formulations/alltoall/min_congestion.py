@@ -65,6 +65,11 @@ def round_up(time: float, capacity: NDArray[np.float64]) -> float:
     return float((np.ceil(time * values * (1.0 - ROUND_OFF)) / values).min())
 
 
+def most(data: PathFlow) -> float:
+    """No load per capacity is above this: every commodity over the smallest arc (a bound that solvers can use)."""
+    return float(data.paths.pairs / data.topology.capacity.min())
+
+
 def build_pyomo(data: PathFlow) -> PyomoModel:
     """The model in Pyomo: ``x[p]``, ``Lambda``, ``congestion[a]``, ``choose[k]``."""
     import pyomo.environ as pyo
@@ -76,7 +81,8 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
             over[a].append(p)
     model = pyo.ConcreteModel(name="minimum congestion")
     model.x = pyo.Var(range(paths.paths), domain=pyo.Binary)
-    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if unit_capacities(data) else pyo.NonNegativeReals)
+    whole = unit_capacities(data)
+    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most(data)))
     model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
     model.congestion = pyo.Constraint(
         [a for a in range(m) if over[a]],
@@ -104,7 +110,7 @@ def build_cvxpy(data: PathFlow) -> CvxpyModel:
     paths, m = data.paths, data.topology.arcs
     x = cp.Variable(paths.paths, name="x", boolean=True)
     whole = unit_capacities(data)
-    Lambda = cp.Variable(name="Lambda", integer=True, bounds=[0, None]) if whole else cp.Variable(nonneg=True)
+    Lambda = cp.Variable(name="Lambda", integer=whole, bounds=[0, most(data)])
     used = np.unique(paths.arcs)
     congestion = paths.incidence.tocsr()[used] @ x - Lambda * data.topology.capacity[used] <= 0
     choose = paths.membership @ x == 1
