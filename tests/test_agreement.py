@@ -12,6 +12,9 @@ from solvers.adapters import adapters
 from solvers.compile import compile_model
 from solvers.errors import SolverUnavailable
 from solvers.isolation import call_isolated, probe
+from solvers.outcome import Proof
+from solvers.runner import solve
+from solvers.task import Task
 
 #: Agreement on F, relative, whatever the algorithm.
 AGREE = 1e-6
@@ -70,15 +73,27 @@ def test_every_lp_adapter_gives_the_same_verified_optimum(adapter, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adapter", LP_ADAPTERS)
-def test_every_lp_adapter_on_medium_topologies(adapter):
+@pytest.mark.parametrize(("name", "specs"), [("alltoall.master", MEDIUM), ("alltoall.link-mcf", SMALL)])
+def test_every_lp_adapter_on_medium_topologies(adapter, name, specs):
     state = probe(adapter)
     if not state.usable:
         pytest.skip(f"{adapter}: {state.state}")
     if "size" in state.state:
         pytest.skip(f"{adapter}: {state.state}")
-    jobs = [job for job in forms_of("alltoall.master", MEDIUM) if job[1] == "cvxpy"]
+    jobs = [job for job in forms_of(name, specs) if job[1] == "cvxpy"]
     arrays = {f"{i}:{k}": v for i, job in enumerate(jobs) for k, v in job[4].arrays().items()}
     answer = call_isolated("reference:solve_many", {"adapter": adapter, "count": len(jobs)}, arrays, wall_limit_s=900)
     assert answer.finished, answer.message
     for i, job in enumerate(jobs):
         assert answer.values[str(i)][1] == pytest.approx(optimum(job[4])[0], rel=AGREE), (adapter, job[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", SMALL)
+def test_both_decompositions_on_every_small_family(spec):
+    best = {}
+    for method in ("highs-simplex", "master-child", "flow-decomposition"):
+        run = solve(Task("alltoall.link-mcf", spec, method=method))
+        assert run.proof is Proof.OPTIMAL, (spec, method, run.record)
+        best[method] = run.objective
+    assert max(best.values()) == pytest.approx(min(best.values()), rel=AGREE)
