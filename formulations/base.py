@@ -212,7 +212,6 @@ class Formulation:
     repair: Callable[[Any, Values], dict[str, NDArray[np.float64]] | None] | None = None
     metrics: Callable[[Any, float | None], dict[str, Any]] | None = None
     decode: Callable[[Any, Values], Any] | None = None
-    encode: Callable[[Any, Any], dict[str, NDArray[np.float64]]] | None = None
     estimate: Callable[[Any], dict[str, int]] | None = None
     needs: str | None = None
     concurrent: str | None = None

@@ -11,9 +11,7 @@ the array shape they have there, so that vectors find their way back to named ar
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +20,6 @@ from solvers.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -115,17 +112,6 @@ class StandardForm:
         """Whether some column must be integer."""
         return bool(np.any(self.integer))
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the numbers: two builds with one fingerprint are the same matrix."""
-        digest = hashlib.sha256(f"{self.sense}{self.offset!r}{self.A.shape}".encode())
-        for array in (
-            self.A.indptr.astype(np.int64), self.A.indices.astype(np.int64), self.A.data,
-            self.row_lower, self.row_upper, self.col_lower, self.col_upper, self.cost, self.integer,
-        ):  # fmt: skip
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
     def objective(self, x: NDArray[np.float64]) -> float:
         """Objective value of ``x``, shape ``(columns,)``."""
         return float(self.cost @ x + self.offset)
@@ -146,11 +132,6 @@ class StandardForm:
         """A name for every row, as :meth:`column_names`."""
         return _names(self.rows, self.A.shape[0], "r")
 
-    def save(self, folder: Path) -> None:
-        """Write the arrays as plain ``.npy`` files (read back without copies by :func:`load`)."""
-        for name, array in self.arrays().items():
-            np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """List the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
         return {
@@ -160,20 +141,6 @@ class StandardForm:
             "cost": self.cost, "integer": self.integer,
             "scalars": np.array([self.A.shape[0], self.A.shape[1], self.offset, self.sense == "max"], dtype=float),
         }  # fmt: skip
-
-
-def load(folder: Path) -> StandardForm:
-    """Read what :meth:`StandardForm.save` wrote, memory-mapped, without its blocks."""
-
-    def read(path: Path) -> NDArray[Any]:
-        if path.stat().st_size <= _MAPPED_BYTES:  # also: an array without elements cannot be mapped
-            return np.load(path, allow_pickle=False)
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-
-    return assemble({path.stem: read(path) for path in folder.glob("*.npy")})
-
-
-_MAPPED_BYTES = 4096
 
 
 def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:

@@ -26,7 +26,7 @@ rigorous for every l, so that approximate duals of any solver still prove someth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 #: Checks work on about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
-#: Violations below this, relative to the natural size of their block, count as satisfied.
-FEASIBLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,11 +372,6 @@ def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> d
         return None
     F = float((data.capacity[used] / load[used]).min())
     return {data.flow: unit * F, "F": np.asarray(F)}
-
-
-def with_capacity(data: ConcurrentFlow, capacity: NDArray[np.float64]) -> ConcurrentFlow:
-    """The same flow problem under other capacities."""
-    return replace(data, capacity=capacity)
 
 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:

@@ -75,10 +75,7 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
     import pyomo.environ as pyo
 
     paths, m = data.paths, data.topology.arcs
-    over: list[list[int]] = [[] for _ in range(m)]
-    for p in range(paths.paths):
-        for a in paths.path(p):
-            over[a].append(p)
+    over = paths.over()
     model = pyo.ConcreteModel(name="minimum congestion")
     model.x = pyo.Var(range(paths.paths), domain=pyo.Binary)
     whole = unit_capacities(data)
@@ -92,9 +89,7 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
     )
     model.choose = pyo.Constraint(
         range(paths.pairs),
-        rule=lambda model, k: (
-            pyo.quicksum(model.x[p] for p in range(int(paths.first[k]), int(paths.first[k + 1]))) == 1
-        ),
+        rule=lambda model, k: pyo.quicksum(model.x[p] for p in paths.of_pair(k)) == 1,
     )
     return PyomoModel(
         model,

@@ -116,19 +116,14 @@ def build_pyomo(data: PathFlow) -> PyomoModel:
     import pyomo.environ as pyo
 
     paths, m = data.paths, data.topology.arcs
-    over: list[list[int]] = [[] for _ in range(m)]
-    for p in range(paths.paths):
-        for a in paths.path(p):
-            over[a].append(p)
+    over = paths.over()
     model = pyo.ConcreteModel(name="path MCF")
     model.f = pyo.Var(range(paths.paths), bounds=(0, None))
     model.F = pyo.Var(bounds=(0, None))
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
     model.serve = pyo.Constraint(
         range(paths.pairs),
-        rule=lambda model, k: (
-            pyo.quicksum(model.f[p] for p in range(int(paths.first[k]), int(paths.first[k + 1]))) - model.F >= 0
-        ),
+        rule=lambda model, k: pyo.quicksum(model.f[p] for p in paths.of_pair(k)) - model.F >= 0,
     )
     used = [a for a in range(m) if over[a]]
     model.capacity = pyo.Constraint(
@@ -338,7 +333,7 @@ def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tu
         raise NotApplicable(msg)
     found: dict[tuple[int, int], list[WeightedPath]] = {}
     for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
-        here = range(int(paths.first[k]), int(paths.first[k + 1]))
+        here = paths.of_pair(k)
         carrying = [WeightedPath(paths.path(p), float(f[p])) for p in here if f[p] > 0]
         found[s, t] = sorted(carrying, key=lambda path: -path.amount)
     return found

@@ -151,6 +151,18 @@ class PathSet:
         rows = (np.ones(self.paths), (self.pair, np.arange(self.paths)))
         return sp.csr_array(rows, shape=(self.pairs, self.paths))
 
+    def over(self) -> list[list[int]]:
+        """The paths over every arc, in the order of their numbers."""
+        found: list[list[int]] = [[] for _ in range(self.topology.arcs)]
+        for p in range(self.paths):
+            for a in self.path(p):
+                found[a].append(p)
+        return found
+
+    def of_pair(self, k: int) -> range:
+        """The paths of commodity ``k``."""
+        return range(int(self.first[k]), int(self.first[k + 1]))
+
     def path(self, p: int) -> list[int]:
         """The arcs of path ``p``."""
         found: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()

@@ -198,7 +198,7 @@ def _place(candidates: PathSet, routes: PathSet) -> NDArray[np.int64]:
     choice = candidates.first[:-1].copy()
     for k in range(routes.paths):
         wanted = routes.path(k)
-        here = range(int(candidates.first[k]), int(candidates.first[k + 1]))
+        here = candidates.of_pair(k)
         choice[k] = next((p for p in here if candidates.path(p) == wanted), int(choice[k]))
     return choice
 

@@ -62,7 +62,7 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
             count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
             arcs = buffer[:count].copy()
         else:
-            here = range(int(listed.first[k]), int(listed.first[k + 1]))
+            here = listed.of_pair(k)
             path = min(here, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
             arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
         weight[arcs] += 1.0 / topology.capacity[arcs]

@@ -43,7 +43,7 @@ def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
     listed = data.paths
     x = np.zeros(listed.paths)
     for k in range(routes.paths):
-        here = range(int(listed.first[k]), int(listed.first[k + 1]))
+        here = listed.of_pair(k)
         wanted = routes.path(k)
         x[next(p for p in here if listed.path(p) == wanted)] = 1.0
     return {"x": x, "Lambda": worst}
