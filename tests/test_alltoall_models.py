@@ -83,6 +83,17 @@ def test_pyomo_is_cvxpy_on_medium_topologies(spec):
     assert value("alltoall.master", spec, "pyomo") == pytest.approx(value("alltoall.master", spec, "cvxpy"), rel=1e-7)
 
 
+def test_a_name_alone_proves_nothing():
+    """A topology that calls itself a ring but has chords must not inherit the ring's optimum as a bound."""
+    i = np.arange(8)
+    chords = Topology(8, np.tile(i, 3), np.concatenate([(i + 1) % 8, (i - 1) % 8, (i + 4) % 8]), spec="ring:8")
+    model = formulation("alltoall.master")
+    data = model.prepare(chords)
+    F, _ = optimum(compile_model(model.build["matrix"](data)))
+    assert 8 * F > 1 + 1e-6
+    assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in model.bounds(data))
+
+
 def canonical(form):
     """Rows by name (sign turned so that the first coefficient is positive) over columns in name order."""
     columns = {name: j for j, name in enumerate(form.column_names())}

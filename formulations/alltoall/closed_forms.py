@@ -10,23 +10,26 @@ ring:n,directed          T = n (n-1) / 2
 torus, even k in every   T = N k_max / 8     (the longest dimension binds)
 complete:n               T = 1
 path:n                   T = floor(n/2) ceil(n/2) (the middle link)
-star:n (n leaves)        T = max(n, …): not included; its leaves bind
 """
 
 from __future__ import annotations
 
 from formulations.base import Bound
+from instances.spec import parse
 from instances.topology import Topology
 
 
 def closed_form(topology: Topology) -> Bound | None:
-    """The known optimum of the family, or None; only for unmodified families with unit capacities."""
+    """The known optimum of the family, or None; only for unmodified families with unit capacities.
+
+    A spec is only a name that anybody may give: the arcs must be those that it stands for.
+    """
     spec = topology.spec
     name, _, _ = spec.partition(":")
     if "+" in spec or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
         return None
     time = _time(name, dict(topology.parameters), topology.n)
-    if time is None:
+    if time is None or parse(spec) != topology:
         return None
     return Bound("closed-form", 1.0 / time, f"T = {time:g} for this family", "alltoall", exact=True)
 
