@@ -110,9 +110,12 @@ def studies() -> list[Row]:
 
 def claims() -> list[Row]:
     """Claims in the ledger, without measuring anything."""
-    from analysis.claims import CLAIMS
+    from analysis.claims import claims as known
 
-    return [{"name": name, "id": name} for name in CLAIMS]
+    return [
+        {"name": one.id, "id": one.id, "paper": one.paper, "where": one.where, "claim": one.claim}
+        for one in known().values()
+    ]
 
 
 KINDS: dict[str, Callable[[], list[Row]]] = {

@@ -271,15 +271,21 @@ def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
+@click.option("--no-store", is_flag=True, help="Measure everything anew and keep no record.")
+@_STORE
 @_JSON
-def claims(identifiers: tuple[str, ...], as_json: bool) -> int:
-    """The papers' numbers: expected, measured, verdict."""
+def claims(identifiers: tuple[str, ...], no_store: bool, store_dir: str | None, as_json: bool) -> int:
+    """The papers' numbers: expected, measured, verdict.
+
+    Runs that the store has answers for are not made again.
+    """
     from analysis import present
 
+    store = None if no_store else _writable_store(store_dir)
     with present.diverted_stdout():
         from analysis.claims import ledger
 
-        rows = ledger(identifiers)
+        rows = present.gathered(ledger(identifiers, store), "claims")
     if as_json:
         present.emit_json(rows)
     elif rows:

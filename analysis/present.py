@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from rich.console import Console
@@ -98,6 +98,16 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title:
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     console().print(table)
+
+
+def gathered(rows: Iterable[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
+    """All rows of a slow source, counted on the terminal while they come."""
+    found: list[Mapping[str, Any]] = []
+    with console().status(what) as status:
+        for row in rows:
+            found.append(row)
+            status.update(f"{what}: {len(found)}, last {row.get('id', '')}")
+    return found
 
 
 def _cell(value: Any) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from analysis import plots
 from analysis import report_sections as section
-from analysis.paper_figures import FIGURES
+from analysis.figures import figures
 from analysis.plots_style import DARK_CSS, LIGHT_CSS, drawing, inline, png, standalone
 from analysis.report_data import collect
 from analysis.report_html import Markup, join, tag
@@ -131,7 +131,7 @@ def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
 def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
     """Draw those figures of the papers that the store has rows for, by name."""
     found: dict[str, Drawn] = {}
-    for one in FIGURES:
+    for one in figures():
         rows = one.select(findings.results)
         if not rows.empty:
             found[one.name] = Drawn(f"paper-{one.name}", f"{one.where}: {one.title}", one.finding(rows), one.draw(rows))
@@ -141,15 +141,17 @@ def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
 def _papers(findings: Findings, drawn: dict[str, Drawn]) -> Markup:
     parts: list[Markup] = []
     absent = []
-    for one in FIGURES:
+    for one in figures():
         if one.name not in drawn:
-            absent.append(tag("li", f"{one.paper}, {one.where}: ", tag("code", f"opticoll study {one.study}")))
+            how = "" if one.study is None else tag("code", f"opticoll study {one.study}")
+            absent.append(tag("li", f"{one.paper}, {one.where}: ", how))
             continue
         parts.append(tag("h3", f"{one.paper}, {one.where}: {one.title}"))
         parts.append(tag("p", tag("strong", "The paper: "), one.says))
         parts.append(tag("p", tag("strong", "Here: "), drawn[one.name].description))
         parts.append(_figure(drawn[one.name]))
-        parts.append(tag("p", "Made by ", tag("code", f"opticoll study {one.study}"), ".", class_="soft"))
+        if one.study is not None:
+            parts.append(tag("p", "Made by ", tag("code", f"opticoll study {one.study}"), ".", class_="soft"))
     if absent:
         parts.append(tag("p", "The store has no rows yet for:"))
         parts.append(tag("ul", *absent))

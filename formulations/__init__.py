@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 
 from formulations.base import Formulation
 from instances.errors import BadInput
+from instances.registry import contributed
 from instances.spec import nearest
 
 
 @cache
 def formulations() -> dict[str, Formulation]:
     """All formulations by name; a module of a paper's sub-package with ``FORMULATION`` is one."""
-    found: dict[str, Formulation] = {}
-    for paper in iter_modules(__path__):
-        if not paper.ispkg:
-            continue
-        package = import_module(f"{__name__}.{paper.name}")
-        for module in iter_modules(package.__path__):
-            loaded = import_module(f"{package.__name__}.{module.name}")
-            formulation = getattr(loaded, "FORMULATION", None)
-            if formulation is not None:
-                found[formulation.name] = formulation
-    return found
+    return {one.name: one for one in contributed(__name__, "FORMULATION", deep=True)}
 
 
 def formulation(name: str) -> Formulation:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.paper_figures import FIGURES, argument, degree_of
+from analysis.figures import argument, figures
+from analysis.figures.alltoall import degree_of
 from analysis.report_data import collect
 from analysis.store import Store
 from analysis.study_file import STUDIES
@@ -29,7 +30,7 @@ def findings(tmp_path_factory):
 
 
 def figure(name):
-    return next(one for one in FIGURES if one.name == name)
+    return next(one for one in figures() if one.name == name)
 
 
 def test_arguments_are_read_out_of_specs():
@@ -39,10 +40,14 @@ def test_arguments_are_read_out_of_specs():
     assert [degree_of(s) for s in ("torus:3x3", "torus:2x4", "xpander:n=9,d=8", "ring:4")] == [4, None, 8, None]
 
 
-@pytest.mark.parametrize("one", FIGURES, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", figures(), ids=lambda one: one.name)
 def test_every_figure_names_a_study_and_takes_an_empty_store(one, findings):
-    assert (STUDIES / f"{one.study}.toml").exists()
-    assert one.select(findings.results.iloc[:0]).empty
+    rows = one.select(findings.results.iloc[:0])
+    if one.study is None:
+        assert not rows.empty  # computed, not measured
+    else:
+        assert (STUDIES / f"{one.study}.toml").exists()
+        assert rows.empty
 
 
 @pytest.mark.parametrize("name", ["alltoall-6", "alltoall-8", "alltoall-9", "alltoall-13"])

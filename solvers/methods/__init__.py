@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
+from instances.registry import contributed
 from solvers.methods.base import Method
 
 if TYPE_CHECKING:
@@ -16,12 +15,7 @@ if TYPE_CHECKING:
 @cache
 def methods() -> dict[str, Method]:
     """All methods by name."""
-    found: dict[str, Method] = {}
-    for module in iter_modules(__path__):
-        method = getattr(import_module(f"{__name__}.{module.name}"), "METHOD", None)
-        if method is not None:
-            found[method.name] = method
-    return found
+    return {one.name: one for one in contributed(__name__, "METHOD")}
 
 
 def methods_for(formulation: Formulation) -> dict[str, Method]:

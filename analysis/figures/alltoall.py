@@ -1,63 +1,20 @@
-"""The papers' figures, drawn again from the store: what the paper says as lines and stars, ours as markers.
-
-The scanned papers lost their curves; what their text states of a figure is drawn with it. A figure takes its rows
-from the view ``latest`` by what they are (formulation, family, method), not by the study that made them, so that any
-run counts. Each names the study that fills it.
-"""
+"""The figures of the all-to-all paper."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.figures.base import PaperFigure, argument
 from analysis.plots import family_of, solve_time
 from analysis.plots_style import INK, MUTED, label, legend_below, log_axes, new_figure, series, style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """One figure of a paper.
-
-    Parameters
-    ----------
-    name, paper, where, title
-        Identifier, the paper's short name, its figure numbers, one line.
-    says
-        What the paper's text states of it.
-    study
-        The study that makes its rows.
-    select
-        The rows it is made of, out of the findings' results (with ``ok``: answered and verified); may be empty.
-    draw
-        Those rows as a figure.
-    finding
-        What they say, in one or two sentences with numbers.
-    """
-
-    name: str
-    paper: str
-    where: str
-    title: str
-    says: str
-    study: str
-    select: Callable[[pd.DataFrame], pd.DataFrame]
-    draw: Callable[[pd.DataFrame], Figure]
-    finding: Callable[[pd.DataFrame], str]
-
-
-def argument(spec: str, name: str) -> str | None:
-    """The value of ``name=`` in an instance spec, also of a modifier (``+host=2.0``)."""
-    found = re.search(rf"(?:^|[:,+]){name}=([^,+]+)", spec)
-    return found.group(1) if found else None
 
 
 def degree_of(spec: str) -> int | None:

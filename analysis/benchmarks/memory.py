@@ -1,0 +1,139 @@
+"""Memory: what building a model takes by layer, and what solving it takes by solver, in bytes an entry.
+
+``solvers.memory`` refuses by the least of these numbers. An *entry* is a variable, a constraint or a nonzero.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from analysis.benchmarks.base import Row, Table
+
+#: Formulation, instance, settings: several ratios of nonzeros to variables, each at several sizes.
+MODELS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("alltoall.link-mcf", "genkautz:n=16,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=32,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=48,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=64,d=4", {}),
+    ("alltoall.master", "genkautz:n=300,d=4", {}),
+    ("alltoall.master", "genkautz:n=600,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=27,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=40,d=4", {}),
+    ("alltoall.path-mcf", "torus:4x4x4", {"paths": "shortest"}),
+    ("alltoall.path-mcf", "torus:5x5x5", {"paths": "shortest"}),
+    ("alltoall.min-congestion", "torus:4x4x4", {"paths": "shortest"}),
+    ("alltoall.min-congestion", "torus:5x5x5", {"paths": "shortest"}),
+)
+#: Pyomo makes an object of every entry: above this many a build takes minutes.
+MOST_OBJECTS = 3_000_000
+SOLVERS = ("highs-simplex", "glop", "highs-ipx", "clarabel", "highs-pdlp", "pdlp", "scip")
+INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
+#: A solver reaches its peak early (presolve, scaling, first factorisation) or never: this long is waited [s].
+PATIENCE_S = 30.0
+
+
+def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Build and compile one model; peak above, and what stays, over what there was before [MB]."""
+    from pathlib import Path
+
+    import psutil
+
+    from solvers.compile import compile_model, import_layer
+    from solvers.plan import make_plan
+    from solvers.task import Task
+    from solvers.worker import peak_memory_mb
+
+    plan = make_plan(
+        Task(arguments["formulation"], arguments["instance"], "highs", arguments["form"], arguments["settings"])
+    )
+    estimate = plan.formulation.estimate(plan.data) if plan.formulation.estimate else {}
+    import_layer(plan.form)
+    if plan.form != "matrix":
+        small = make_plan(Task("alltoall.master", "ring:4", "highs", arguments["form"]))
+        compile_model(small.formulation.build[small.form](small.data))  # type: ignore[index]
+    gc.collect()
+    before = psutil.Process().memory_info().rss / 1e6
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the high-water mark starts anew
+    model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    form = compile_model(model)
+    peak = peak_memory_mb() or 0.0
+    del model
+    gc.collect()
+    kept = psutil.Process().memory_info().rss / 1e6
+    return {"size": form.size, "estimate": estimate, "peak": peak - before, "kept": kept - before}, {}
+
+
+def entries(size: dict[str, int]) -> int:
+    """Variables, constraints and nonzeros together."""
+    return size["variables"] + size["constraints"] + size["nonzeros"]
+
+
+def building() -> list[Row]:
+    """Peak of building and compiling, by layer."""
+    from formulations import formulation
+    from solvers.isolation import call_isolated
+
+    rows: list[Row] = []
+    for name, instance, settings in MODELS:
+        size: dict[str, int] | None = None
+        for form in sorted(formulation(name).forms):
+            if form == "pyomo" and size is not None and entries(size) > MOST_OBJECTS:
+                continue
+            asked = {"formulation": name, "instance": instance, "form": form, "settings": settings}
+            answer = call_isolated("analysis.benchmarks.memory:build_in_worker", asked, wall_limit_s=170)
+            if not answer.finished:
+                continue
+            size = answer.values["size"]
+            assert size is not None
+            estimate = answer.values["estimate"]
+            rows.append(
+                {
+                    "formulation": name, "instance": instance, "layer": form, "entries": entries(size),
+                    "estimated / entries": entries(estimate) / entries(size) if estimate else None,
+                    "peak MB": answer.values["peak"], "peak [B/entry]": answer.values["peak"] * 1e6 / entries(size),
+                    "kept [B/entry]": answer.values["kept"] * 1e6 / entries(size),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def solving() -> list[Row]:
+    """Peak of a solver's worker over that of a trivial problem, within the first half minute."""
+    from formulations import formulation
+    from solvers.compile import compile_model
+    from solvers.isolation import solve_isolated
+    from solvers.outcome import SolveRequest
+    from solvers.plan import make_plan
+    from solvers.task import Task
+
+    rows: list[Row] = []
+    empty: dict[str, float] = {}
+    for name, instance, settings in MODELS:
+        model = formulation(name)
+        layer = "matrix" if "matrix" in model.forms else "cvxpy"
+
+        def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
+            plan = make_plan(Task(name, spec, "highs", layer, settings))
+            return compile_model(plan.formulation.build[plan.form](plan.data))  # type: ignore[index]
+
+        form = compiled(instance)
+        for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:
+            if solver not in empty:
+                trivial = compiled("ring:4")
+                empty[solver] = solve_isolated(trivial, solver, SolveRequest(time_limit_s=5)).peak_memory_mb or 0.0
+            outcome = solve_isolated(form, solver, SolveRequest(time_limit_s=PATIENCE_S), memory_limit_gib=12)
+            peak = (outcome.peak_memory_mb or 0.0) - empty[solver]
+            rows.append(
+                {
+                    "formulation": name, "instance": instance, "solver": solver, "entries": entries(form.size),
+                    "ended": str(outcome.termination), "peak MB": peak, "peak [B/entry]": peak * 1e6 / entries(form.size),
+                }
+            )  # fmt: skip
+    return rows
+
+
+TABLES = (
+    Table("memory-build", "Memory of building and compiling a model", building),
+    Table("memory-solve", "Memory of solving it (first half minute)", solving),
+)

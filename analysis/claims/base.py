@@ -1,0 +1,164 @@
+"""What a claim of the ledger is: a number or theorem of a paper, how it is measured again, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analysis.store import Store
+    from solvers.task import Task
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not-reproduced"
+    SELF_CONTRADICTED = "self-contradicted"
+    NOT_TESTABLE = "not-testable"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was found for a claim.
+
+    Parameters
+    ----------
+    measured
+        Our number or finding, in the claim's units; None where nothing can be measured.
+    verdict
+        What it means for the claim.
+    instances
+        Instances (specs, or a range in words) that it was measured on.
+    reason
+        Why the verdict: under which assumption the claim would hold, or what stands in the way of a test.
+    count, violations
+        For a theorem or bound that is swept: cases examined, and those in which it fails.
+    tightness
+        For a bound: ratios of bound to optimum as ``{"min":, "median":, "max":}``.
+    counterexample
+        The smallest case that violates it.
+    records
+        Names of the records in the store that it rests on.
+    """
+
+    measured: Any
+    verdict: Verdict
+    instances: tuple[str, ...] = ()
+    reason: str = ""
+    count: int | None = None
+    violations: int | None = None
+    tightness: dict[str, float] | None = None
+    counterexample: str | None = None
+    records: tuple[str, ...] = ()
+
+
+@dataclass
+class Laboratory:
+    """Where claims are measured: runs come from the store where they are answered there, and go into it.
+
+    Without a store every run is made anew and none is kept.
+    """
+
+    store: Store | None = None
+    used: list[str] = field(default_factory=list)
+
+    def solve(
+        self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
+        tol: float = 1e-6, seed: int = 0, **settings: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Give the record of a run: the store's answer to the same task, or a new one.
+
+        Raises
+        ------
+        BadInput, SolverUnavailable
+            As :func:`solvers.runner.solve`.
+        """
+        from solvers.task import Task
+
+        named = {name: str(value) for name, value in settings.items()}
+        return self.record(Task(formulation, instance, method, None, named, time_limit_s, None, tol, seed))
+
+    def record(self, task: Task) -> dict[str, Any]:
+        """Give the record of a task, as :meth:`solve`."""
+        from datetime import UTC, datetime
+
+        from solvers import runner
+
+        if self.store is not None:
+            known = self.store.answered({runner.resume_key(task)})
+            for answer in known.values():
+                self.used.append(str(answer["id"]))
+                return answer
+        started = datetime.now(UTC)
+        run = runner.solve(task)
+        if self.store is not None:
+            self.used.append(self.store.save(run, started=started))
+        return run.record
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper.
+
+    Parameters
+    ----------
+    id
+        ``paper.what``, unique in the ledger.
+    paper, where
+        The paper's short name; section, figure, table or equation.
+    claim
+        What it says, in our words.
+    expected
+        The number or statement that is held against ours.
+    tolerance
+        How near counts, in words ("exact", "2 %").
+    measure
+        Measures it again; None for a claim that cannot be tested here, of which ``reason`` says why.
+    reason
+        For ``measure=None``.
+    """
+
+    id: str
+    paper: str
+    where: str
+    claim: str
+    expected: Any
+    tolerance: str = "exact"
+    measure: Callable[[Laboratory], Measurement] | None = None
+    reason: str = ""
+
+    def examine(self, laboratory: Laboratory) -> dict[str, Any]:
+        """Measure it: one row of the ledger, JSON-able."""
+        if self.measure is None:
+            found = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
+        else:
+            laboratory.used.clear()
+            found = self.measure(laboratory)
+        return {
+            "id": self.id,
+            "paper": self.paper,
+            "where": self.where,
+            "claim": self.claim,
+            "expected": self.expected,
+            "tolerance": self.tolerance,
+            "measured": found.measured,
+            "verdict": str(found.verdict),
+            "instances": list(found.instances),
+            "reason": found.reason,
+            "count": found.count,
+            "violations": found.violations,
+            "tightness": found.tightness,
+            "counterexample": found.counterexample,
+            "records": list(found.records or dict.fromkeys(laboratory.used)),
+            "rerun": f"opticoll claims {self.id}",
+        }
+
+
+def within(measured: float, expected: float, relative: float) -> Verdict:
+    """Reproduced if ``measured`` lies within ``relative`` of ``expected``."""
+    close = abs(measured - expected) <= relative * abs(expected)
+    return Verdict.REPRODUCED if close else Verdict.NOT_REPRODUCED
