@@ -73,7 +73,12 @@ class PathFlow:
         NotApplicable
             If it has too many paths, or none for some commodity.
         """
-        return build_path_set(self.topology, self.rule, self.name)
+        return build_path_set(self.topology, self.rule, self.name, self.commodities)
+
+    @cached_property
+    def commodities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sources and targets, vertices, each ``(|K|,)``: here all ordered pairs of distinct ranks."""
+        return concurrent_flow.commodities(self.topology)
 
     @cached_property
     def flow(self) -> concurrent_flow.ConcurrentFlow:
@@ -88,7 +93,7 @@ class PathFlow:
     def paths_of(self, values: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
         """The paths that ``values`` speak of: those they bring, or those of the set; None if they are malformed."""
         if "path_arcs" in values and self.rule.kind == "all":
-            return from_arrays(self.topology, values)
+            return from_arrays(self.topology, values, self.commodities)
         return self.paths
 
 

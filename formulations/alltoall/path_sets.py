@@ -1,7 +1,8 @@
 r"""Path sets P(s,t): which simple paths a path-based model may use.
 
 Source  all-to-all paper, 3.1.4 and Appendix D
-Sets    k = (s_k, t_k) in K ordered pairs of distinct ranks; P_k simple paths from s_k to t_k
+Sets    k = (s_k, t_k) in K pairs of distinct vertices, all ordered pairs of ranks unless others are given; P_k simple
+        paths from s_k to t_k
 
 all         every simple path, of at most ``lmax`` arcs where that is given
 shortest    every path with the fewest arcs
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from instances.topology import Topology
 
     I64 = NDArray[np.int64]
+    Pairs = tuple[I64, I64]
 
 Kind = Literal["all", "shortest", "k", "disjoint"]
 KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
@@ -173,8 +175,16 @@ class PathSet:
         return np.minimum.reduceat(self.incidence.T @ lengths, self.first[:-1])
 
 
-def build_path_set(topology: Topology, rule: PathRule, where: str) -> PathSet:
-    """List the paths that ``rule`` allows between all ordered pairs of distinct ranks.
+def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> PathSet:
+    """List the paths that ``rule`` allows for every commodity.
+
+    Parameters
+    ----------
+    topology, rule, where
+        The graph, the paths allowed, and who asks (for messages).
+    pairs
+        Sources and targets of the commodities, vertices, each ``(|K|,)``, a pair as often as it is wanted; all ordered
+        pairs of distinct ranks if None.
 
     Raises
     ------
@@ -182,10 +192,10 @@ def build_path_set(topology: Topology, rule: PathRule, where: str) -> PathSet:
         If some pair has no path in the set (the message names it), or there are more than :data:`MOST_PATHS`
         paths (the message counts them).
     """
-    check_reach(topology, rule, where)
-    sources, targets = commodities(topology)
+    sources, targets = commodities(topology) if pairs is None else pairs
+    check_reach(topology, rule, where, pairs)
     if rule.kind in {"all", "shortest"}:
-        found = _list_all(topology, rule, where)
+        found = _list_all(topology, rule, where, (sources, targets))
     else:
         if sources.size * (rule.k if rule.kind == "k" else 1) > 50 * MOST_PATHS:
             msg = (
@@ -198,8 +208,8 @@ def build_path_set(topology: Topology, rule: PathRule, where: str) -> PathSet:
     return found
 
 
-def check_reach(topology: Topology, rule: PathRule, where: str) -> None:
-    """Refuse a longest path that is shorter than some pair's distance.
+def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> None:
+    """Refuse a longest path that is shorter than some commodity's distance.
 
     Raises
     ------
@@ -208,13 +218,15 @@ def check_reach(topology: Topology, rule: PathRule, where: str) -> None:
     """
     if rule.lmax is None:
         return
-    hops = topology.hops[:, topology.terminals]
-    far = np.argwhere(hops > rule.lmax)
+    sources, targets = commodities(topology) if pairs is None else pairs
+    hops = topology.hops[np.searchsorted(topology.terminals, sources), targets]
+    far = np.flatnonzero(hops > rule.lmax)
     if far.size:
-        s, t = (topology.labels[topology.terminals[i]] for i in far[0])
+        s, t = (topology.labels[ends[far[0]]] for ends in (sources, targets))
+        reach = f"the diameter {topology.diameter:g}" if pairs is None else f"{hops.max():g}"
         msg = (
-            f"{where}: no path of at most lmax={rule.lmax} arcs from {s} to {t} ({len(far)} such pairs of "
-            f"{topology.spec}); lmax must be at least the diameter {topology.diameter:g}"
+            f"{where}: no path of at most lmax={rule.lmax} arcs from {s} to {t} ({far.size} such pairs of "
+            f"{topology.spec}); lmax must be at least {reach}"
         )
         raise NotApplicable(msg)
 
@@ -238,17 +250,20 @@ def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
         raise NotApplicable(msg)
 
 
-def count_all(topology: Topology, rule: PathRule, most: int = MOST_COUNTED) -> tuple[int, int, bool]:
+def count_all(
+    topology: Topology, rule: PathRule, most: int = MOST_COUNTED, pairs: Pairs | None = None
+) -> tuple[int, int, bool]:
     """How many paths an ``all`` or ``shortest`` set has, before any is listed.
 
     Returns
     -------
-    Their number, their total length, and whether these are complete: counting stops after ``most`` steps.
+    Their number, their total length, and whether these are complete: counting stops after ``most`` steps. A pair that
+    is wanted several times counts once.
     """
     from formulations.alltoall.kernels.path_search import count_paths
 
     paths = total = steps = 0
-    for source, allowed, end, longest in _searches(topology, rule):
+    for source, allowed, end, longest in _searches(topology, rule, commodities(topology) if pairs is None else pairs):
         count, length, walked = count_paths(*_arcs(topology), allowed, end, source, longest, most - steps)
         paths, total, steps = paths + count, total + length, steps + walked
         if steps > most:
@@ -261,22 +276,27 @@ def _arcs(topology: Topology) -> tuple[I64, I64]:
     return np.searchsorted(topology.tail, np.arange(topology.n + 1)), topology.head
 
 
-def _searches(topology: Topology, rule: PathRule) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.bool_], int]]:
+def _searches(
+    topology: Topology, rule: PathRule, pairs: Pairs
+) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.bool_], int]]:
     """By source: the arcs its paths may use, where they may end, and how long they may be."""
-    end = np.zeros(topology.n, dtype=bool)
-    end[topology.terminals] = True
     longest = min(rule.lmax or topology.n, topology.n)
     every = np.ones(topology.arcs, dtype=bool)
-    for i, source in enumerate(topology.terminals.tolist()):
-        depth = topology.hops[i]
+    sources, targets = pairs
+    order = np.argsort(sources, kind="stable")
+    starts, first = np.unique(sources[order], return_index=True)
+    for source, ends in zip(starts.tolist(), np.split(targets[order], first[1:]), strict=True):
+        end = np.zeros(topology.n, dtype=bool)
+        end[ends] = True
+        depth = topology.hops[np.searchsorted(topology.terminals, source)]
         allowed = every if rule.kind == "all" else depth[topology.head] == depth[topology.tail] + 1
         yield source, allowed, end, longest
 
 
-def _list_all(topology: Topology, rule: PathRule, where: str) -> PathSet:
+def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> PathSet:
     from formulations.alltoall.kernels.path_search import count_paths, list_paths
 
-    paths, total, complete = count_all(topology, rule)
+    paths, total, complete = count_all(topology, rule, pairs=pairs)
     if not complete or paths > MOST_PATHS:
         many = f"{paths:,}" if complete else f"more than {paths - 1:,}"
         msg = (
@@ -287,22 +307,35 @@ def _list_all(topology: Topology, rule: PathRule, where: str) -> PathSet:
     arcs = np.empty(total, dtype=np.int64)
     length, target, origin = (np.empty(paths, dtype=np.int64) for _ in range(3))
     at = path = 0
-    for number, (source, allowed, end, longest) in enumerate(_searches(topology, rule)):
+    for source, allowed, end, longest in _searches(topology, rule, pairs):
         count, size, _ = count_paths(*_arcs(topology), allowed, end, source, longest, MOST_COUNTED)
         here = slice(path, path + count)
         list_paths(*_arcs(topology), allowed, end, source, longest, arcs[at : at + size], length[here], target[here])
-        origin[here] = number
+        origin[here] = source
         at, path = at + size, path + count
-    rank = np.full(topology.n, -1, dtype=np.int64)
-    rank[topology.terminals] = np.arange(topology.ranks)
-    goal = rank[target]
-    pair = origin * (topology.ranks - 1) + goal - (goal > origin)
-    return assemble(topology, arcs, length, pair)
+    key, wanted = origin * topology.n + target, pairs[0] * topology.n + pairs[1]
+    ends, number = np.unique(wanted, return_inverse=True)
+    listed = assemble(topology, arcs, length, np.searchsorted(ends, key), np.divmod(ends, topology.n))
+    if np.array_equal(ends, wanted):
+        return listed
+    return _repeated(listed, number, pairs, where)
 
 
-def assemble(topology: Topology, arcs: I64, length: I64, pair: I64) -> PathSet:
+def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet:
+    """The set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
+    count = np.diff(listed.first)[number]
+    if count.sum() > MOST_PATHS:
+        msg = f"{where}: {int(count.sum()):,} paths are too many, at most {MOST_PATHS:,} are listed; take another set"
+        raise NotApplicable(msg)
+    before = np.concatenate([[0], np.cumsum(count)])
+    order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
+    found = reordered(listed, order)
+    return replace(found, sources=pairs[0], targets=pairs[1], pair=np.repeat(np.arange(number.size), count))
+
+
+def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs | None = None) -> PathSet:
     """Sort paths by commodity, then length; paths of one commodity and length keep their order."""
-    sources, targets = commodities(topology)
+    sources, targets = commodities(topology) if pairs is None else pairs
     start = np.concatenate([[0], np.cumsum(length)])
     return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
 
@@ -323,12 +356,14 @@ def reordered(paths: PathSet, order: I64) -> PathSet:
     return replace(paths, arcs=paths.arcs[position], start=begin, pair=paths.pair[order])
 
 
-def path_set_of(topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64) -> PathSet:
-    """A set of given paths (arc numbers), each with its commodity; sorted as every set is."""
+def path_set_of(
+    topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64, pairs: Pairs | None = None
+) -> PathSet:
+    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted as every set is."""
     sorted_paths = sorted(zip(pair, paths, strict=True), key=lambda one: (int(one[0]), len(one[1]), tuple(one[1])))
     flat = np.array([a for _, path in sorted_paths for a in path], dtype=np.int64)
     length = np.array([len(path) for _, path in sorted_paths], dtype=np.int64)
-    return assemble(topology, flat, length, np.array([int(k) for k, _ in sorted_paths], dtype=np.int64))
+    return assemble(topology, flat, length, np.array([int(k) for k, _ in sorted_paths], dtype=np.int64), pairs)
 
 
 def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: PathRule, where: str) -> PathSet:
@@ -344,7 +379,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
                 "ask for fewer paths a pair, or solve it by column-generation"
             )
             raise NotApplicable(msg)
-    return path_set_of(topology, paths, pair)
+    return path_set_of(topology, paths, pair, (sources, targets))
 
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
@@ -437,7 +472,9 @@ def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
     return {"path_arcs": table, "path_pair": paths.pair.astype(float)}
 
 
-def from_arrays(topology: Topology, arrays: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
+def from_arrays(
+    topology: Topology, arrays: Mapping[str, NDArray[np.float64]], pairs: Pairs | None = None
+) -> PathSet | None:
     """The set out of :func:`to_arrays`; None where the arrays cannot be one (the paths themselves are not checked)."""
     table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
     whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
@@ -449,7 +486,7 @@ def from_arrays(topology: Topology, arrays: Mapping[str, NDArray[np.float64]]) -
         return None
     if (np.diff(pair) < 0).any():
         return None
-    sources, targets = commodities(topology)
+    sources, targets = commodities(topology) if pairs is None else pairs
     start = np.concatenate([[0], np.cumsum(length)])
     return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations.alltoall.concurrent_flow import commodities
 from formulations.alltoall.path_mcf import arc_load, serve_alike
 from formulations.alltoall.path_sets import path_order, reordered, subset, to_arrays
 from formulations.base import Parameter
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from solvers.methods.restricted_master import MasterSolution, RestrictedMaster
 
     F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
 
 FORMULATIONS = ("alltoall.path-mcf", "alltoall.link-mcf", "alltoall.master")
 #: Columns whose reduced cost is not below this part of their commodity's dual are no improvement.
@@ -90,18 +92,21 @@ class BestLengths:
         return BestLengths(lengths, bound) if bound > self.bound else self
 
 
-def pricing_for(topology: Topology, rule: PathRule | None, listed: PathSet | None = None) -> Pricing:
+def pricing_for(
+    topology: Topology, pairs: tuple[I64, I64], rule: PathRule | None, listed: PathSet | None = None
+) -> Pricing:
     """The pricing step of a path set: by search where all paths are allowed, over the list otherwise."""
     if rule is None or rule.unrestricted:
-        return EveryPath(topology)
+        return EveryPath(topology, pairs)
     if rule.kind == "all" and rule.lmax is not None:
-        return BoundedPaths(topology, rule.lmax)
+        return BoundedPaths(topology, pairs, rule.lmax)
     assert listed is not None
     return ListedPaths(listed)
 
 
 def generate(
     topology: Topology,
+    pairs: tuple[I64, I64],
     pricing: Pricing,
     *,
     tol: float,
@@ -110,7 +115,7 @@ def generate(
     most_rounds: int = 200,
     algorithm: str = "auto",
 ) -> Generated:
-    """Solve the concurrent flow over the paths of ``pricing`` to a relative gap of ``tol`` or the context's deadline.
+    """Solve the concurrent flow of ``pairs`` over the paths of ``pricing`` to a relative gap of ``tol`` or the deadline.
 
     Raises
     ------
@@ -119,9 +124,8 @@ def generate(
     """
     from solvers.methods.restricted_master import RestrictedMaster
 
-    pairs = topology.ranks * (topology.ranks - 1)
     master = RestrictedMaster(topology, pairs, algorithm=algorithm, threads=context.task.threads)
-    everyone = np.ones(pairs, dtype=bool)
+    everyone = np.ones(master.pairs, dtype=bool)
     best = warm_up(topology, pricing, master, max(warmup, 1))
     found: Generated | None = None
     for rounds in range(1, most_rounds + 1):
@@ -179,7 +183,7 @@ def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, step
     """First columns: shortest paths under multiplicative weights, arcs that they overload grow longer."""
     weights = -np.log(topology.capacity / topology.capacity.min())
     best = BestLengths(np.ones(topology.arcs), 0.0)
-    everyone = np.ones(topology.ranks * (topology.ranks - 1), dtype=bool)
+    everyone = np.ones(master.pairs, dtype=bool)
     for step in range(steps):
         lengths = np.exp(np.maximum(weights - weights.max(), -20.0))
         priced = pricing.price(lengths)
@@ -197,8 +201,9 @@ def run(context: Context) -> Answer:
     topology, name = context.instance, context.formulation.name
     begun = time.monotonic()
     rule, listed = _allowed(context)
+    pairs = commodities(topology)
     found = generate(
-        topology, pricing_for(topology, rule, listed), tol=context.task.tol / 10, context=context,
+        topology, pairs, pricing_for(topology, pairs, rule, listed), tol=context.task.tol / 10, context=context,
         warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
         algorithm=str(context.parameters["algorithm"]),
     )  # fmt: skip

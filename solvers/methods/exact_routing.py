@@ -45,12 +45,12 @@ MOST_NONZEROS = 400_000
 def run(context: Context) -> Answer:
     """Bound, search, branch and bound."""
     data: PathFlow = context.data
-    topology, rule = data.topology, data.rule
-    over_all = generate(topology, pricing_for(topology, None), tol=1e-8, context=context)
+    topology, rule, pairs = data.topology, data.rule, data.commodities
+    over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context)
     fluid = over_all
     if not rule.unrestricted:
         listed = None if rule.kind == "all" else data.paths
-        fluid = generate(topology, pricing_for(topology, rule, listed), tol=1e-8, context=context)
+        fluid = generate(topology, pairs, pricing_for(topology, pairs, rule, listed), tol=1e-8, context=context)
     paths, share = fluid.used(1e-7)
     random = np.random.default_rng(context.task.seed)
     start = round_shares(paths, share, random, tries=20)

@@ -27,8 +27,9 @@ def run(context: Context) -> Answer:
     data: PathFlow = context.data
     listed = None if data.rule.kind == "all" else data.paths
     fluid = generate(
-        data.topology, pricing_for(data.topology, data.rule, listed), tol=1e-7, context=context, algorithm="auto"
-    )
+        data.topology, data.commodities, pricing_for(data.topology, data.commodities, data.rule, listed), tol=1e-7,
+        context=context, algorithm="auto",
+    )  # fmt: skip
     paths, share = fluid.used(1e-7)
     tries = int(context.parameters["tries"])
     routes = round_shares(paths, share, np.random.default_rng(context.task.seed), tries)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from instances.topology import Topology
 
     F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
     Column = tuple[int, tuple[int, ...]]
 
 #: Lengths are floored at this part of their largest: no cycle is free, so that shortest walks are simple paths.
@@ -34,7 +35,7 @@ class Pricing(Protocol):
     """Shortest paths of a path set under arc lengths ``(m,)``, all positive."""
 
     def price(self, lengths: F64) -> Priced:
-        """Shortest paths under ``lengths``, commodities by source, then target."""
+        """Shortest paths under ``lengths``, by commodity."""
 
 
 def positive(lengths: F64) -> F64:
@@ -45,27 +46,27 @@ def positive(lengths: F64) -> F64:
 
 
 class EveryPath:
-    """All simple paths: one Dijkstra a source."""
+    """All simple paths: one Dijkstra a source. ``commodities`` are sources and targets, each ``(|K|,)``."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, commodities: tuple[I64, I64]) -> None:
         self.topology = topology
-        ranks = topology.ranks
-        self.off_diagonal = np.flatnonzero(~np.eye(ranks, dtype=bool).ravel())
+        self.targets = commodities[1]
+        self.starts, self.source = np.unique(commodities[0], return_inverse=True)
 
     def price(self, lengths: F64) -> Priced:
         """Shortest paths under ``lengths``."""
         from scipy.sparse.csgraph import dijkstra
 
-        topology, ends = self.topology, self.topology.terminals
-        reach, parent = dijkstra(topology.length_matrix(lengths), indices=ends, return_predecessors=True)
+        topology, starts = self.topology, self.starts
+        reach, parent = dijkstra(topology.length_matrix(lengths), indices=starts, return_predecessors=True)
         order = np.lexsort((lengths, topology.head, topology.tail))
         key = topology.tail[order] * topology.n + topology.head[order]
 
         def paths(wanted: NDArray[np.bool_]) -> list[Column]:
             pairs = np.flatnonzero(wanted)
-            source, target = np.divmod(self.off_diagonal[pairs], ends.size)
-            at, steps = ends[target], []
-            going = at != ends[source]
+            source = self.source[pairs]
+            at, steps = self.targets[pairs], []
+            going = at != starts[source]
             if not pairs.size:
                 return []
             while going.any():
@@ -74,19 +75,19 @@ class EveryPath:
                 arc = order[np.searchsorted(key, before * topology.n + at) % key.size]
                 steps.append(np.where(going, arc, -1))
                 at = before
-                going = at != ends[source]
+                going = at != starts[source]
             table = np.stack(steps[::-1], axis=1)
             return [(k, tuple(a for a in row if a >= 0)) for k, row in zip(pairs.tolist(), table.tolist(), strict=True)]
 
-        return Priced(reach[:, ends].ravel()[self.off_diagonal], paths)
+        return Priced(reach[self.source, self.targets], paths)
 
 
 class BoundedPaths:
     """All simple paths of at most ``longest`` arcs: shortest walks by number of arcs, one step at a time."""
 
-    def __init__(self, topology: Topology, longest: int) -> None:
+    def __init__(self, topology: Topology, commodities: tuple[I64, I64], longest: int) -> None:
         self.topology, self.longest = topology, longest
-        self.off_diagonal = np.flatnonzero(~np.eye(topology.ranks, dtype=bool).ravel())
+        self.source, self.targets = np.searchsorted(topology.terminals, commodities[0]), commodities[1]
         self.entering = [np.flatnonzero(topology.head == v) for v in range(topology.n)]
 
     def price(self, lengths: F64) -> Priced:
@@ -109,13 +110,9 @@ class BoundedPaths:
 
         def paths(wanted: NDArray[np.bool_]) -> list[Column]:
             pairs = np.flatnonzero(wanted)
-            source, target = np.divmod(self.off_diagonal[pairs], ends.size)
-            return [
-                (k, walk(s, int(ends[t])))
-                for k, s, t in zip(pairs.tolist(), source.tolist(), target.tolist(), strict=True)
-            ]
+            return [(k, walk(int(self.source[k]), int(self.targets[k]))) for k in pairs.tolist()]
 
-        return Priced(table[-1][:, ends].ravel()[self.off_diagonal], paths)
+        return Priced(table[-1][self.source, self.targets], paths)
 
 
 class ListedPaths:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.alltoall.concurrent_flow import commodities
 from formulations.alltoall.path_sets import PathSet
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from instances.topology import Topology
 
     F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
     Column = tuple[int, tuple[int, ...]]
 
 #: Up to this many rows the simplex restarts faster from its last basis than interior point solves afresh.
@@ -44,19 +44,22 @@ class RestrictedMaster:
 
     Parameters
     ----------
-    topology, pairs
-        The graph and the number of commodities.
+    topology, commodities
+        The graph; sources and targets of the commodities, each ``(|K|,)``.
     algorithm
         ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
     threads
         Threads HiGHS may use.
     """
 
-    def __init__(self, topology: Topology, pairs: int, *, algorithm: str = "auto", threads: int = 1) -> None:
+    def __init__(
+        self, topology: Topology, commodities: tuple[I64, I64], *, algorithm: str = "auto", threads: int = 1
+    ) -> None:
         import highspy
 
         self.highspy = highspy
-        self.topology, self.pairs = topology, pairs
+        pairs = commodities[0].size
+        self.topology, self.commodities, self.pairs = topology, commodities, pairs
         self.known: set[Column] = set()
         self._pair: list[NDArray[np.int64]] = []
         self._arcs: list[NDArray[np.int64]] = []
@@ -132,7 +135,7 @@ class RestrictedMaster:
         """The paths known so far, in the order of their columns (not sorted by commodity)."""
         length = np.concatenate(self._length)
         start = np.concatenate([[0], np.cumsum(length)])
-        sources, targets = commodities(self.topology)
+        sources, targets = self.commodities
         return PathSet(self.topology, sources, targets, np.concatenate(self._arcs), start, np.concatenate(self._pair))
 
     def solve(self, time_limit_s: float | None = None) -> MasterSolution | None:

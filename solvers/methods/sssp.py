@@ -47,11 +47,10 @@ def run(context: Context) -> Answer:
 
 def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
     """The routes of one random order of pairs."""
-    from formulations.alltoall.concurrent_flow import commodities
     from solvers.routing.local_search import lightest_path
 
     topology = data.topology
-    sources, targets = commodities(topology)
+    sources, targets = data.commodities
     weight = np.full(topology.arcs, float(sources.size + 1))
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     listed = None if data.rule.unrestricted else data.paths

@@ -1,4 +1,4 @@
-"""Routes, one path a pair, between searches and the variables of ``alltoall.min-congestion``."""
+"""Routes, one path a commodity, between searches and the variables x and Lambda of single-path models."""
 
 from __future__ import annotations
 
@@ -66,10 +66,11 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     topology, rule = data.topology, data.rule
     if rule.kind != "all":
         return data.paths
+    pairs = data.commodities
     longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
-        if short.kind == "k" or count_all(topology, short, MOST_PATHS * 2)[0] <= MOST_PATHS:
-            listed = build_path_set(topology, short, data.name)
+        if short.kind == "k" or count_all(topology, short, MOST_PATHS * 2, pairs)[0] <= MOST_PATHS:
+            listed = build_path_set(topology, short, data.name, pairs)
             break
     distance = listed.length[listed.first[:-1]]
     listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
@@ -79,7 +80,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
 def union(one: PathSet, other: PathSet) -> PathSet:
     """The paths of both sets, each once."""
     known = {(int(s.pair[p]), tuple(s.path(p))) for s in (one, other) for p in range(s.paths)}
-    return path_set_of(one.topology, [path for _, path in known], [k for k, _ in known])
+    return path_set_of(one.topology, [path for _, path in known], [k for k, _ in known], (one.sources, one.targets))
 
 
 def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries: int) -> PathSet:
@@ -109,4 +110,4 @@ def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
 
 def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
     """One path a commodity, in the commodities' order, as a set."""
-    return path_set_of(data.topology, paths, np.arange(len(paths)))
+    return path_set_of(data.topology, paths, np.arange(len(paths)), data.commodities)
