@@ -1,0 +1,3 @@
+"""LuMorph: collectives on programmable photonic meshes, in rounds of circuits."""
+
+PAPER = "lumorph"

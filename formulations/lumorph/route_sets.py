@@ -1,0 +1,154 @@
+r"""Candidate routes of circuits: straight ones of a mesh, and Yen's k shortest.
+
+Source  LuMorph, section 3.1; Yen 1970 (k shortest simple paths)
+
+Routes of pairs (s, d) are a :class:`RouteSet`: path p runs from ``source[pair[p]]`` to ``target[pair[p]]`` over the arcs
+``arcs[start[p] : start[p + 1]]``; the paths of a pair stand together, in order of preference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from formulations.base import NotApplicable
+from instances.lightpath import LightpathMesh
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from instances import Topology
+
+    I64 = NDArray[np.int64]
+
+#: More arcs than this in all routes together are refused.
+MOST_ARCS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RouteSet:
+    """Candidate routes, see the module: ``source`` and ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs``."""
+
+    source: I64
+    target: I64
+    pair: I64
+    start: I64
+    arcs: I64
+
+    @cached_property
+    def first(self) -> I64:
+        """The paths of pair k are ``first[k] .. first[k + 1] - 1``, ``(K + 1,)``."""
+        return np.searchsorted(self.pair, np.arange(self.source.size + 1))
+
+    @property
+    def paths(self) -> int:
+        """Number of paths."""
+        return int(self.pair.size)
+
+    def path(self, p: int) -> list[int]:
+        """Arcs of path p."""
+        return self.arcs[self.start[p] : self.start[p + 1]].tolist()
+
+
+def straight_routes(
+    mesh: LightpathMesh, sources: I64, targets: I64, first: Literal["columns", "rows"]
+) -> tuple[I64, I64, NDArray[np.bool_]]:
+    """Routes with one bend: ``columns`` moves along the row to the target's column first (XY), ``rows`` the other way.
+
+    Returns ``start`` ``(K + 1,)``, ``arcs``, and which pairs have the route (``(K,)``; the others have no arcs): on a
+    mesh with failed arcs some are broken.
+    """
+    columns = mesh.shape[1]
+    step = _steps(mesh)
+    row, column = np.divmod(sources, columns)
+    to_row, to_column = np.divmod(targets, columns)
+    along, across = np.abs(to_column - column), np.abs(to_row - row)
+    start = np.concatenate([[0], np.cumsum(along + across)])
+    owner = np.repeat(np.arange(sources.size), along + across)
+    at = np.arange(start[-1]) - start[:-1][owner]
+    right = np.where(to_column > column, 1, -1)
+    down = np.where(to_row > row, 1, -1)
+    if first == "columns":
+        moves = at < along[owner]
+        j = column[owner] + right[owner] * np.minimum(at, along[owner])
+        i = row[owner] + down[owner] * np.maximum(at - along[owner], 0)
+    else:
+        moves = at >= across[owner]
+        i = row[owner] + down[owner] * np.minimum(at, across[owner])
+        j = column[owner] + right[owner] * np.maximum(at - across[owner], 0)
+    direction = np.where(moves, np.where(right[owner] > 0, 0, 1), np.where(down[owner] > 0, 2, 3))
+    arcs = step[i * columns + j, direction]
+    whole = np.ones(sources.size, dtype=bool)
+    whole[owner[arcs < 0]] = False
+    kept = whole[owner]
+    length = np.where(whole, along + across, 0)
+    return np.concatenate([[0], np.cumsum(length)]), arcs[kept], whole
+
+
+def _steps(mesh: LightpathMesh) -> I64:
+    """The arc from every tile to the next right, left, down, up, ``(n, 4)``; -1 where there is none."""
+    columns = mesh.shape[1]
+    step = np.full((mesh.n, 4), -1, dtype=np.int64)
+    for direction, move in enumerate((1, -1, columns, -columns)):
+        here = mesh.head - mesh.tail == move
+        if columns == 1:
+            here &= direction >= 2
+        step[mesh.tail[here], direction] = np.flatnonzero(here)
+    return step
+
+
+def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, k: int) -> RouteSet:
+    """At most k routes a pair.
+
+    ``straight``: the two routes of one bend (one where they coincide), as far as they are whole, then Yen's shortest to
+    make up k; ``yen``: the k shortest alone. Routes of a pair are distinct, best first.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route, or they are too many.
+    """
+    from formulations.alltoall.path_sets import k_shortest_paths
+
+    if int(sources.size) * k * 2 > MOST_ARCS:
+        msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; use a method"
+        raise NotApplicable(msg)
+    found: list[list[list[int]]] = [[] for _ in range(sources.size)]
+    straight = kind == "straight" and isinstance(topology, LightpathMesh)
+    if straight:
+        assert isinstance(topology, LightpathMesh)
+        orders: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
+        for first in orders:
+            start, arcs, whole = straight_routes(topology, sources, targets, first)
+            for pair in np.flatnonzero(whole).tolist():
+                path = arcs[start[pair] : start[pair + 1]].tolist()
+                if len(found[pair]) < k and path not in found[pair]:
+                    found[pair].append(path)
+    for pair, (s, d) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        if len(found[pair]) >= k or (straight and found[pair] and k <= 2 and _in_line(topology, s, d)):
+            continue
+        for path in k_shortest_paths(topology, s, d, k + len(found[pair])):
+            if len(found[pair]) < k and path not in found[pair]:
+                found[pair].append(path)
+        if not found[pair]:
+            msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; fewer links may fail"
+            raise NotApplicable(msg)
+    return _assembled(sources, targets, found)
+
+
+def _in_line(mesh: Topology, s: int, d: int) -> bool:
+    """Whether two tiles share a row or column: their two straight routes are one."""
+    assert isinstance(mesh, LightpathMesh)
+    columns = mesh.shape[1]
+    return s // columns == d // columns or s % columns == d % columns
+
+
+def _assembled(sources: I64, targets: I64, paths: list[list[list[int]]]) -> RouteSet:
+    pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
+    flat = [path for each in paths for path in each]
+    start = np.concatenate([[0], np.cumsum([len(path) for path in flat])]).astype(np.int64)
+    arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
+    return RouteSet(sources, targets, pair, start, arcs)
