@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from analysis import schema
 from analysis.cell_lock import claim
+from analysis.environment import environment
 from analysis.publish import AlreadyStored
 from analysis.store import Store
 from instances.errors import BadInput, OpticollError
@@ -19,6 +20,7 @@ from solvers.task import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from analysis.study_file import Cell
 
@@ -51,24 +53,65 @@ class CellJob:
 
 def run_cell(job: CellJob) -> CellResult:
     """Run a cell if it has no answer in the store yet, and record what came of it."""
-    cell, store = job.cell, Store(job.root)
-    with claim(store.locks / f"{cell.key}.lock") as ours:
+    with claim_cell(job) as ours:
         if not ours:
-            return CellResult(cell.key, "busy")
-        earlier = store.attempts(cell.key)
-        answers = [record for record in earlier if schema.is_answer(record["termination"])]
-        if answers:
-            return result_of(cell, answers[-1], "skipped")
-        started = datetime.now(UTC)
-        run = _solve(cell)
-        run.record["key"] = cell.key
-        if earlier and _nothing_new(earlier[-1], run.record):
-            return result_of(cell, run.record, "unavailable")
-        try:
-            store.save(run, attempt=len(earlier) + 1, study=job.study, started=started)
-        except AlreadyStored:  # a study that could not see our lock was faster
-            return result_of(cell, store.attempts(cell.key)[-1], "skipped")
+            return CellResult(job.cell.key, "busy")
+        return answer_of(job) or record_attempt(job, attempt(job.cell))
+
+
+def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
+    """Hold a cell for the time of the block; False if another study works on it just now."""
+    return claim(Store(job.root).locks / f"{job.cell.key}.lock")
+
+
+def answer_of(job: CellJob) -> CellResult | None:
+    """What the store says of a cell that has been answered."""
+    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r["termination"])]
+    return result_of(job.cell, answers[-1], "skipped") if answers else None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A cell that has been run, where and when; as it travels between machines, without the plan behind it."""
+
+    run: Run
+    environment: Mapping[str, Any]
+    started: datetime
+    finished: datetime
+
+
+def attempt(cell: Cell) -> Attempt:
+    """Run a cell, on whatever machine; needs no store."""
+    started = datetime.now(UTC)
+    run = _solve(cell)
+    run.record["key"] = cell.key
+    return Attempt(replace(run, plan=None, needed=None), environment(), started, datetime.now(UTC))
+
+
+def record_attempt(job: CellJob, made: Attempt) -> CellResult:
+    """Record a cell that has been run, unless it came to what the store says already."""
+    cell, store, run = job.cell, Store(job.root), made.run
+    earlier = store.attempts(cell.key)
+    if earlier and _nothing_new(earlier[-1], run.record):
+        return result_of(cell, run.record, _status(run.record["termination"]))
+    try:
+        store.save(
+            run, attempt=len(earlier) + 1, study=job.study, started=made.started, finished=made.finished,
+            where=made.environment,
+        )  # fmt: skip
+    except AlreadyStored:  # a study that could not see our lock was faster
+        return result_of(cell, store.attempts(cell.key)[-1], "skipped")
     return result_of(cell, run.record, _status(run.record["termination"]))
+
+
+def portable(cell: Cell) -> Cell:
+    """The cell with its instance in place of a specification that names files, which other machines may lack."""
+    spec = cell.task.instance
+    if not isinstance(spec, str) or "file:" not in spec:
+        return cell
+    from instances import parse
+
+    return replace(cell, task=replace(cell.task, instance=parse(spec)))
 
 
 def _solve(cell: Cell) -> Run:

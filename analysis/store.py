@@ -79,6 +79,7 @@ class Store:
         study: str | None = None,
         started: datetime | None = None,
         finished: datetime | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> str:
         """Publish a run: its solution first, then its record; the record's name.
 
@@ -92,6 +93,8 @@ class Store:
             The study it belongs to.
         started, finished
             When it ran (UTC).
+        where
+            The :func:`~analysis.environment.environment` it ran in; by default this one.
 
         Raises
         ------
@@ -110,7 +113,7 @@ class Store:
                 "id": name,
                 "attempt": attempt,
                 "study": study,
-                "environment": environment(),
+                "environment": environment() if where is None else dict(where),
                 "started": _utc(started),
                 "finished": _utc(finished or datetime.now(UTC)),
                 "solution": solution,

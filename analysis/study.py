@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from analysis.cells import CellJob, CellResult, check_writable, record_failure, result_of, run_cell
+from analysis.cells import (
+    Attempt,
+    CellJob,
+    CellResult,
+    answer_of,
+    attempt,
+    check_writable,
+    claim_cell,
+    portable,
+    record_attempt,
+    record_failure,
+    result_of,
+    run_cell,
+)
 from instances.errors import OpticollError
 from solvers.executor import JobCrashed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from analysis.store import Store
-    from analysis.study_file import Study
+    from analysis.study_file import Cell, Study
     from solvers.executor import Executor
 
 #: How long [s] to wait before asking again for cells that another study works on: first and longest.
@@ -54,7 +69,7 @@ def run_study(
     study, store
         What to run, and where it is recorded.
     executor
-        What runs the cells; they record themselves, so on other machines the store must be the same folder.
+        What runs the cells. Where it sees our files they record themselves, elsewhere we do as they come back.
     on_result
         Called for every cell that is finished with.
 
@@ -83,7 +98,7 @@ def run_study(
             finish(result_of(cell, answered[cell.key], "skipped"))
     jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
     try:
-        _work(executor, jobs, finish)
+        (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
     return summary
@@ -100,6 +115,47 @@ def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult]
                 busy.append(jobs[index])
             else:
                 finish(outcome)
+        if busy:
+            pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
+            time.sleep(pause)
+        jobs = busy
+
+
+def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs where the store cannot be seen: each is claimed from here while it is away, and recorded here."""
+    pause = _PATIENCE_S[0]
+    while jobs:
+        away: dict[int, tuple[CellJob, ExitStack]] = {}
+        busy: list[CellJob] = []
+
+        def leaving(
+            jobs: list[CellJob] = jobs,
+            away: dict[int, tuple[CellJob, ExitStack]] = away,
+            busy: list[CellJob] = busy,
+        ) -> Iterator[Cell]:
+            sent = itertools.count()
+            for job in jobs:
+                hold = ExitStack()
+                if not hold.enter_context(claim_cell(job)):
+                    hold.close()
+                    busy.append(job)
+                    continue
+                known = answer_of(job)
+                if known is not None:
+                    hold.close()
+                    finish(known)
+                    continue
+                away[next(sent)] = (job, hold)
+                yield portable(job.cell)
+
+        try:
+            for index, made in executor.map_unordered(attempt, leaving()):
+                job, hold = away.pop(index)
+                with hold:
+                    finish(record_attempt(job, made) if isinstance(made, Attempt) else _outcome(job, made))
+        finally:
+            for _, hold in away.values():
+                hold.close()
         if busy:
             pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
             time.sleep(pause)

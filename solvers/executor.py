@@ -1,4 +1,4 @@
-"""One way to run many independent jobs: here, in local processes, or on a Dask cluster.
+"""One way to run many independent jobs: here, in local processes, or on a Dask cluster (:mod:`solvers.cluster`).
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
 in place of a result, and costs only itself. Functions and items must be picklable for everything but
@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from instances.errors import OpticollError
-from solvers.errors import BadOption, SolverUnavailable
+from solvers.errors import BadOption
 from solvers.isolation import importable_places, interpreter, isolated_environment, kill_tree
 
 if TYPE_CHECKING:
@@ -32,10 +32,23 @@ class JobCrashed(OpticollError):
     exit_status = 3
 
 
-class Executor(Protocol):
-    """Runs independent jobs; a context manager whose end, also by Ctrl-C, leaves no process behind."""
+class ClusterLost(OpticollError):
+    """The cluster that ran the jobs is gone."""
 
-    jobs: int
+    exit_status = 3
+
+
+class Executor(Protocol):
+    """Runs independent jobs; a context manager whose end, also by Ctrl-C, leaves no process behind.
+
+    ``jobs`` is how many it runs at a time; ``shares_files`` whether they see the files that its user sees.
+    """
+
+    shares_files: bool
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs it runs at a time."""
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -52,8 +65,10 @@ class Executor(Protocol):
     ) -> None: ...
 
 
-class _Closing:
+class Closing:
     """Context management by :meth:`close`."""
+
+    shares_files = True
 
     def close(self) -> None:
         """End all processes, running jobs included."""
@@ -67,7 +82,7 @@ class _Closing:
         self.close()
 
 
-class InProcess(_Closing):
+class InProcess(Closing):
     """One job after the other, in this process and in order."""
 
     jobs = 1
@@ -80,7 +95,7 @@ class InProcess(_Closing):
             yield index, _attempt(function, item)
 
 
-class LocalProcesses(_Closing):
+class LocalProcesses(Closing):
     """A pool of processes on this machine, each started once and fed one job at a time.
 
     Not ``concurrent.futures``: there one dead process breaks the pool and every job in it, and starting needs a
@@ -240,54 +255,21 @@ def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
         return error
 
 
-class DaskCluster(_Closing):
-    """Jobs on a Dask cluster that somebody else started."""
-
-    def __init__(self, address: str) -> None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            msg = f"the cluster {address} needs the package 'distributed': pip install 'opticoll[dask]'"
-            raise SolverUnavailable(msg) from error
-        try:
-            self._client = Client(address, timeout="10s")
-        except (OSError, ValueError, TimeoutError) as error:
-            msg = f"no Dask scheduler answers at {address} ({error}): start one, or check the address"
-            raise SolverUnavailable(msg) from error
-        self.jobs = max(1, sum(self._client.nthreads().values()))
-
-    def map_unordered(
-        self, function: Callable[[Any], Any], items: Iterable[Any]
-    ) -> Iterator[tuple[int, Any | Exception]]:
-        """Yield ``(index, result or exception)`` as jobs finish."""
-        from distributed import as_completed
-
-        futures = [self._client.submit(function, item, pure=False, retries=0) for item in items]
-        index = {future.key: position for position, future in enumerate(futures)}
-        try:
-            for future in as_completed(futures):
-                yield index[future.key], future.exception() or future.result()
-        finally:
-            self._client.cancel(futures)
-
-    def close(self) -> None:
-        """Leave the cluster, which goes on."""
-        self._client.close()
-
-
 def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     """Choose the executor that ``--jobs`` and ``--dask`` describe.
 
     Raises
     ------
     SolverUnavailable
-        If a Dask address is given and ``distributed`` is missing or no scheduler answers.
+        If a Dask address is given and ``distributed`` is missing.
     BadOption
-        If both are given, or ``jobs`` is below 1.
+        If no scheduler answers at that address, both are given, or ``jobs`` is below 1.
     """
     if dask is not None:
         if jobs is not None:
             msg = "--jobs and --dask exclude each other: the cluster has its own workers"
             raise BadOption(msg)
+        from solvers.cluster import DaskCluster
+
         return DaskCluster(dask)
     return InProcess() if jobs is None or jobs == 1 else LocalProcesses(jobs)

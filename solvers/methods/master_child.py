@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
     from instances.topology import Topology
     from solvers.methods.base import Context
-
-    Item = tuple[Topology, int, NDArray[np.float64], str, int]
+    from solvers.outcome import SolveRequest
 
 
 def run(context: Context) -> Answer:
@@ -26,7 +26,7 @@ def run(context: Context) -> Answer:
     """
     from solvers.errors import MethodMismatch
     from solvers.executor import make_executor
-    from solvers.outcome import Termination
+    from solvers.outcome import SolveRequest, Termination
 
     topology: Topology = context.instance
     ranks = topology.ranks
@@ -39,11 +39,15 @@ def run(context: Context) -> Answer:
         return failed
     assert master.values is not None
     g = master.values["g"]
-    items: list[Item] = [
-        (topology, i, g[:, i], str(context.parameters["solver"]), context.task.seed) for i in range(ranks)
-    ]
+    cluster = str(context.parameters["dask"]) or None
+    jobs = int(context.parameters["jobs"])
     columns: list[NDArray[np.float64] | None] = [None] * ranks
-    with make_executor(jobs=int(context.parameters["jobs"]) or context.task.threads) as executor:
+    with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
+        request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
+        items = [
+            Child(topology, i, g[:, i], str(context.parameters["solver"]), request, alone=executor.shares_files)
+            for i in range(ranks)
+        ]
         for index, found in executor.map_unordered(solve_child, items):
             context.remaining()
             if isinstance(found, BaseException):
@@ -62,7 +66,22 @@ def run(context: Context) -> Answer:
     )
 
 
-def solve_child(item: Item) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class Child:
+    """A child LP to solve: whose, over which source flow ``(m,)``, by what.
+
+    ``alone`` says that the process that gets it solves nothing else, with no other solver; a cluster's may.
+    """
+
+    topology: Topology
+    number: int
+    capacity: NDArray[np.float64]
+    solver: str
+    request: SolveRequest
+    alone: bool
+
+
+def solve_child(item: Child) -> NDArray[np.float64]:
     """One child LP, in an executor's process: unit flows to every destination, shape ``(m, N-1)``.
 
     Raises
@@ -73,20 +92,19 @@ def solve_child(item: Item) -> NDArray[np.float64]:
     from formulations.alltoall import child
     from solvers.compile import compile_model
     from solvers.errors import NoSolution
-    from solvers.isolation import solve_here
+    from solvers.isolation import solve_here, solve_isolated
     from solvers.methods.time_form import reformulate
-    from solvers.outcome import SolveRequest
 
-    topology, number, capacity, solver, seed = item
-    data = child.child_of(topology, number, capacity)
+    data = child.child_of(item.topology, item.number, item.capacity)
     form = compile_model(child.FORMULATION.build["matrix"](data))
     timed = reformulate(form, child.FORMULATION)
-    outcome = timed.recover(solve_here(timed.form, solver, SolveRequest(threads=1, seed=seed)))
+    solve = solve_here if item.alone else solve_isolated
+    outcome = timed.recover(solve(timed.form, item.solver, item.request))
     values: dict[str, Any] | None = None
     if outcome.x is not None:
         values = child.FORMULATION.repair(data, form.values(outcome.x))  # type: ignore[misc]
     if values is None:
-        msg = f"child LP of rank {number} ended with {outcome.termination}: {outcome.message}"
+        msg = f"child LP of rank {item.number} ended with {outcome.termination}: {outcome.message}"
         raise NoSolution(msg)
     return values["f"] / float(values["F"])
 
@@ -100,6 +118,7 @@ METHOD = Method(
         Parameter("master", str, default="auto", help="method for the master LP"),
         Parameter("solver", str, default="highs-simplex", help="LP solver for the children"),
         Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
+        Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run,
 )

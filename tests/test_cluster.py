@@ -1,0 +1,278 @@
+"""Studies and child LPs on a real Dask cluster of separate processes, some of which die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from analysis.cli import main
+from analysis.store import Store
+from analysis.study import run_study
+from analysis.study_file import load
+from solvers import cluster, runner
+from solvers.cluster import DaskCluster
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.executor import ClusterLost, InProcess, JobCrashed
+from solvers.task import Task
+
+STUDY = """
+name = "over-there"
+title = "A few cells"
+formulations = ["alltoall.master"]
+instances = ["ring:5", "torus:3x3", "petersen"]
+methods = ["highs-simplex", "pdlp"]
+
+[limits]
+time_limit_s = 30
+"""
+
+
+class Machines:
+    """A scheduler and its workers, as processes of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "scheduler.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
+        until(self.file.exists)
+
+    def start(self, *command: str | Path) -> subprocess.Popen[bytes]:
+        # Workers start elsewhere: nothing may depend on the folder of the caller.
+        place = self.folder / f"place-{len(self.processes)}"
+        place.mkdir()
+        log = (place / "log").open("wb")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parent),
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+        }
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *map(str, command)],
+                cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def worker(self, *options: str) -> subprocess.Popen[bytes]:
+        return self.start(
+            "worker", "--scheduler-file", self.file, "--nthreads", "1", "--host", "127.0.0.1", "--no-dashboard",
+            "--memory-limit", "0", *options,
+        )  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        return str(json.loads(self.file.read_text())["address"])
+
+    def stop(self) -> None:
+        family = [child for p in self.processes if p.poll() is None for child in children(p)]
+        for process in self.processes:
+            process.kill()
+        for child in family:
+            if child.is_running():
+                child.kill()
+        for process in self.processes:
+            process.wait()
+
+
+def children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def until(condition: Any, limit_s: float = 30.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+
+
+@contextmanager
+def machines(folder: Path, *workers: tuple[str, ...]) -> Iterator[Machines]:
+    found = Machines(folder)
+    try:
+        for options in workers:
+            found.worker(*options)
+        if workers:
+            with DaskCluster(found.address) as here:
+                until(lambda: here.jobs == len(workers))
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """Two workers: one on its own, one under a nanny, which makes it a daemon."""
+    with machines(tmp_path_factory.mktemp("cluster"), ("--no-nanny",), ("--nanny",)) as found:
+        yield found
+
+
+@pytest.fixture
+def study_file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def records(store: Store) -> dict[str, dict[str, Any]]:
+    found = [store.read(name) for name in store.names()]
+    assert len({record["key"] for record in found}) == len(found)  # one a cell
+    return {f"{record['instance']} {record['method']}": record for record in found}
+
+
+def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file: Path, tmp_path: Path) -> None:
+    study = load(study_file)
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    alone = both.processes[1]  # the worker without a nanny
+    seen: list[str] = []
+
+    def kill(result: Any) -> None:
+        seen.append(result.key)
+        if len(seen) == 2:
+            os.kill(alone.pid, signal.SIGKILL)
+
+    with DaskCluster(both.address) as executor:
+        assert executor.jobs == 2
+        summary = run_study(study, there, executor, on_result=kill)
+    assert alone.wait(timeout=5) == -signal.SIGKILL
+    assert summary.complete
+    assert summary.count("done") == len(study.cells) == len(seen) == len(set(seen)) == 6
+    run_study(study, here, InProcess())
+    local, remote = records(here), records(there)
+    assert local.keys() == remote.keys()
+    for cell, record in remote.items():
+        assert record["verified"]
+        assert record["attempt"] == 1
+        assert record["objective"] == pytest.approx(local[cell]["objective"], rel=1e-9 if "pdlp" not in cell else 1e-4)
+        assert record["environment"]["host"] == socket.gethostname()
+        values, _ = there.solution(record["id"])
+        assert values.keys() == here.solution(local[cell]["id"])[0].keys()
+    # All of it is answered now: nothing is sent.
+    with DaskCluster(str(both.file)) as executor:
+        again = run_study(study, there, executor)
+    assert again.count("skipped") == 6
+    assert not list(there.locks.glob("*"))
+    both.worker("--no-nanny")  # for the tests after this one
+
+
+def test_study_takes_instances_from_files_that_only_the_caller_has(
+    both: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("edges.csv").write_text("tail,head\n0,1\n1,2\n2,0\n1,0\n")
+    study_file = tmp_path / "files.toml"
+    study_file.write_text(
+        'name = "files"\nformulations = ["alltoall.master"]\n'
+        'instances = ["file:edges.csv"]\nmethods = ["highs-simplex"]\n'
+    )
+    store = Store(tmp_path / "store")
+    with DaskCluster(both.address) as executor:
+        summary = run_study(load(study_file), store, executor)
+    assert summary.count("done") == 1, summary.results
+    (record,) = records(store).values()
+    assert record["verified"]
+
+
+def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_path: Path, capfd: Any) -> None:
+    text = study_file.read_text().replace(', "torus:3x3", "petersen"', "").replace(', "pdlp"', "")
+    study_file.write_text(text)
+    asked = ["study", str(study_file), "--dask", both.address, "--store", str(tmp_path / "store"), "--json"]
+    assert main(asked) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["done"], told["failed"]) == (1, 0)
+
+
+def test_children_there_are_the_children_here(both: Machines) -> None:
+    def solve(**settings: Any) -> Any:
+        return runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "master-child", settings=settings))
+
+    here, there = solve(jobs=2), solve(dask=both.address)
+    assert here.verified
+    assert there.verified
+    assert there.proof == here.proof == "optimal"
+    assert there.objective == pytest.approx(here.objective, rel=1e-12)
+    np.testing.assert_allclose(there.values["f"], here.values["f"], atol=1e-12)
+
+
+def _answer_or_die(item: str) -> str:
+    if item == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def test_worker_that_a_job_kills_costs_only_that_job(tmp_path: Path) -> None:
+    with (
+        machines(tmp_path, ("--no-nanny",), ("--no-nanny",), ("--no-nanny",)) as found,
+        DaskCluster(found.address) as executor,
+    ):
+        answers = dict(executor.map_unordered(_answer_or_die, ["a", "b", "die", "c"]))
+    assert isinstance(answers[2], JobCrashed)
+    assert [answers[index] for index in (0, 1, 3)] == ["a", "b", "c"]
+
+
+def test_scheduler_that_dies_ends_the_study_and_keeps_what_came_back(tmp_path: Path) -> None:
+    with machines(tmp_path, ("--no-nanny",)) as found, DaskCluster(found.address) as executor:
+        answers = executor.map_unordered(time.sleep, [0, 60, 60])
+        assert next(answers) == (0, None)
+        found.processes[0].kill()
+        with pytest.raises(ClusterLost, match="start again"):
+            next(answers)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:{free}", "127.0.0.1:{free}", "nonsense", "tcp://no.such.host.invalid:8786", "no.json"]
+)
+def test_address_where_nobody_answers_is_refused_at_once(
+    address: str, study_file: Path, tmp_path: Path, capfd: Any
+) -> None:
+    start = time.monotonic()
+    store = tmp_path / "store"
+    asked = ["study", str(study_file), "--dask", address.format(free=free_port()), "--store", str(store)]
+    assert main(asked) == 2
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "--dask" in lines[0]
+    assert not store.exists()
+    assert time.monotonic() - start < 30
+
+
+def test_listener_that_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(BadOption, match="no Dask scheduler answers"):
+            DaskCluster(f"tcp://127.0.0.1:{port}")
+
+
+def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1")
+    with pytest.raises(BadOption, match=r"here is 0\.0\.1"):
+        DaskCluster(both.address)
+
+
+def test_missing_package_is_status_4(study_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["study", str(study_file), "--dask", "tcp://127.0.0.1:1"]) == SolverUnavailable.exit_status == 4
+    assert "opticoll[cluster]" in capfd.readouterr().err
