@@ -91,6 +91,9 @@ def attempt(cell: Cell) -> Attempt:
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     """Record a cell that has been run, unless it came to what the store says already."""
     cell, store, run = job.cell, Store(job.root), made.run
+    answered = answer_of(job)
+    if answered is not None:  # by a study that could not see our lock
+        return answered
     earlier = store.attempts(cell.key)
     if earlier and _nothing_new(earlier[-1], run.record):
         return result_of(cell, run.record, _status(run.record["termination"]))
