@@ -26,6 +26,8 @@ SIMPLEX_VARIABLES = 4000
 #: on GK(N,4), N = 64 ... 300, see notes/benchmarks-pdhg.md).
 FIRST_ORDER_VARIABLES, FIRST_ORDER_TOL = 100_000, 1e-7
 FIRST_ORDER = "certified-pdhg"
+#: Up to this many flow variables of one source for each orbit the reduced LP is fastest (notes/benchmarks-pdhg.md).
+ORBIT, ORBIT_VARIABLES = "orbit-lp", 30_000
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,23 @@ def choose(model: Formulation, data: Any, task: Task) -> str:
     if size <= SIMPLEX_VARIABLES:
         return "highs-simplex"
     layer = task.form in {"cvxpy", "pyomo"}  # who asks for a modelling layer gets its matrix solved
+    if not layer and ORBIT in methods_for(model) and _reduced(data) <= ORBIT_VARIABLES:
+        return ORBIT
     if size > FIRST_ORDER_VARIABLES and task.tol >= FIRST_ORDER_TOL and not layer and FIRST_ORDER in methods_for(model):
         return FIRST_ORDER
     return "time-form" if model.concurrent else "highs-ipx"
+
+
+def _reduced(data: Any) -> int:
+    """Arcs times orbits of sources, by the symmetries that name and numbering suggest and the arcs confirm."""
+    import numpy as np
+
+    from instances.automorphisms import automorphisms
+    from instances.orbits import orbits_of
+
+    topology = data.topology
+    vertices, _ = automorphisms(topology, searched=False)
+    return int(np.unique(orbits_of(vertices, topology.n)[topology.terminals]).size) * int(topology.arcs)
 
 
 def _refuse_unknown_method(name: str, model: Formulation) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from instances.topology import Topology
 
 PAPER = "alltoall"
-#: Multiplicative-weight steps of the any-lengths bound, and the vertices above which fewer are taken.
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, as many as cost the same.
 LENGTH_STEPS = 60
 
 
@@ -86,7 +86,10 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     topology, capacity = data.topology, np.maximum(data.capacity, 1e-300)
     weights = -np.log(capacity / capacity.min())
     best, used = np.inf, 0
-    for step in range(LENGTH_STEPS if topology.n <= 256 else max(4, LENGTH_STEPS * 256**2 // topology.n**2)):
+    steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
+    if not steps:  # too large for shortest-path trees: the lengths 1/c alone
+        best = length_bound(data, capacity.min() / capacity)
+    for step in range(steps):
         value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -30.0)))
         if value < best:
             best, used = value, step

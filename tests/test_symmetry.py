@@ -1,0 +1,261 @@
+"""Automorphisms are verified, never believed; reductions to orbits lose nothing and lift to feasible flows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import MEDIUM, SMALL, optimum
+
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import orbits as reduction
+from formulations.alltoall.closed_forms import closed_form
+from instances import Topology, parse
+from instances.automorphisms import arc_image, automorphisms
+from instances.orbits import orbits_of
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.outcome import Proof
+from solvers.plan import make_plan
+from solvers.task import Task
+
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+#: Vertex-transitive networks, uneven ones among them: several orbits of arcs, jumps that matter differently.
+TRANSITIVE = (
+    "torus:3x5",
+    "torus:2x3x4",
+    "torus:4x6",
+    "circulant:n=12,offsets=1x5",
+    "circulant:n=12,offsets=1x3x6",
+    "circulant:n=11,offsets=1x2,directed",
+    "circulant:n=16,offsets=1x6",
+    "bipartite:5x5",
+    "hypercube:4",
+    "kautz:d=2,D=3",
+    "slimfly:q=4",
+    "ring:9,directed",
+    "torus:3x4+host=1.5",
+    "torus:4x4+scale=0.25",
+)
+
+
+def data_of(spec):
+    return formulation("alltoall.master").prepare(parse(spec) if isinstance(spec, str) else spec, {})
+
+
+def generators(topology, **more):
+    vertices, arcs = automorphisms(topology, **more)
+    return vertices, arcs
+
+
+def solved(data):
+    """Reduced optimum, and its lifted flow: the orbits, T*, g."""
+    orbits = reduction.find(data)
+    form = compile_model(reduction.model(orbits))
+    T, x = optimum(form)
+    return orbits, T, orbits.lift(orbits.settle(form.values(x)["y"].copy()))
+
+
+def assert_reduces(data):
+    """The reduced optimum is the whole one's, its flow feasible for it, and its duals prove it."""
+    F, _ = optimum(compile_model(model.build_matrix(data)))
+    orbits, T, flow = solved(data)
+    assert pytest.approx(F, rel=1e-8) == 1.0 / T
+    assert max(model.residuals(data, {data.flow: flow / T, "F": 1.0 / T}).values()) < 1e-9
+    return orbits
+
+
+@pytest.mark.parametrize("spec", [*SMALL, *TRANSITIVE])
+def test_nothing_is_lost_by_the_reduction(spec):
+    assert_reduces(data_of(spec))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [s for s in MEDIUM if s not in SMALL])
+def test_nothing_is_lost_by_larger_reductions(spec):
+    assert_reduces(data_of(spec))
+
+
+@pytest.mark.parametrize("spec", [*TRANSITIVE, "petersen", "complete:6", "ring:12", "slimfly:q=5"])
+def test_vertex_transitive_networks_have_one_source(spec):
+    orbits = reduction.find(data_of(spec))
+    assert orbits.representative.size == 1
+    assert orbits.weight.tolist() == [orbits.data.groups]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sources", "arcs"),
+    [
+        ("torus:4x4", 1, 1),
+        ("torus:3x5", 1, 2),
+        ("torus:3x4x5", 1, 3),
+        ("circulant:n=20,offsets=1x6", 1, 2),  # no unit takes 1 to 6
+        ("circulant:n=13,offsets=1x5", 1, 1),  # 5 * 5 = -1 mod 13
+        ("mesh:3x3", 3, 4),
+        ("star:7", 2, 2),
+        ("path:5", 3, 4),
+        ("bipartite:2x3", 2, 2),
+        ("genkautz:n=100,d=4", 10, 40),  # shifts by 20 and the reflection
+        ("genkautz:n=64,d=4", 5, 12),  # de Bruijn words of length 3 up to permutations of 4 letters
+        ("hypercube:3+host=1.0", 1, 3),
+    ],
+)
+def test_numbers_of_orbits(spec, sources, arcs):
+    topology = parse(spec)
+    vertices, moved = generators(topology, searched=False)
+    assert np.unique(orbits_of(vertices, topology.n)[topology.terminals]).size == sources
+    assert orbits_of(moved, topology.arcs).max() + 1 == arcs
+
+
+@pytest.mark.parametrize("spec", [*SMALL, *TRANSITIVE, "genkautz:n=64,d=4", "genkautz:n=100,d=4"])
+def test_every_generator_is_an_automorphism(spec):
+    topology = parse(spec)
+    vertices, arcs = generators(topology)
+    ends = sorted(zip(topology.tail, topology.head, topology.capacity, strict=True))
+    for image, moved in zip(vertices, arcs, strict=True):
+        assert sorted(zip(image[topology.tail], image[topology.head], topology.capacity, strict=True)) == ends
+        assert np.array_equal(topology.tail[moved], image[topology.tail])
+        assert np.array_equal(topology.head[moved], image[topology.head])
+        assert np.array_equal(topology.capacity[moved], topology.capacity)
+        assert np.array_equal(np.sort(image[topology.terminals]), topology.terminals)
+
+
+def test_a_name_is_not_believed():
+    """A ring with a chord, a torus with one wider link, a hypercube with relays: the names promise too much."""
+    ring, torus, cube = parse("ring:8"), parse("torus:4x4"), parse("hypercube:3")
+    chord = Topology(8, [*ring.tail, 0, 3], [*ring.head, 3, 0], spec="ring:8", parameters=ring.parameters)
+    wide = Topology(
+        16, torus.tail, torus.head, np.where(np.arange(torus.arcs) == 5, 2.0, 1.0), spec="torus:4x4",
+        parameters=torus.parameters,
+    )  # fmt: skip
+    relay = Topology(8, cube.tail, cube.head, terminals=[0, 1, 2], spec="hypercube:3", parameters=cube.parameters)
+    for liar, truth in ((chord, ring), (wide, torus), (relay, cube)):
+        orbits = assert_reduces(data_of(liar))
+        assert orbits.representative.size > 1
+        assert reduction.find(data_of(truth)).representative.size == 1
+
+
+def test_failed_links_leave_what_survives():
+    """One link less: the stabiliser of that link survives, and no more."""
+    whole, broken = (reduction.find(data_of(spec)) for spec in ("torus:4x4", "torus:4x4+fail=1,seed=0"))
+    assert whole.representative.size == 1
+    assert 1 < broken.representative.size < 16
+    assert_reduces(data_of("torus:4x4+fail=1,seed=0"))
+    assert reduction.find(data_of("genkautz:n=60,d=4+fail=5,seed=0")).trivial
+
+
+def test_graphs_without_a_name_are_searched():
+    hidden = parse("torus:3x4").relabelled(np.random.default_rng(0).permutation(12))
+    assert hidden.spec == "custom"
+    orbits = assert_reduces(data_of(hidden))
+    assert orbits.representative.size == 1
+    assert reduction.find(data_of(parse("petersen").reversed())).representative.size == 1
+
+
+def test_wrong_images_are_refused():
+    topology = parse("torus:3x3")
+    shift = np.roll(np.arange(9).reshape(3, 3), 1, axis=0).ravel()
+    assert arc_image(topology, shift) is not None
+    swapped = shift.copy()
+    swapped[[0, 1]] = swapped[[1, 0]]
+    for wrong in (swapped, np.zeros(9, dtype=np.int64), np.arange(8), np.arange(9) + 1):
+        assert arc_image(topology, wrong) is None
+
+
+def test_equal_parallel_arcs_compose():
+    """Images of arcs compose as images of vertices do, also where arcs cannot be told apart."""
+    tail, head = [0, 0, 1, 1, 2, 2], [1, 1, 2, 2, 0, 0]
+    topology = Topology(3, tail, head)
+    one = arc_image(topology, np.array([1, 2, 0]))
+    two = arc_image(topology, np.array([2, 0, 1]))
+    assert np.array_equal(one[one], two)
+
+
+def test_demands_must_be_symmetric_as_well():
+    data = data_of("torus:4x4")
+    demand = data.demand.copy()
+    demand[3, 0] = 5.0
+    orbits = assert_reduces(replace(data, demand=demand))
+    assert orbits.representative.size > 1
+    doubled = assert_reduces(replace(data, demand=2.0 * data.demand))
+    assert doubled.representative.size == 1
+
+
+@st.composite
+def cayley(draw):
+    """A circulant digraph with capacities by jump, under any numbering."""
+    n = draw(st.integers(3, 10))
+    jumps = draw(st.lists(st.integers(1, n - 1), min_size=1, max_size=3, unique=True))
+    jumps = [1, *(j for j in jumps if j != 1)]
+    capacity = [draw(st.sampled_from([0.5, 1.0, 3.0])) for _ in jumps]
+    nodes = np.arange(n)
+    tail, head = np.tile(nodes, len(jumps)), np.concatenate([(nodes + j) % n for j in jumps])
+    topology = Topology(n, tail, head, np.repeat(capacity, n))
+    return topology.relabelled(draw(st.permutations(range(n))))
+
+
+@relaxed
+@given(cayley())
+def test_any_circulant_under_any_numbering(topology):
+    assert_reduces(data_of(topology))
+
+
+@relaxed
+@given(st.integers(2, 9), st.data())
+def test_any_graph(n, data):
+    arcs = [(i, (i + 1) % n) for i in range(n)]
+    arcs += [
+        (u, v)
+        for u, v in data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=n))
+        if u != v
+    ]
+    capacity = data.draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=len(arcs), max_size=len(arcs)))
+    ranks = data.draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
+    assert_reduces(data_of(Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)))
+
+
+def test_folding_is_a_mean_over_orbits():
+    orbits = reduction.find(data_of("circulant:n=12,offsets=1x3"))
+    load = np.random.default_rng(0).random(orbits.data.topology.arcs)
+    folded = orbits.fold(load)
+    assert folded.sum() == pytest.approx(load.sum())
+    np.testing.assert_allclose(folded[orbits.arc_images[0]], folded)
+
+
+# Through the runner
+
+
+@pytest.mark.parametrize(
+    "spec", ["torus:6x6x6", "circulant:n=100,offsets=1x7x31", "genkautz:n=80,d=4", "bipartite:12x12"]
+)
+def test_the_runner_certifies_it_by_its_own_means(spec):
+    run = runner.solve(Task("alltoall.master", spec, method="orbit-lp"))
+    assert run.proof == Proof.OPTIMAL
+    assert run.record["gap"] <= 1e-6
+    assert run.record["bound_source"] == "any-lengths"
+    known = closed_form(parse(spec))
+    assert known is None or run.objective == pytest.approx(known.value, rel=1e-9)
+
+
+def test_auto_takes_orbits_where_one_source_is_left():
+    def chosen(spec, **more):
+        return make_plan(Task("alltoall.master", spec, **more)).method
+
+    assert chosen("torus:10x10") == "orbit-lp"
+    assert chosen("torus:10x10", form="cvxpy") == "time-form"
+    assert chosen("torus:10x10+fail=3,seed=0") == "time-form"
+    assert chosen("torus:3x3") == "highs-simplex"
+
+
+@pytest.mark.slow
+def test_a_pod_of_4096():
+    run = runner.solve(Task("alltoall.master", "torus:16x16x16"))
+    assert run.proof == Proof.OPTIMAL
+    assert run.record["method"] == "orbit-lp"
+    assert run.objective == pytest.approx(1 / 8192, rel=1e-9)
+    assert run.record["gap"] <= 1e-9
