@@ -1,0 +1,353 @@
+r"""Lower bounds on the rounds of a copying collective, on any topology.
+
+Source  LuMorph, section 3 (the constraints of Algorithm 1); the arguments are elementary
+
+In one round a vertex v sends at most o_v = L min(P, W outdeg v) circuits and receives at most i_v = L min(P, W indeg v)
+(L wavelengths, W waveguides, P ports a wavelength), each with at most ``load`` chunks; an arc holds at most L W
+circuits. A chunk reaches vertices of Post only.
+
+    receptions  v receives all its deliveries:              R >= D_v / (load i_v)
+    sole        chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
+                rounds before the end:                      R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
+    spread      holders of a chunk grow by at most 1 + max o in a round:   h_c (1 + o)^R >= h_c + D_c
+    supply      a vertex that holds nothing sends nothing, and those that hold something grow by 1 + max o
+    cut         chunks wanted in S and held outside only enter S at least once, over the arcs into S:
+                                                            R >= X(S) / (load L W |arcs into S|)
+    arc use     a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; with
+                any prices p >= 0 on arcs:                  R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
+
+The last holds for the dual prices of any relaxation, however inexact (:func:`priced_bound`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import Bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from formulations.rounds.check import Limits
+    from formulations.rounds.collectives import Collective
+    from instances import Topology
+
+    I64 = NDArray[np.int64]
+    F64 = NDArray[np.float64]
+
+PAPER = "lumorph"
+#: Multiplications that the search for a tight cut may take.
+MOST_WORK = 250_000_000
+#: A quotient this little above a whole number (relative) counts as that number.
+ROUND_OFF = 1e-9
+
+
+def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
+    """Every bound of the module on the rounds of one copying collective, each at least 0, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For a summing collective: bound the phases it is composed of.
+    """
+    if collective.summing:
+        msg = f"collective {collective.name!r} sums: bound its phases"
+        raise ValueError(msg)
+    if collective.deliveries.size == 0:
+        return [Bound("nothing to deliver", 0.0, "every vertex holds what it is to hold", PAPER, exact=True)]
+    return [
+        receptions(topology, collective, limits),
+        sole_sends(topology, collective, limits),
+        spread(topology, collective, limits),
+        supply(topology, collective, limits),
+        cut(topology, collective, limits),
+        priced_bound(topology, collective, limits, np.ones(topology.arcs)),
+    ]
+
+
+def _ceil(value: float) -> float:
+    return float(np.ceil(value * (1.0 - ROUND_OFF)))
+
+
+def _circuits(degree: I64, limits: Limits) -> F64:
+    """Circuits that a vertex of this many arcs ends in one round."""
+    most = limits.waveguides * degree.astype(np.float64)
+    if limits.ports is not None:
+        most = np.minimum(most, limits.ports)
+    return limits.wavelengths * most
+
+
+def _per_circuit(limits: Limits) -> float:
+    return np.inf if limits.load is None else float(limits.load)
+
+
+def _over(count: NDArray[np.generic], room: F64) -> F64:
+    """``count / room`` where there is anything to count, else 0 (a vertex that is cut off has no bound here)."""
+    wanted = np.asarray(count, dtype=np.float64)
+    return np.divide(wanted, room, out=np.zeros_like(wanted), where=(wanted > 0) & (room > 0))
+
+
+def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """A vertex receives all its deliveries."""
+    wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
+    need = _over(wanted, _circuits(topology.in_degree, limits)) / _per_circuit(limits)
+    worst = int(need.argmax())
+    return Bound(
+        "receptions", _ceil(float(need[worst])), f"vertex {worst} receives {wanted[worst]} chunks", PAPER,
+        detail={"vertex": worst, "chunks": int(wanted[worst])},
+    )  # fmt: skip
+
+
+def _rounds_to_spread(collective: Collective, most: float) -> I64:
+    """Rounds until every chunk can have as many holders as it must, ``(chunks,)``; holders grow by ``1 + most``."""
+    holders = collective.holders.astype(np.float64)
+    wanted = holders + collective.spread
+    rounds = np.zeros(collective.chunks, dtype=np.int64)
+    while most > 0 and (holders < wanted).any():
+        rounds += holders < wanted
+        holders = np.minimum(holders * (1.0 + most), wanted)
+    return rounds
+
+
+def _most_sent(topology: Topology, limits: Limits) -> float:
+    return float(_circuits(topology.out_degree, limits).max(initial=0.0))
+
+
+def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """Holders of a chunk multiply by at most ``1 + max o`` in a round."""
+    most = _most_sent(topology, limits)
+    rounds = _rounds_to_spread(collective, most)
+    worst = int(rounds.argmax())
+    return Bound(
+        "spread", float(rounds[worst]),
+        f"chunk {worst} goes from {collective.holders[worst]} holders to {collective.spread[worst]} more, "
+        f"each sending at most {most:g} copies a round", PAPER, detail={"chunk": worst},
+    )  # fmt: skip
+
+
+def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """Chunks that only one vertex holds must leave it, and early enough to be spread."""
+    rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
+    holder = _sole_holder(collective)
+    sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
+    room = _circuits(topology.out_degree, limits)
+    best, where, many, late, load = 0.0, 0, 0, 0, _per_circuit(limits)
+    for q in np.unique(rounds[sole]).tolist():
+        count = np.bincount(holder[sole[rounds[sole] >= q]], minlength=topology.n)
+        need = np.ceil(_over(count, room) / load * (1.0 - ROUND_OFF)) + np.where(count > 0, q - 1, 0)
+        worst = int(need.argmax())
+        if need[worst] > best:
+            best, where, many, late = float(need[worst]), worst, int(count[worst]), q - 1
+    reason = f"{many} chunks leave vertex {where}, their only holder"
+    if late:
+        reason += f", at least {late} rounds before the end"
+    return Bound("sole holder", best, reason, PAPER, detail={"vertex": where, "chunks": many})
+
+
+def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """All deliveries are sent by vertices that hold something to send; those grow by at most ``1 + max o``."""
+    most, load = _most_sent(topology, limits), _per_circuit(limits)
+    chunks = np.flatnonzero(collective.spread)
+    able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
+    everyone = np.union1d(collective.pre[:, 1], collective.deliveries[:, 1]).size
+    left, rounds, active = float(collective.deliveries.shape[0]), 0, float(able)
+    while left > 0 and active > 0 and most > 0 and active < everyone:
+        left -= active * most * load
+        rounds += 1
+        active = min(active * (1.0 + most), everyone)
+    if left > 0 and most > 0:
+        rounds += int(_ceil(left / (everyone * most * load)))
+    return Bound(
+        "supply", float(rounds),
+        f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round", PAPER,
+    )  # fmt: skip
+
+
+def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """The tightest cut found: rectangles of a mesh, balls, and sweeps along eigenvectors."""
+    best, size, many, arcs = 0.0, 0, 0, 0
+    load = _per_circuit(limits)
+    joined = np.zeros((topology.n, topology.n))
+    np.add.at(joined, (topology.tail, topology.head), 1.0)
+    demand, rest = _single_demand(collective)
+    for inside in _candidate_sets(topology, collective):
+        entering = _crossings(inside, joined)
+        wanted = np.rint(_crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
+        if rest.size:
+            wanted += _copies_inside(collective, rest, inside)
+        need = _over(wanted, entering * (limits.wavelengths * limits.waveguides)) / load
+        worst = int(need.argmax())
+        if need[worst] > best:
+            best, size = float(need[worst]), int(inside[worst].sum())
+            many, arcs = int(wanted[worst]), int(entering[worst])
+    return Bound(
+        "cut", _ceil(best), f"{many} chunks enter a set of {size} vertices over {arcs} arcs", PAPER,
+        detail={"set": size, "chunks": many, "arcs": arcs},
+    )  # fmt: skip
+
+
+def _crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
+    """Sum of ``pairs[u, v]`` over u outside and v inside of each set, ``(B,)``; ``inside`` is ``(B, n)``.
+
+    Exact for whole numbers below 2^24 a set, as products of single precision are summed.
+    """
+    single = np.float32 if pairs.sum() < 2**24 else np.float64
+    dense = inside.astype(single)
+    return np.asarray((((1 - dense) @ pairs.astype(single)) * dense).sum(axis=1, dtype=np.float64))
+
+
+def _sole_holder(collective: Collective) -> I64:
+    """The vertex that holds each chunk, where there is one only, ``(chunks,)``."""
+    holder = np.zeros(collective.chunks, dtype=np.int64)
+    holder[collective.pre[:, 0]] = collective.pre[:, 1]
+    return holder
+
+
+def _one_to_one(collective: Collective) -> NDArray[np.bool_]:
+    """Chunks that one vertex holds and one is to get, ``(chunks,)``."""
+    return np.asarray((collective.holders == 1) & (collective.spread == 1))
+
+
+def _single_demand(collective: Collective) -> tuple[F64, I64]:
+    """Chunks from one vertex to one other by pair, ``(n, n)``, and the numbers of all other chunks to deliver."""
+    single, n = _one_to_one(collective), collective.n
+    alone = collective.deliveries[single[collective.deliveries[:, 0]]]
+    pairs = np.bincount(_sole_holder(collective)[alone[:, 0]] * n + alone[:, 1], minlength=n * n)
+    return pairs.reshape(n, n).astype(np.float64), np.flatnonzero(~single & (collective.spread > 0))
+
+
+def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_]) -> I64:
+    """How many of ``chunks`` each set wants and does not hold, ``(B,)``."""
+    import scipy.sparse as sp
+
+    place = np.full(collective.chunks, -1)
+    place[chunks] = np.arange(chunks.size)
+
+    def members(pairs: I64) -> sp.csr_array:
+        mine = pairs[place[pairs[:, 0]] >= 0]
+        entries = (np.ones(mine.shape[0], dtype=np.float32), (place[mine[:, 0]], mine[:, 1]))
+        return sp.csr_array(entries, shape=(chunks.size, collective.n))
+
+    held, wanted = members(collective.pre), members(collective.post)
+    count = np.zeros(inside.shape[0], dtype=np.int64)
+    for first in range(0, inside.shape[0], 256):
+        block = inside[first : first + 256].T.astype(np.float32)
+        count[first : first + 256] = ((held @ block == 0) & (wanted @ block > 0)).sum(axis=0)
+    return count
+
+
+def _candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
+    """Sets of vertices to try as cuts, in blocks ``(B, n)``: all of a small topology, else the likely ones."""
+    n = topology.n
+    if n <= 10:
+        codes = np.arange(1, 2**n - 1)
+        yield (codes[:, None] >> np.arange(n)) & 1 == 1
+        return
+    nonzeros = collective.pre.shape[0] + collective.post.shape[0]
+    alone = bool(_one_to_one(collective)[collective.deliveries[:, 0]].all())
+    room = max(int(MOST_WORK // (n * n + (0 if alone else nonzeros))), 64)
+    shape = getattr(topology, "shape", None)
+    sets = [np.eye(n, dtype=bool), _sweeps(topology)]
+    if shape is not None and len(shape) == 2:
+        sets.insert(0, _rectangles(int(shape[0]), int(shape[1]), room))
+    sets.append(_balls(topology))
+    for each in sets:
+        for first in range(0, min(each.shape[0], room), 2048):
+            block = each[first : min(first + 2048, room)]
+            yield block
+            yield ~block
+
+
+def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
+    """Rectangles of a mesh: straight bands, those at a corner, then all, as far as there is room."""
+
+    def intervals(size: int, least: int) -> NDArray[np.bool_]:
+        """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end."""
+        first, last = np.triu_indices(size)
+        keep = (first == 0) | (last == size - 1) | (least == 0)
+        at = np.arange(size)
+        return (at >= first[keep, None]) & (at <= last[keep, None])
+
+    def products(tall: NDArray[np.bool_], wide: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return (tall[:, None, :, None] & wide[None, :, None, :]).reshape(-1, rows * columns)
+
+    tall, wide = intervals(rows, 0), intervals(columns, 0)
+    sets = [
+        products(np.ones((1, rows), dtype=bool), wide),
+        products(tall, np.ones((1, columns), dtype=bool)),
+        products(intervals(rows, 1), intervals(columns, 1)),
+    ]
+    if tall.shape[0] * wide.shape[0] <= room:
+        sets.append(products(tall, wide))
+    return np.concatenate(sets)
+
+
+def _balls(topology: Topology) -> NDArray[np.bool_]:
+    """Vertices within d arcs of a vertex, for every vertex (of at most 256) and distance."""
+    every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
+    hops = topology.hops[every]
+    farthest = int(np.max(hops, where=np.isfinite(hops), initial=0.0))
+    return np.concatenate([hops <= d for d in range(min(farthest, 64))]) if farthest else hops <= -1
+
+
+def _sweeps(topology: Topology) -> NDArray[np.bool_]:
+    """The prefixes of the vertices in the order of a few eigenvectors of the Laplacian."""
+    n = topology.n
+    if n > 2048:
+        return np.zeros((0, n), dtype=bool)
+    joined = np.zeros((n, n))
+    np.add.at(joined, (topology.tail, topology.head), 0.5)
+    joined += joined.T
+    _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=1)) - joined)
+    rank = np.argsort(np.argsort(vectors[:, 1 : min(n, 6)], axis=0, kind="stable"), axis=0)
+    return np.concatenate([rank[:, k] < np.arange(1, n)[:, None] for k in range(rank.shape[1])])
+
+
+def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
+    """The arc-use bound of the module with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
+
+    Distances are shortened by their rounding error, so the bound holds for any prices.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    price = np.maximum(np.nan_to_num(np.asarray(prices, dtype=np.float64)), 0.0)
+    unit = bool((price == 1.0).all())
+    name = "arc use" if unit else "priced arc use"
+    room = float(price.sum()) * limits.wavelengths * limits.waveguides * _per_circuit(limits)
+    distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
+    total = float(_least_distances(collective, distance).sum()) * (1.0 - topology.n * 1e-15)
+    value = total / room if room > 0 and np.isfinite(room) else 0.0
+    what = "arcs" if unit else "units of price"
+    return Bound(
+        name, _ceil(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,
+        detail={"needed": total, "room": room},
+    )  # fmt: skip
+
+
+def _least_distances(collective: Collective, distance: F64) -> F64:
+    """For every delivery the least distance from another vertex that may hold its chunk, ``(D,)``; 0 if cut off."""
+    n = collective.n
+    single = _one_to_one(collective)
+    deliveries = collective.deliveries
+    least = distance[_sole_holder(collective)[deliveries[:, 0]], deliveries[:, 1]]
+    several = np.flatnonzero(~single[deliveries[:, 0]])
+    if several.size:
+        between = distance + np.diag(np.full(n, np.inf))
+        keys = np.unique(np.concatenate([collective.key(collective.pre), collective.key(collective.post)]))
+        chunk, vertex = keys // n, keys % n
+        first = np.searchsorted(chunk, np.arange(collective.chunks + 1))
+        groups: dict[bytes, F64] = {}
+        which = deliveries[several, 0]
+        start = np.searchsorted(which, np.unique(which))
+        for c, part in zip(np.unique(which).tolist(), np.split(several, start[1:]), strict=True):
+            members = vertex[first[c] : first[c + 1]]
+            # Everybody wants the same in most collectives: one minimum a distinct set.
+            code = members.tobytes()
+            if code not in groups:
+                groups[code] = between[members].min(axis=0)
+            least[part] = groups[code][deliveries[part, 1]]
+    return np.where(np.isfinite(least), least, 0.0)
