@@ -125,14 +125,14 @@ class _Groups:
     start: I64
     size: I64
 
-    def cut(self, radix: int) -> tuple[_Groups, I64, I64]:
-        """Subgroups of every group, larger ones first; with the group of each, and its number in it."""
+    def cut(self, radix: int) -> tuple[_Groups, I64]:
+        """Subgroups of every group, larger ones first; with the group of each."""
         parts = np.minimum(self.size, radix)
         owner = np.repeat(np.arange(self.start.size), parts)
         number = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
         base, larger = self.size // parts, self.size % parts
         begin = self.start[owner] + number * base[owner] + np.minimum(number, larger[owner])
-        return _Groups(begin, base[owner] + (number < larger[owner])), owner, number
+        return _Groups(begin, base[owner] + (number < larger[owner])), owner
 
 
 def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
@@ -155,8 +155,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     label = np.arange(n)[:, None]  # of chunk c in group g
     found: list[RoundSchedule] = []
     for stage, radix in enumerate(radices):
-        parts, owner, number = groups.cut(int(radix))
-        first = np.concatenate([[0], np.cumsum(np.bincount(owner))])  # first subgroup of every group
+        parts, owner = groups.cut(int(radix))
         # Where the chunk is: the group's last node has the extra label.
         place = np.minimum(label, groups.size - 1)
         at = groups.start + place
@@ -173,7 +172,6 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
         else:
             found.append(_on_segments(fibres, _Sends(*sends, sends[0] < sends[1])))
         groups = parts
-        assert int(first[-1]) == owner.size
     return chained(found)
 
 
@@ -183,15 +181,14 @@ def _around(
     """Stage 1 on a ring: every subset between its members ``here`` and ``there`` by full circles."""
     members = int(max(here.max(), there.max())) + 1
     subsets = int(subset.max()) + 1
+    plain, mirrored = (assign(members, ring=True, mirrored=odd) for odd in (False, True))
     onward, colour = np.zeros(here.size, dtype=bool), np.zeros(here.size, dtype=np.int64)
-    for odd in (0, 1):
-        pairs = assign(members, ring=True, mirrored=bool(odd))
+    for odd, pairs in enumerate((plain, mirrored)):
         ways, numbers = pairs.by_pair()
         which = np.flatnonzero(subset % 2 == odd)
         onward[which] = ways[here[which], there[which]]
         colour[which] = numbers[here[which], there[which]]
-    width = np.array([assign(members, ring=True, mirrored=bool(k % 2)).colours for k in range(min(subsets, 2))])
-    widths = width[np.arange(subsets) % 2 if subsets > 1 else [0]]
+    widths = np.array([plain.colours, mirrored.colours])[np.arange(subsets) % 2]
     before = np.cumsum(widths, axis=0) - widths  # (subsets, 2): wavelengths of earlier subsets, onward and backward
     colour += before[subset, np.where(onward, 0, 1)]
     return _listed(fibres, _Sends(*sends, onward), colour)
@@ -256,11 +253,6 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     arc_up, arc_down = fibres.arcs_onward()
     arcs = np.where(onward, arc_up[source], arc_down[target])
     return direct(rounds, source, target, chunk, wavelength, np.arange(rounds.size + 1), arcs)
-
-
-def stage_loads(fibres: WdmFibres, radices: Sequence[int]) -> int:
-    """Rounds of the tree's schedule as built, which may be fewer than any count says."""
-    return tree_schedule(fibres, radices).rounds
 
 
 def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:

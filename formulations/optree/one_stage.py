@@ -1,0 +1,325 @@
+r"""Routing and wavelength assignment of a one-stage all-to-all: as few wavelengths as possible (Lemma 1).
+
+Source  OpTree, Lemma 1
+Sets    r in R routes: every ordered pair (u,v) onward (clockwise, on a line towards higher numbers) and, on a ring,
+        backward; a in A arcs; c in 0 .. C-1 wavelengths
+Data    P pair-route incidence, (n(n-1), |R|); A arc-route incidence, (m, |R|); C = ``colours`` (0: Lemma 1's number)
+Vars    x_rc in {0,1} route r on wavelength c, (|R|, C); y_c in {0,1} wavelength c in use, (C,)
+
+min sum_c y_c  s.t.
+    choose[k]       sum_r P_kr sum_c x_rc = 1
+    conflict[a,c]   sum_r A_ar x_rc <= y_c
+    symmetry[c]     y_{c+1} <= y_c
+
+Bounds and optimum: :mod:`formulations.optree.wavelengths`. The LP relaxation is the bound by counting arcs unrounded.
+An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 where it is not taken;
+so that large ones need no x. The checker takes either and looks at every arc and wavelength.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.optree import PAPER
+from formulations.optree.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
+from instances.wdm import WdmFibres
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+NAME = "optree.one-stage"
+#: More nodes than this have too many pairs to list and check.
+MOST_NODES = 1024
+#: Wavelengths are checked so many (wavelength, arc) at a time.
+BLOCK = 4_000_000
+#: Larger matrices than this are refused by name of their size rather than built.
+MOST_NONZEROS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class AllToAll:
+    """Data of the model: the fibres and the number of wavelengths to choose from."""
+
+    fibres: WdmFibres
+    colours: int
+
+    @property
+    def n(self) -> int:
+        """Nodes."""
+        return self.fibres.n
+
+    @cached_property
+    def ends(self) -> tuple[I64, I64, NDArray[np.bool_]]:
+        """Source, target and direction of every route, ``(|R|,)``: by pair, onward before backward."""
+        source, target = np.divmod(np.flatnonzero(~np.eye(self.n, dtype=bool).ravel()), self.n)
+        if not self.fibres.circular:
+            return source, target, target > source
+        onward = np.tile([True, False], source.size)
+        return np.repeat(source, 2), np.repeat(target, 2), onward
+
+    @property
+    def routes(self) -> int:
+        """Routes |R|."""
+        return self.n * (self.n - 1) * (2 if self.fibres.circular else 1)
+
+    @cached_property
+    def taken(self) -> tuple[I64, I64]:
+        """Every arc of every route: the arc, and the route, ``(uses,)`` each."""
+        span, _, owner = arcs_taken(self.n, *self.ends)
+        up, down = self.fibres.arcs_onward()
+        return np.where(self.ends[2][owner], up[span], down[span]), owner
+
+    @cached_property
+    def pair(self) -> I64:
+        """The pair that every route is of, ``(|R|,)``."""
+        return np.arange(self.routes) // (2 if self.fibres.circular else 1)
+
+    @property
+    def nonzeros(self) -> int:
+        """Entries of the matrix."""
+        n, count = self.n, self.colours
+        hops = n * n * (n - 1) if self.fibres.circular else n * (n * n - 1) // 3
+        return count * (self.routes + hops + self.fibres.arcs + 2) - 2
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> AllToAll:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a whole optical line or ring of at most ``MOST_NODES`` nodes, or fewer colours than 1.
+    """
+    fibres = whole_fibres(instance, NAME)
+    if fibres.n > MOST_NODES:
+        msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; take at most {MOST_NODES}"
+        raise NotApplicable(msg)
+    colours = int((parameters or {}).get("colours", 0))
+    if colours < 0:
+        msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for Lemma 1's"
+        raise NotApplicable(msg)
+    return AllToAll(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
+
+
+def whole_fibres(instance: object, where: str) -> WdmFibres:
+    """The instance, if it is an optical line or ring with all its fibres.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not.
+    """
+    if not isinstance(instance, WdmFibres):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{where}: needs wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..., not {spec}"
+        raise NotApplicable(msg)
+    if not instance.intact:
+        msg = f"{where}: {instance.spec} has fibres or nodes removed, added or scaled; leave the modifiers out"
+        raise NotApplicable(msg)
+    return instance
+
+
+def _refuse_large(data: AllToAll) -> None:
+    if data.nonzeros > MOST_NONZEROS:
+        msg = f"{NAME}: the model would have {data.nonzeros:,} non-zeros; take fewer nodes, or --method cycle-cover"
+        raise NotApplicable(msg)
+
+
+def _incidence(data: AllToAll) -> sp.csr_array:
+    """Arc-route incidence, ``(m, |R|)``."""
+    import scipy.sparse as sp
+
+    arc, route = data.taken
+    return sp.csr_array((np.ones(arc.size), (arc, route)), shape=(data.fibres.arcs, data.routes))
+
+
+def build_cvxpy(data: AllToAll) -> CvxpyModel:
+    """The model in matrix form; entry (r, c) of x in C order."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    _refuse_large(data)
+    routes, count = data.routes, data.colours
+    pairs = data.n * (data.n - 1)
+    x = cp.Variable(routes * count, name="x", boolean=True)
+    y = cp.Variable(count, name="y", boolean=True)
+    member = sp.csr_array((np.ones(routes), (data.pair, np.arange(routes))), shape=(pairs, routes))
+    choose = sp.kron(member, np.ones((1, count)), format="csr") @ x == 1
+    per_arc = sp.kron(np.ones((data.fibres.arcs, 1)), sp.eye_array(count), format="csr")
+    conflict = sp.kron(_incidence(data), sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
+    rows: list[Any] = [choose, conflict]
+    named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (data.fibres.arcs, count))}
+    every = {name: Named(one.item, one.shape, np.arange(one.item.size)) for name, one in named.items()}
+    if count > 1:
+        symmetry = y[1:] - y[:-1] <= 0
+        rows.append(symmetry)
+        every["symmetry"] = Named(symmetry, (count - 1,))
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(cp.sum(y)), rows),
+        variables={"x": Named(x, (routes, count), np.arange(routes * count)), "y": Named(y, (count,))},
+        constraints=every,
+    )
+
+
+def build_pyomo(data: AllToAll) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    routes, count, m = data.routes, data.colours, data.fibres.arcs
+    pairs, colours = data.n * (data.n - 1), range(data.colours)
+    of_pair: list[list[int]] = [[] for _ in range(pairs)]
+    for r, k in enumerate(data.pair.tolist()):
+        of_pair[k].append(r)
+    over: list[list[int]] = [[] for _ in range(m)]
+    for a, r in zip(*(part.tolist() for part in data.taken), strict=True):
+        over[a].append(r)
+    model = pyo.ConcreteModel(name="one-stage all-to-all")
+    model.x = pyo.Var(range(routes), colours, domain=pyo.Binary)
+    model.y = pyo.Var(colours, domain=pyo.Binary)
+    model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in colours), sense=pyo.minimize)
+    model.choose = pyo.Constraint(
+        range(pairs), rule=lambda model, k: pyo.quicksum(model.x[r, c] for r in of_pair[k] for c in colours) == 1
+    )
+    model.conflict = pyo.Constraint(
+        range(m), colours, rule=lambda model, a, c: pyo.quicksum(model.x[r, c] for r in over[a]) - model.y[c] <= 0
+    )
+    named: dict[str, tuple[int, ...]] = {"choose": (pairs,), "conflict": (m, count)}
+    if count > 1:
+        model.symmetry = pyo.Constraint(range(count - 1), rule=lambda model, c: model.y[c + 1] - model.y[c] <= 0)
+        named["symmetry"] = (count - 1,)
+    return PyomoModel(model, variables={"x": (routes, count), "y": (count,)}, constraints=named)
+
+
+def estimate(data: AllToAll) -> dict[str, int]:
+    """Size of the model."""
+    count = data.colours
+    return {
+        "variables": (data.routes + 1) * count,
+        "constraints": data.n * (data.n - 1) + data.fibres.arcs * count + count - 1,
+        "nonzeros": data.nonzeros,
+        "integers": (data.routes + 1) * count,
+    }
+
+
+def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> tuple[I64, I64, float] | None:
+    """Routes taken, their wavelengths, and how far from whole what was given is; None where nothing can be read."""
+    if "route_colour" in values:
+        given = np.asarray(values["route_colour"], dtype=float)
+        if given.shape != (data.routes,) or not np.isfinite(given).all() or (given < -1).any():
+            return None
+        whole = np.rint(given)
+        if (whole > data.routes).any():
+            return None
+        routes = np.flatnonzero(whole >= 0)
+        return routes, whole[routes].astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
+    x = np.asarray(values.get("x", ()), dtype=float)
+    if x.shape != (data.routes, data.colours) or not np.isfinite(x).all():
+        return None
+    routes, colours = np.nonzero(x > 0.5)
+    return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+
+
+def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone: absolute; ``conflict`` counts circuits too many."""
+    read = _matrix_or_colours(data, values)
+    if read is None:
+        return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
+    routes, colours, fraction = read
+    pairs = data.n * (data.n - 1)
+    return {
+        "binary": fraction,
+        "colours": float(max(0, np.unique(colours).size - data.colours)),
+        "choose": float(np.abs(np.bincount(data.pair[routes], minlength=pairs) - 1).max(initial=0)),
+        "conflict": float(max(_worst_overlap(data, routes, colours) - 1, 0)),
+    }
+
+
+def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
+    """Most circuits of one wavelength on one arc, ``(K,)`` each: routes are counted in and out along the fibre."""
+    n = data.n
+    source, target, onward = (part[routes] for part in data.ends)
+    lower = np.where(onward, source, target)
+    upper = lower + np.where(onward, target - source, source - target) % n  # beyond n: round the end
+    _, row = np.unique(colours * 2 + onward, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    row, lower, upper = row[order], lower[order], upper[order]
+    rows, worst = int(row.max(initial=-1)) + 1, 0
+    step = max(BLOCK // (2 * n), 1)
+    for first in range(0, rows, step):
+        here = slice(*np.searchsorted(row, [first, first + step]))
+        base = (row[here] - first) * 2 * n
+        size = min(step, rows - first) * 2 * n
+        change = np.bincount(base + lower[here], minlength=size) - np.bincount(base + upper[here], minlength=size)
+        load = np.cumsum(change.reshape(-1, 2 * n), axis=1)
+        worst = max(worst, int((load[:, :n] + load[:, n:]).max(initial=0)))
+    return worst
+
+
+def objective(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """Wavelengths in use."""
+    read = _matrix_or_colours(data, values)
+    return np.inf if read is None else float(np.unique(read[1]).size)
+
+
+def bounds(data: AllToAll) -> list[Bound]:
+    """Counting arcs; the closed form it is met by, for which an assignment is known for every n."""
+    n, ring = data.n, data.fibres.circular
+    told = "shortest paths take more arcs than fewer wavelengths hold" if ring else "pairs across the middle arc"
+    return [
+        Bound("arc-load", float(load_bound(n, ring=ring)), told, "optree"),
+        Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
+              "met by an assignment in closed form", "optree", exact=True),
+    ]  # fmt: skip
+
+
+def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
+    """Wavelengths, what Lemma 1 says, and rounds on the wavelengths that there are."""
+    lemma = lemma_1(data.n, ring=data.fibres.circular)
+    return {
+        "wavelengths": value,
+        "lemma_1": lemma,
+        "lemma_excess": None if value is None else lemma - value,
+        "rounds": None if value is None else int(-(-value // data.fibres.wavelengths)),
+        "nodes": data.n,
+    }
+
+
+def values_of(data: AllToAll) -> dict[str, NDArray[np.float64]]:
+    """The assignment in closed form, as ``route_colour``."""
+    n, ring = data.n, data.fibres.circular
+    pairs = assign(n, ring=ring)
+    onward, colour = pairs.by_pair()
+    source, target, way = data.ends
+    chosen = onward[source, target] == way
+    return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="Lemma 1",
+    title="One-stage all-to-all on an optical line or ring: fewest wavelengths",
+    sense="min",
+    problem="MILP",
+    parameters=(Parameter("colours", int, default=0, help="wavelengths the model may use; 0: as many as Lemma 1 says"),),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    metrics=metrics,
+    estimate=estimate,
+    prefers="cycle-cover",
+    size="(|R| + 1) C variables",
+)
