@@ -184,6 +184,8 @@ class Formulation:
         ``(data, values) -> values | None`` an exactly feasible solution near an approximate one.
     metrics
         ``(data, objective) -> {name: number}``.
+    describe
+        ``(data, values) -> {name: number or list}`` what a verified solution looks like, added to the metrics.
     needs
         Formulation whose solution this one takes as data, if any: ``prepare`` then gets its values as third
         argument.
@@ -211,6 +213,7 @@ class Formulation:
     certify: Callable[[Any, Values], Bound | None] | None = None
     repair: Callable[[Any, Values], dict[str, NDArray[np.float64]] | None] | None = None
     metrics: Callable[[Any, float | None], dict[str, Any]] | None = None
+    describe: Callable[[Any, Values], dict[str, Any]] | None = None
     decode: Callable[[Any, Values], Any] | None = None
     estimate: Callable[[Any], dict[str, int]] | None = None
     needs: str | None = None

@@ -267,6 +267,8 @@ class _Work:
                 **formulation.metrics(self.plan.data, objective if verified else None),
                 **self.metrics,
             }
+        if formulation.describe is not None and verified and self.values is not None:
+            self.metrics |= formulation.describe(self.plan.data, self.values)
         record = self._record(objective, bound, gap, proof, verified)
         return Run(
             task=task, record=record, termination=self.outcome.termination, proof=proof, objective=objective,

@@ -1,0 +1,327 @@
+r"""The tree of an all-gather on an optical line or ring: whole radices for the stages, fewest steps in all.
+
+Source  OpTree, Theorems 1 and 2, in whole numbers
+Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
+        P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
+Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`formulations.optree.stages`); k = ``depth``
+        (0: any)
+Vars    y_e in {0,1} the tree has stage e, (|E|,)
+
+min sum_e c_e y_e  s.t.
+    walk[P]    sum_{e from P} y_e - sum_{e to P} y_e = [P = 1] - [P = n]
+    stages     sum_e y_e = k                            (only for k > 0)
+
+|E| is about n ln n. Without ``stages`` the matrix is that of a shortest walk, and its vertices are whole.
+
+Optimum: dynamic programming over stages; its least steps to every product are potentials that no stage undercuts,
+which the bound is read from after checking every stage. With duals of ``walk`` any potentials bound the optimum.
+
+A tree may also be given as ``radices`` alone, (k,). The checker takes either; up to ``CHECKED_NODES`` nodes it also
+builds the schedule, circuit by circuit, and counts what the check of rounds finds wrong with it, and rounds beyond the
+count (``exact`` and ``lemma``).
+
+The optimum is one of the paper's trees under the paper's count: an all-gather of another kind may take fewer rounds
+(``metrics.any_schedule_bound``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.optree import PAPER, theory
+from formulations.optree.one_stage import whole_fibres
+from formulations.optree.schedules import fabric_of, tree_schedule, violations
+from formulations.optree.stages import COUNTS, MOST_NODES, Fabric, check_radices, walks
+from instances.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from formulations.optree.stages import Walks
+    from formulations.rounds.schedule import RoundSchedule
+    from instances.wdm import WdmFibres
+
+    I64 = NDArray[np.int64]
+
+NAME = "optree.tree"
+#: Up to this many nodes every answer's schedule is built and checked.
+CHECKED_NODES = 128
+
+
+@dataclass(frozen=True, eq=False)
+class TreeChoice:
+    """Data of the model: the fibres, how stages are counted, and the depth asked for (0: any)."""
+
+    fibres: WdmFibres
+    fabric: Fabric
+    depth: int = 0
+
+    @cached_property
+    def graph(self) -> Walks:
+        """The stages there are, with their steps."""
+        return walks(self.fabric)
+
+    @cached_property
+    def layers(self) -> list[I64]:
+        """Least steps to every product by exactly j stages, ``(n + 1,)`` each: to the depth asked for, or all."""
+        return self.graph.layers(self.depth or self.fabric.deepest)
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> TreeChoice:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a whole optical line or ring of at most ``MOST_NODES`` nodes, or a depth that no tree has.
+    """
+    fibres = whole_fibres(instance, NAME)
+    given = parameters or {}
+    fabric = fabric_of(fibres, str(given.get("count", "lemma")))
+    if fibres.n > MOST_NODES:
+        msg = f"{NAME}: {fibres.n} nodes are more than the {MOST_NODES} whose trees are searched; take fewer"
+        raise NotApplicable(msg)
+    depth = int(given.get("depth", 0))
+    if not 0 <= depth <= fabric.deepest:
+        msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}, 0 means any"
+        raise NotApplicable(msg)
+    return TreeChoice(fibres, fabric, depth)
+
+
+def build_cvxpy(data: TreeChoice) -> CvxpyModel:
+    """The model in matrix form: ``W y = e_1 - e_n`` with the product-stage incidence W."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    graph, n = data.graph, data.fabric.n
+    y = cp.Variable(graph.arcs, name="y", boolean=True)
+    rows = np.concatenate([graph.product, graph.reached]) - 1
+    signs = np.repeat([1.0, -1.0], graph.arcs)
+    W = sp.csr_array((signs, (rows, np.tile(np.arange(graph.arcs), 2))), shape=(n, graph.arcs))
+    right = np.zeros(n)
+    right[0], right[-1] = 1.0, -1.0
+    walk = W @ y == right
+    constraints: list[Any] = [walk]
+    named = {"walk": Named(walk, (n,))}
+    if data.depth:
+        stages = cp.sum(y) == data.depth
+        constraints.append(stages)
+        named["stages"] = Named(stages, ())
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(graph.cost.astype(float) @ y), constraints),
+        variables={"y": Named(y, (graph.arcs,))},
+        constraints=named,
+    )
+
+
+def build_pyomo(data: TreeChoice) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    graph, n = data.graph, data.fabric.n
+    out: list[list[int]] = [[] for _ in range(n + 1)]
+    into: list[list[int]] = [[] for _ in range(n + 1)]
+    for e, (P, Q) in enumerate(zip(graph.product.tolist(), graph.reached.tolist(), strict=True)):
+        out[P].append(e)
+        into[Q].append(e)
+    cost = graph.cost.astype(float).tolist()
+    model = pyo.ConcreteModel(name="all-gather tree")
+    model.y = pyo.Var(range(graph.arcs), domain=pyo.Binary)
+    model.steps = pyo.Objective(expr=pyo.quicksum(c * model.y[e] for e, c in enumerate(cost)), sense=pyo.minimize)
+    model.walk = pyo.Constraint(
+        range(n),
+        rule=lambda model, i: (
+            pyo.quicksum(model.y[e] for e in out[i + 1]) - pyo.quicksum(model.y[e] for e in into[i + 1])
+            == (1 if i == 0 else -1 if i == n - 1 else 0)
+        ),
+    )
+    named: dict[str, tuple[int, ...]] = {"walk": (n,)}
+    if data.depth:
+        model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in range(graph.arcs)) == data.depth)
+        named["stages"] = ()
+    return PyomoModel(model, variables={"y": (graph.arcs,)}, constraints=named)
+
+
+def estimate(data: TreeChoice) -> dict[str, int]:
+    """Size of the model."""
+    arcs, deep = data.graph.arcs, int(data.depth > 0)
+    return {
+        "variables": arcs, "constraints": data.fabric.n + deep, "nonzeros": (2 + deep) * arcs, "integers": arcs,
+    }  # fmt: skip
+
+
+def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> list[int] | None:
+    """The radices that values say, first stage first; None if they are no walk from 1 to n."""
+    if "radices" in values:
+        given = np.asarray(values["radices"], dtype=float)
+        if given.ndim != 1 or not np.isfinite(given).all() or (given != np.rint(given)).any() or (given > 2**31).any():
+            return None
+        found = [int(m) for m in given]
+        try:
+            check_radices(data.fabric.n, found)
+        except BadInput:
+            return None
+        return found
+    y = np.asarray(values.get("y", ()), dtype=float)
+    graph = data.graph
+    if y.shape != (graph.arcs,) or not np.isfinite(y).all():
+        return None
+    taken = np.flatnonzero(y > 0.5)
+    stages = {int(graph.product[e]): int(e) for e in taken}
+    found, at = [], 1
+    while at in stages:
+        e = stages.pop(at)
+        found.append(int(graph.radix[e]))
+        at = int(graph.reached[e])
+    return found if at == data.fabric.n and len(found) == taken.size else None
+
+
+def residuals(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` how far y is from whole, ``stages`` by how many
+    the depth is missed, ``schedule`` what is wrong with the schedule (up to ``CHECKED_NODES`` nodes).
+    """
+    radices = radices_of(data, values)
+    if radices is None:
+        return {"walk": np.inf, "binary": np.inf, "stages": np.inf, "schedule": np.inf}
+    y = np.asarray(values["y"], dtype=float) if "y" in values and "radices" not in values else np.zeros(1)
+    return {
+        "walk": 0.0,
+        "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
+        "stages": float(abs(len(radices) - data.depth)) if data.depth else 0.0,
+        "schedule": _schedule_faults(data, radices) if data.fabric.n <= CHECKED_NODES else 0.0,
+    }
+
+
+def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
+    """Faults of the schedule as built, and rounds beyond what the count says."""
+    schedule = tree_schedule(data.fibres, radices)
+    faults = sum(violations(data.fibres, schedule).values())
+    if data.fabric.count == "printed":
+        return faults
+    return faults + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
+
+
+def objective(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """Steps of the tree, recomputed from its radices."""
+    radices = radices_of(data, values)
+    return np.inf if radices is None else float(sum(data.fabric.stages(radices)))
+
+
+def certify(data: TreeChoice, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that potentials of products prove, whatever their signs and quality; not for a fixed depth.
+
+    With u the duals of ``walk`` (either sign): the least of c_e + u_P - u_Q is taken as many times as a tree can have
+    stages, if it is negative.
+    """
+    if "walk" not in duals or data.depth:
+        return None
+    u = np.asarray(duals["walk"], dtype=float)
+    graph = data.graph
+    if u.shape != (data.fabric.n,) or not np.isfinite(u).all():
+        return None
+    best = -np.inf
+    for sign in (1.0, -1.0):
+        v = sign * u
+        slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min())
+        best = max(best, v[-1] - v[0] + min(slack, 0.0) * data.fabric.deepest)
+    whole = float(np.ceil(best - 1e-6))
+    return Bound("potentials", whole, "no stage is cheaper than the difference of its products' potentials", "optree")
+
+
+def bounds(data: TreeChoice) -> list[Bound]:
+    """What no tree undercuts: least steps by dynamic programming, held against every stage; and what a node receives.
+
+    The first holds for the count it was made with. The second holds for any all-gather, so also for the schedule of a
+    tree, but not for the steps that ``printed`` says.
+    """
+    layers, graph = data.layers, data.graph
+    depth = data.depth or int(np.argmin([layer[-1] for layer in layers]))
+    # Potentials of (stages so far, product): no stage may reach a product cheaper than they say.
+    for before, after in zip(layers[:-1], layers[1:], strict=True):
+        if (before[graph.product] + graph.cost < after[graph.reached]).any():
+            msg = f"{NAME}: the potentials of the dynamic program are undercut by a stage"
+            raise ArithmeticError(msg)
+    found = [
+        Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the least steps to its product",
+              "optree", exact=True, detail={"depth": depth}),
+    ]  # fmt: skip
+    if data.fabric.count != "printed":
+        fabric = data.fabric
+        least = theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
+        found.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
+    return found
+
+
+def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
+    """Steps, and what Theorems 1 and 2 say (rings only)."""
+    fabric = data.fabric
+    told: dict[str, Any] = {
+        "rounds": None if value is None else int(value),
+        "any_schedule_bound": theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
+    }
+    if fabric.ring:
+        told["theorem_depth"] = theory.theorem_2(fabric.n)
+        told["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
+    return told
+
+
+def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+    """The tree's radices and depth, and the rounds of its schedule as built (up to ``CHECKED_NODES`` nodes)."""
+    radices = radices_of(data, values)
+    if radices is None:
+        return {}
+    told: dict[str, Any] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
+    if data.fabric.n <= CHECKED_NODES:
+        told["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
+    return told
+
+
+def decode(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
+    """The schedule of the tree, circuit by circuit.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are no tree, or the schedule is too large to list.
+    """
+    radices = radices_of(data, values)
+    if radices is None:
+        msg = f"{NAME}: the values are no tree: no walk from 1 to {data.fabric.n}"
+        raise NotApplicable(msg)
+    return tree_schedule(data.fibres, radices)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="Theorems 1, 2",
+    title="All-gather by an m-ary tree of whole radices: fewest steps",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, what is really needed, or "
+                  "Theorem 1's terms", choices=COUNTS),
+        Parameter("depth", int, default=0, help="stages of the tree; 0: as many as are best"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    certify=certify,
+    metrics=metrics,
+    describe=describe,
+    decode=decode,
+    estimate=estimate,
+    prefers="tree-search",
+    size="|E| (about n ln n) variables",
+)  # fmt: skip
