@@ -189,6 +189,14 @@ class Formulation:
     needs
         Formulation whose solution this one takes as data, if any: ``prepare`` then gets its values as third
         argument.
+    foresee
+        ``(instance, parameters) -> size`` as ``estimate`` gives it, or at most that, before the data are made: where
+        those alone may be larger than the memory.
+    smaller
+        Formulation with the same optimum and a smaller matrix, if there is one.
+    refute
+        ``data -> Bound | None`` a bound that leaves no solution within what the parameters allow: nothing is solved
+        then, and the bound is reported.
     concurrent
         Name of the served-fraction variable if the model is a concurrent flow (every row homogeneous but
         the capacities): methods that exploit this ask here.
@@ -216,6 +224,9 @@ class Formulation:
     describe: Callable[[Any, Values], dict[str, Any]] | None = None
     decode: Callable[[Any, Values], Any] | None = None
     estimate: Callable[[Any], dict[str, int]] | None = None
+    foresee: Callable[[Any, Mapping[str, Any]], dict[str, int] | None] | None = None
+    smaller: str | None = None
+    refute: Callable[[Any], Bound | None] | None = None
     needs: str | None = None
     concurrent: str | None = None
     prefers: str | None = None

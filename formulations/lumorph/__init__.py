@@ -1,3 +1,3 @@
 """LuMorph: collectives on programmable photonic meshes, in rounds of circuits."""
 
-PAPER = "lumorph"
+PAPER = "LuMorph: programmable optical interconnects for server-scale multi-GPU systems"

@@ -2,7 +2,7 @@ r"""Candidate routes of circuits: straight ones of a mesh, and Yen's k shortest.
 
 Source  LuMorph, section 3.1; Yen 1970 (k shortest simple paths)
 
-Routes of pairs (s, d) are a :class:`RouteSet`: path p runs from ``source[pair[p]]`` to ``target[pair[p]]`` over the arcs
+Routes of pairs (s, d) are a :class:`RouteSet`: path p goes from ``source[pair[p]]`` to ``target[pair[p]]`` over
 ``arcs[start[p] : start[p + 1]]``; the paths of a pair stand together, in order of preference.
 """
 
@@ -54,15 +54,18 @@ class RouteSet:
 
 
 def straight_routes(
-    mesh: LightpathMesh, sources: I64, targets: I64, first: Literal["columns", "rows"]
+    mesh: Topology, sources: I64, targets: I64, first: Literal["columns", "rows"], *, columns: int | None = None
 ) -> tuple[I64, I64, NDArray[np.bool_]]:
     """Routes with one bend: ``columns`` moves along the row to the target's column first (XY), ``rows`` the other way.
 
     Returns ``start`` ``(K + 1,)``, ``arcs``, and which pairs have the route (``(K,)``; the others have no arcs): on a
-    mesh with failed arcs some are broken.
+    mesh with failed arcs some are broken. ``columns`` is the width of the grid on which the vertices lie row by row;
+    a LIGHTPATH mesh knows its own.
     """
-    columns = mesh.shape[1]
-    step = _steps(mesh)
+    if columns is None:
+        assert isinstance(mesh, LightpathMesh)
+        columns = mesh.shape[1]
+    step = _steps(mesh, columns)
     row, column = np.divmod(sources, columns)
     to_row, to_column = np.divmod(targets, columns)
     along, across = np.abs(to_column - column), np.abs(to_row - row)
@@ -88,9 +91,8 @@ def straight_routes(
     return np.concatenate([[0], np.cumsum(length)]), arcs[kept], whole
 
 
-def _steps(mesh: LightpathMesh) -> I64:
+def _steps(mesh: Topology, columns: int) -> I64:
     """The arc from every tile to the next right, left, down, up, ``(n, 4)``; -1 where there is none."""
-    columns = mesh.shape[1]
     step = np.full((mesh.n, 4), -1, dtype=np.int64)
     for direction, move in enumerate((1, -1, columns, -columns)):
         here = mesh.head - mesh.tail == move

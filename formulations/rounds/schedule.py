@@ -88,7 +88,7 @@ class RoundSchedule:
         """These circuits and transfers only, in this order (indices or masks)."""
         circuit = np.arange(self.circuits)[np.asarray(circuits)]
         transfer = np.arange(self.transfers)[np.asarray(transfers)]
-        start, arcs = _taken_paths(self.circuit_start, self.circuit_arcs, circuit)
+        start, arcs = taken_paths(self.circuit_start, self.circuit_arcs, circuit)
         fields: dict[str, Any] = {name: getattr(self, name)[circuit] for name in CIRCUITS}
         fields |= {name: getattr(self, name)[transfer] for name in (*TRANSFERS, "transfer_adds")}
         return RoundSchedule(**fields, circuit_start=start, circuit_arcs=arcs)
@@ -211,7 +211,8 @@ def opposite_arcs(topology: Topology, other: Topology) -> I64:
     return np.asarray([of[v, u] for u, v in zip(other.tail.tolist(), other.head.tolist(), strict=True)], dtype=np.int64)
 
 
-def _taken_paths(start: I64, arcs: I64, which: I64) -> tuple[I64, I64]:
+def taken_paths(start: I64, arcs: I64, which: I64) -> tuple[I64, I64]:
+    """Pick paths: those numbered ``which`` out of ``arcs[start[p] : start[p + 1]]``, in that order."""
     length = np.diff(start)[which]
     out = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
     at = np.arange(out[-1]) - np.repeat(out[:-1], length) + np.repeat(start[:-1][which], length)

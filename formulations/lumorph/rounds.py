@@ -1,0 +1,560 @@
+r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
+
+Source  LuMorph, Algorithm 1, (1)-(9)
+Sets    r in 0..R-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
+Data    Pre, Post collective (:mod:`formulations.rounds.collectives`); L lasers and photodiodes of a tile;
+        W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
+Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, listed flat (N,);
+        R[p,r] in {0,1} round r of phase p is used
+
+min sum_pr R[p,r]  s.t.
+    deliver[k]           sum of C over delivery k = (c, d)  = 1                 (3)
+    hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_{l<r} sum C[l,.,s,c,.,.] <= 0   for s not in Pre[c]     (2)
+    laser[r,s,w]         sum_dci C - R[p,r] <= 0                                (4), (7)
+    photodiode[r,d,w]    sum_sci C - R[p,r] <= 0                                (5), (7)
+    waveguide[r,e,w]     sum over routes through e of C - W R[p,r] <= 0         (6), (7)
+    order[r]             R[p,r] - R[p,r-1] <= 0                                 (9)
+    R[p,r] = 1 for r < R_min                                                    (8)
+
+Corrected against the print: (2) as printed has no Pre term (who holds a chunk at the start may send it) and sums over
+Post; (3) is a statement for each chunk *and destination*, and nothing goes to who is not in Post; (4) and (5) are "at
+most 1", not "= 1"; (8), (9) and the range of the objective drop their end indices, which makes a round at R_max free;
+max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-(6) carry R_r on the right, (7) row by
+row: the linear relaxation then knows receptions, sends and cuts.
+R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
+is the best of :func:`formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` is the
+user's word and proves nothing. Possession cannot express sums: reductions are copies run backwards, see
+:func:`formulations.rounds.collectives.phases`; each phase p has its own rounds.
+WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
+``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
+
+Symmetry (``symmetry=true``): wavelengths are renamed round by round by the busiest receiver.
+Schedules by other methods come as the named arrays of :mod:`formulations.rounds.schedule`, over any routes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
+from formulations.lumorph import PAPER
+from formulations.lumorph.greedy_rounds import greedy_rounds
+from formulations.lumorph.round_bounds import round_bounds
+from formulations.lumorph.round_program import RoundProgram
+from formulations.rounds.check import Limits, violations
+from formulations.rounds.collectives import Phase, collective, phases
+from formulations.rounds.schedule import RoundSchedule, chained, direct, from_values, opposite_arcs
+from instances import Topology
+from instances.lightpath import LightpathMesh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from formulations.rounds.collectives import Collective
+
+    I64 = NDArray[np.int64]
+    F64 = NDArray[np.float64]
+
+NAME = "lumorph.rounds"
+PARAMETERS = (
+    Parameter("collective", str, "all-gather", "broadcast, scatter, gather, all-gather, all-to-all, reduce, "
+              "reduce-scatter, all-reduce, or file:PATH"),
+    Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
+    Parameter("pieces", int, 1, "chunks a shard"),
+    Parameter("paths", int, 2, "routes a pair, K"),
+    Parameter("routes", str, "straight", "which: the straight ones first, or Yen's shortest", ("straight", "yen")),
+    Parameter("wavelengths", str, "free", "of a route: any, or a fixed one", ("free", "fixed")),
+    Parameter("lasers", int, 0, "lasers a tile; 0 for the instance's"),
+    Parameter("waveguides", int, 0, "waveguides an arc; 0 for the instance's"),
+    Parameter("rmin", int, 0, "rounds taken as used in any case; 0 for the best bound"),
+    Parameter("rmax", int, 0, "rounds a phase may take; 0 for what a greedy schedule takes"),
+    Parameter("bounds", bool, True, "whether analytic bounds are used; false leaves the proof to the program"),
+    Parameter("symmetry", bool, True, "break the symmetry of wavelengths"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RoundModel:
+    """Data of the model.
+
+    ``topology`` any (a :class:`~instances.lightpath.LightpathMesh` brings its own limits); ``collective`` as asked
+    for, ``phases`` what it is composed of; ``limits`` of one round; ``paths``, ``routes_kind``, ``fixed``, ``rmin``,
+    ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
+    """
+
+    topology: Topology
+    collective: Collective
+    phases: tuple[Phase, ...]
+    limits: Limits
+    paths: int
+    routes_kind: str
+    fixed: bool
+    rmin: int
+    rmax: int
+    use_bounds: bool
+    symmetry: bool
+
+    def arena(self, phase: Phase) -> Topology:
+        """The topology on which a phase is scheduled: turned round where it runs backwards."""
+        t = self.topology
+        return t.with_arcs(t.head, t.tail, t.capacity) if phase.backwards else t
+
+    def composed(self, schedules: list[RoundSchedule]) -> RoundSchedule:
+        """One schedule of all phases from one of each on its :meth:`arena`, those run backwards turned round."""
+        turned = []
+        for phase, schedule in zip(self.phases, schedules, strict=True):
+            arcs = opposite_arcs(self.topology, self.arena(phase)) if phase.backwards else None
+            turned.append(schedule if arcs is None else schedule.backwards(arcs))
+        return chained(turned)
+
+    @cached_property
+    def phase_bounds(self) -> list[list[Bound]]:
+        """The analytic bounds of every phase."""
+        return [round_bounds(self.arena(phase), phase.copying, self.limits) for phase in self.phases]
+
+    @cached_property
+    def least(self) -> list[int]:
+        """The best analytic bound of every phase [rounds]."""
+        return [max((int(bound.value) for bound in found), default=0) for found in self.phase_bounds]
+
+    @cached_property
+    def programs(self) -> tuple[RoundProgram, ...]:
+        """The integer program of every phase.
+
+        Raises
+        ------
+        NotApplicable
+            If it is too large to list.
+        """
+        return tuple(
+            RoundProgram(
+                self.arena(phase), phase.copying, self.limits, self.rmax or self._enough(phase),
+                self.paths, self.routes_kind, self.fixed, self.symmetry,
+            )
+            for phase in self.phases
+        )  # fmt: skip
+
+    def _enough(self, phase: Phase) -> int:
+        return greedy_rounds(self.program_of_one(phase))
+
+    def program_of_one(self, phase: Phase) -> RoundProgram:
+        """The program of a phase in a single round: its moves and routes."""
+        return RoundProgram(
+            self.arena(phase), phase.copying, self.limits, 1, self.paths, self.routes_kind, self.fixed, self.symmetry
+        )
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RoundModel:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is no topology, says nothing of lasers, or leaves some receiver out of reach.
+    BadInput
+        For a collective that makes no sense, or parameters out of range.
+    """
+    from formulations.base import read_parameters
+
+    given = read_parameters(PARAMETERS, parameters or {}, NAME)
+    if not isinstance(instance, Topology):
+        msg = f"{NAME}: takes a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
+        raise NotApplicable(msg)
+    for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
+        if given[name] < 0:
+            msg = f"{NAME}: {name}={given[name]} is negative; 0 is the default"
+            raise NotApplicable(msg)
+    if not 1 <= given["paths"] <= 64:
+        msg = f"{NAME}: paths={given['paths']} is not between 1 and 64"
+        raise NotApplicable(msg)
+    own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
+    lasers, waveguides = given["lasers"] or own[0], given["waveguides"] or own[1]
+    if not lasers or not waveguides:
+        msg = f"{NAME}: {instance.spec} says nothing of lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
+        raise NotApplicable(msg)
+    wanted = collective(given["collective"], instance.n, instance.terminals, root=given["root"], pieces=given["pieces"])
+    if not len(wanted.post):
+        msg = f"{NAME}: collective {wanted.name!r} wants nothing of anybody; its Post is empty"
+        raise NotApplicable(msg)
+    _refuse_unreachable(instance, wanted)
+    return RoundModel(
+        instance, wanted, phases(wanted), Limits(lasers, waveguides), given["paths"], given["routes"],
+        given["wavelengths"] == "fixed", given["rmin"], given["rmax"], given["bounds"], given["symmetry"],
+    )  # fmt: skip
+
+
+def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
+    """A receiver must be reachable from some holder (backwards for sums: from every contributor)."""
+    hops = topology.hops
+    for phase in phases(wanted):
+        reach = np.isfinite(hops.T if phase.backwards else hops)
+        chunk, vertex = phase.copying.pre.T
+        sees = np.zeros((phase.copying.chunks, topology.n), dtype=bool)
+        np.logical_or.at(sees, chunk, reach[vertex])
+        lost = ~sees[phase.copying.deliveries[:, 0], phase.copying.deliveries[:, 1]]
+        if lost.any():
+            c, v = phase.copying.deliveries[lost][0].tolist()
+            msg = f"{NAME}: {topology.spec} has no way from a holder of chunk {c} to vertex {v}; fewer links may fail"
+            raise NotApplicable(msg)
+
+
+# rows -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Named rows ``of_C C + of_R R`` in ``[lower, upper]``, over the flat C of all phases and R[p, r] flat."""
+
+    name: str
+    of_C: sp.csr_array
+    of_R: sp.csr_array
+    lower: float
+    upper: float
+
+
+def rows(data: RoundModel) -> list[Rows]:
+    """All rows of the model, block by block."""
+    import scipy.sparse as sp
+
+    parts: dict[str, list[tuple[sp.csr_array, sp.csr_array]]] = {}
+    for program in data.programs:
+        for name, of_C, of_R in _phase_rows(program):
+            parts.setdefault(name, []).append((of_C, of_R))
+    limits = {"deliver": (1.0, 1.0)}
+    found = []
+    for name, each in parts.items():
+        of_C = sp.csr_array(sp.block_diag([part[0] for part in each], format="csr"))
+        of_R = sp.csr_array(sp.block_diag([part[1] for part in each], format="csr"))
+        lower, upper = limits.get(name, (-np.inf, 0.0))
+        found.append(Rows(name, of_C, of_R, lower, upper))
+    return found
+
+
+def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, sp.csr_array, sp.csr_array]]:
+    """The rows of one phase: name, part of C, part of R."""
+    import scipy.sparse as sp
+
+    columns, ends, T = program.columns, program.ends, program.rounds
+    N = columns["round"].size
+    every = np.arange(N)
+
+    def matrix(row: I64, column: I64, count: int, value: F64 | float = 1.0, width: int = N) -> sp.csr_array:
+        data = np.broadcast_to(np.asarray(value, dtype=float), row.shape)
+        return sp.csr_array((data, (row, column)), shape=(count, width))
+
+    D = len(program.collective.deliveries)
+    yield "deliver", matrix(ends["delivery"], every, D), sp.csr_array((D, T))
+    yield from _hold_rows(program, matrix)
+    for name, end in (("laser", "source"), ("photodiode", "target")):
+        row, keys = program.groups(columns["round"], ends[end], columns["wavelength"])
+        count = keys[0].size
+        yield name, matrix(row, every, count), matrix(np.arange(count), keys[0], count, -1.0, T)
+    column, arc = program.arcs
+    row, keys = program.groups(columns["round"][column], arc, columns["wavelength"][column])
+    W = program.limits.waveguides
+    crowded = np.bincount(row) > W  # elsewhere the row cannot bind
+    number = np.cumsum(crowded) - 1
+    kept, count = crowded[row], int(crowded.sum())
+    yield (
+        "waveguide", matrix(number[row[kept]], column[kept], count),
+        matrix(np.arange(count), keys[0][crowded], count, -float(W), T),
+    )  # fmt: skip
+    order = sp.csr_array(sp.diags_array([np.full(T - 1, -1.0), np.ones(T - 1)], offsets=[0, 1], shape=(T - 1, T)))
+    yield "order", sp.csr_array((T - 1, N)), order
+
+
+def _hold_rows(program: RoundProgram, matrix: Any) -> Iterator[tuple[str, sp.csr_array, sp.csr_array]]:
+    """(2): who forwards in round r received before."""
+    import scipy.sparse as sp
+
+    columns, ends, T = program.columns, program.ends, program.rounds
+    n = program.topology.n
+    forwards = np.flatnonzero(~program.holds[columns["move"]])
+    row, keys = program.groups(columns["round"][forwards], columns["move"][forwards])
+    count = keys[0].size
+    if not count:
+        return
+    delivery, source = program.moves
+    of_delivery = program.collective.key(program.collective.deliveries)
+    chunk = program.collective.deliveries[delivery[keys[1]], 0]
+    earlier = np.searchsorted(of_delivery, chunk * n + source[keys[1]])  # the delivery by which the source gets it
+    # Columns by delivery and round: those of a delivery before round r are a prefix.
+    order = np.lexsort((columns["round"], ends["delivery"]))
+    label = ends["delivery"][order] * T + columns["round"][order]
+    begin = np.searchsorted(label, earlier * T)
+    many = np.searchsorted(label, earlier * T + keys[0]) - begin
+    back = np.repeat(np.arange(count), many)
+    at = np.arange(back.size) - np.repeat(np.cumsum(many) - many, many) + begin[back]
+    own, before = matrix(row, forwards, count), matrix(back, order[at], count, -1.0)
+    yield "hold", sp.csr_array(own + before), sp.csr_array((count, T))
+
+
+def _fixed_rounds(data: RoundModel) -> F64:
+    """Lower bounds of R[p, r], ``(phases, T)`` flat: the rounds that are used in any case (8)."""
+    found = []
+    for number, program in enumerate(data.programs):
+        least = max(data.rmin, data.least[number] if data.use_bounds else 0)
+        found.append((np.arange(program.rounds) < least).astype(float))
+    return np.concatenate(found)
+
+
+def build_pyomo(data: RoundModel) -> PyomoModel:
+    """The model in Pyomo: ``C[j]``, ``R[t]``, and the rows of the docstring by name."""
+    import pyomo.environ as pyo
+
+    blocks = rows(data)
+    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
+    floor = _fixed_rounds(data)
+    model = pyo.ConcreteModel(name="rounds")
+    model.C = pyo.Var(range(N), domain=pyo.Binary)
+    model.R = pyo.Var(range(T), domain=pyo.Binary, bounds=lambda _, t: (floor[t], 1.0))
+    model.rounds = pyo.Objective(expr=pyo.quicksum(model.R.values()), sense=pyo.minimize)
+    C, R = list(model.C.values()), list(model.R.values())
+    for block in blocks:
+        sums = _linear_rows(block, C, R)
+        upper = block.upper
+        if block.lower == upper:
+            rule = {k: (expression == upper) for k, expression in enumerate(sums)}
+        else:
+            rule = {k: (expression <= upper) for k, expression in enumerate(sums)}
+        model.add_component(block.name, pyo.Constraint(range(len(rule)), rule=lambda _, k, rule=rule: rule[k]))
+    return PyomoModel(
+        model,
+        variables={"C": (N,), "R": (T,)},
+        constraints={block.name: (block.of_C.shape[0],) for block in blocks},
+    )
+
+
+def _linear_rows(block: Rows, C: list[Any], R: list[Any]) -> Iterator[Any]:
+    """The left sides of a block as Pyomo expressions."""
+    from pyomo.core.expr.numeric_expr import LinearExpression
+
+    for k in range(block.of_C.shape[0]):
+        coefficients: list[float] = []
+        variables: list[Any] = []
+        for matrix, items in ((block.of_C, C), (block.of_R, R)):
+            here = slice(matrix.indptr[k], matrix.indptr[k + 1])
+            coefficients += matrix.data[here].tolist()
+            variables += [items[j] for j in matrix.indices[here]]
+        yield LinearExpression(constant=0.0, linear_coefs=coefficients, linear_vars=variables)
+
+
+def build_cvxpy(data: RoundModel) -> CvxpyModel:
+    """The model in matrix form."""
+    import cvxpy as cp
+
+    blocks = rows(data)
+    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
+    C = cp.Variable(N, name="C", boolean=True)
+    R = cp.Variable(T, name="R", integer=True, bounds=[_fixed_rounds(data), np.ones(T)])
+    constraints = {}
+    for block in blocks:
+        left = block.of_C @ C + block.of_R @ R
+        constraints[block.name] = left == block.upper if block.lower == block.upper else left <= block.upper
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(cp.sum(R)), list(constraints.values())),
+        variables={"C": Named(C, (N,)), "R": Named(R, (T,))},
+        constraints={block.name: Named(constraints[block.name], (block.of_C.shape[0],)) for block in blocks},
+    )
+
+
+def build_matrix(data: RoundModel) -> MatrixModel:
+    """The rows and columns themselves."""
+    import scipy.sparse as sp
+
+    blocks = rows(data)
+    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
+    A = sp.csc_array(sp.vstack([sp.hstack([block.of_C, block.of_R]) for block in blocks]))
+    count = [block.of_C.shape[0] for block in blocks]
+    first = np.cumsum([0, *count])
+    return MatrixModel(
+        A,
+        np.repeat([block.lower for block in blocks], count),
+        np.repeat([block.upper for block in blocks], count),
+        np.concatenate([np.zeros(N), _fixed_rounds(data)]),
+        np.ones(N + T),
+        np.concatenate([np.zeros(N), np.ones(T)]),
+        "min",
+        variables={"C": ((N,), np.arange(N)), "R": ((T,), N + np.arange(T))},
+        constraints={
+            block.name: ((c,), first[k] + np.arange(c)) for k, (block, c) in enumerate(zip(blocks, count, strict=True))
+        },
+        integer=np.ones(N + T, dtype=bool),
+    )
+
+
+# reading back -----------------------------------------------------------------------------------------------------
+
+
+def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The schedule that values hold: C of the program, or the schedule's own arrays; None if neither can be read."""
+    if "C" not in values:
+        return from_values(values)
+    C = np.asarray(values["C"], dtype=float)
+    sizes = [program.columns["round"].size for program in data.programs]
+    if C.shape != (sum(sizes),) or not np.isfinite(C).all():
+        return None
+    parts = np.split(C > 0.5, np.cumsum(sizes)[:-1])
+    return data.composed([_taken(program, part) for program, part in zip(data.programs, parts, strict=True)])
+
+
+def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
+    from formulations.rounds.schedule import taken_paths
+
+    here = np.flatnonzero(taken)
+    columns, ends = program.columns, program.ends
+    start, arcs = taken_paths(program.routes.start, program.routes.arcs, columns["path"][here])
+    return direct(
+        columns["round"][here], ends["source"][here], ends["target"][here], ends["chunk"][here],
+        columns["wavelength"][here], start, arcs,
+    )  # fmt: skip
+
+
+def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
+
+    ``binary`` is the distance of C from whole numbers; ``wave`` counts circuits off their fixed wavelength.
+    """
+    schedule = schedule_of(data, values)
+    found = violations(data.topology, data.collective, data.limits, schedule)
+    C = np.asarray(values.get("C", np.zeros(0)), dtype=float)
+    found["binary"] = np.inf if schedule is None else float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0))
+    found["wave"] = 0.0
+    if data.fixed:
+        found["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
+    return found
+
+
+def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
+    """Circuits whose route is no candidate, or has another wavelength (WAVE belongs to the candidate routes)."""
+    allowed: set[tuple[int, int, int, tuple[int, ...]]] = set()
+    for phase in data.phases:
+        program = data.program_of_one(phase)
+        routes = program.routes
+        index = np.arange(routes.paths) - routes.first[routes.pair]
+        source, target = routes.source[routes.pair], routes.target[routes.pair]
+        wave = program.wave(source, target, index)
+        turn = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
+        for p, (s, d, w) in enumerate(zip(source.tolist(), target.tolist(), wave.tolist(), strict=True)):
+            path = tuple(routes.path(p))
+            if turn is not None:
+                s, d, path = d, s, tuple(turn[list(path[::-1])].tolist())
+            allowed.add((s, d, w, path))
+    ends = zip(
+        schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), schedule.circuit_wavelength.tolist(),
+        strict=True,
+    )  # fmt: skip
+    return float(sum((s, d, w, tuple(schedule.path(k))) not in allowed for k, (s, d, w) in enumerate(ends)))
+
+
+def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
+    """Rounds of the schedule; infinite where there is none to read."""
+    schedule = schedule_of(data, values)
+    return np.inf if schedule is None else float(schedule.rounds)
+
+
+def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
+    """The schedule of rounded C; None where C cannot be read."""
+    if "C" not in values:
+        return None
+    schedule = schedule_of(data, values)
+    return None if schedule is None else schedule.values()
+
+
+def bounds(data: RoundModel) -> list[Bound]:
+    """The analytic bounds, summed over phases; none with ``bounds=false``."""
+    return _bounds(data) if data.use_bounds else []
+
+
+def _bounds(data: RoundModel) -> list[Bound]:
+    if len(data.phases) == 1:
+        return data.phase_bounds[0]
+    best = [max(found, key=lambda bound: bound.value) for found in data.phase_bounds]
+    reason = " + ".join(f"{bound.value:g} ({bound.name})" for bound in best)
+    return [Bound("phases", sum(bound.value for bound in best), f"each phase on its own: {reason}", PAPER)]
+
+
+def refute(data: RoundModel) -> Bound | None:
+    """The bound that leaves no schedule within ``rmax`` rounds a phase, if one does."""
+    for found in data.phase_bounds if data.rmax else []:
+        best = max(found, key=lambda bound: bound.value)
+        if best.value > data.rmax:
+            reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+            return Bound(best.name, best.value, reason, best.paper)
+    return None
+
+
+def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
+    """Rounds, and what the collective asks for."""
+    return {
+        "rounds": None if value is None or not np.isfinite(value) else int(value),
+        "collective": data.collective.name,
+        "chunks": data.collective.chunks,
+        "deliveries": sum(len(phase.copying.deliveries) for phase in data.phases),
+        "phases": len(data.phases),
+        "lasers": data.limits.wavelengths,
+        "waveguides": data.limits.waveguides,
+    }
+
+
+def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+    """The schedule.
+
+    Raises
+    ------
+    NotApplicable
+        If the values hold none.
+    """
+    schedule = schedule_of(data, values)
+    if schedule is None:
+        msg = f"{NAME}: the values hold no schedule"
+        raise NotApplicable(msg)
+    return schedule
+
+
+def estimate(data: RoundModel) -> dict[str, int]:
+    """Upper bounds on the size, from the number of moves; no route is listed unless rmax is left to the greedy."""
+    variables = constraints = nonzeros = integers = 0
+    hops = data.topology.hops
+    far = float(hops[np.isfinite(hops)].max(initial=1.0))
+    for phase in data.phases:
+        program = data.program_of_one(phase)
+        moves = program.moves[0].size
+        T = data.rmax or max(2 * max(data.least), 2)
+        waves = 1 if data.fixed else data.limits.wavelengths
+        columns = moves * T * waves * data.paths
+        variables += columns + T
+        constraints += len(phase.copying.deliveries) + int((~program.holds).sum()) * T
+        constraints += T * data.limits.wavelengths * (2 * data.topology.n + data.topology.arcs)
+        nonzeros += int(columns * (4 + far))
+        integers += columns + T
+    return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="Algorithm 1, (1)-(9)",
+    title="Collectives in the fewest rounds of circuits",
+    sense="min",
+    problem="MILP",
+    parameters=PARAMETERS,
+    prepare=prepare,
+    build={"pyomo": build_pyomo, "cvxpy": build_cvxpy, "matrix": build_matrix},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    repair=repair,
+    metrics=metrics,
+    decode=decode,
+    estimate=estimate,
+    refute=refute,
+    size="R |moves| K L variables",
+)

@@ -1,0 +1,65 @@
+r"""What an integer program's own linear relaxation proves, recomputed by us.
+
+A branch-and-bound solver's bound is its word. The relaxation's row duals are not: weak duality turns any of them into
+a bound (:func:`solvers.verify.dual_bound`), and where only integer columns cost, in whole multiples of some step, the
+bound rounds to the next value that the objective can take. Where that meets the incumbent, it is proven optimal by
+the program alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import Bound
+from solvers import verify
+from solvers.isolation import solve_isolated
+
+if TYPE_CHECKING:
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+#: A bound this little above an attainable value (relative to its step) counts as that value.
+ROUND_OFF = 1e-6
+#: The LP solver that provides the duals; which one does not matter for their proof.
+SOLVER = "highs"
+
+
+def objective_step(form: StandardForm) -> float | None:
+    """The step of the objective, if every solution's value is ``offset`` plus a whole multiple of one; else None."""
+    assert form.integer is not None
+    priced = np.flatnonzero(form.cost)
+    costs = form.cost[priced]
+    if priced.size == 0 or not form.integer[priced].all() or (costs != np.rint(costs)).any():
+        return None
+    if np.abs(costs).max() > 2**53:
+        return None
+    return float(np.gcd.reduce(np.abs(costs).astype(np.int64)))
+
+
+def rounded(form: StandardForm, bound: float) -> float:
+    """A bound on the objective, moved to the next value that the objective can take."""
+    step = objective_step(form)
+    if step is None or not np.isfinite(bound):
+        return bound
+    steps = (bound - form.offset) / step
+    whole = np.floor(steps + ROUND_OFF) if form.sense == "max" else np.ceil(steps - ROUND_OFF)
+    return float(form.offset + step * whole)
+
+
+def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:
+    """Solve the relaxation and recompute its bound from the duals; None if it gives none in time."""
+    relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool))
+    outcome = solve_isolated(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
+    if outcome.row_duals is None:
+        return None
+    value = verify.dual_bound(form, outcome.row_duals)
+    if not np.isfinite(value):
+        return None
+    whole = rounded(form, value)
+    reason = "weak duality from the relaxation's row duals, recomputed"
+    if whole != value:
+        reason += f": {value:.9g}, rounded to a value that the objective can take"
+    return Bound("relaxation", whole, reason)
