@@ -15,6 +15,7 @@ from analysis.publish import AlreadyStored
 from analysis.store import Store
 from instances.errors import BadInput, OpticollError
 from solvers.errors import SolverUnavailable
+from solvers.memory import TooLarge
 from solvers.outcome import Proof, Termination
 from solvers.task import Run
 
@@ -127,6 +128,8 @@ def _solve(cell: Cell) -> Run:
         return runner.solve(cell.task)
     except SolverUnavailable as error:
         return failed_run(cell, Termination.UNAVAILABLE, str(error))
+    except TooLarge as error:
+        return failed_run(cell, Termination.REFUSED, str(error))
     except OpticollError as error:
         return failed_run(cell, Termination.ERROR, str(error))
     except Exception as error:  # noqa: BLE001  a failing cell never stops a study
@@ -169,7 +172,9 @@ def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
 
 
 def _nothing_new(last: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a solver is missing just as it was missing before."""
+    """Whether a solver is missing, or the memory, just as it was missing before."""
+    if last["termination"] == record["termination"] == Termination.REFUSED:
+        return True  # the message tells how much there is left just now
     return last["termination"] == record["termination"] == schema.UNAVAILABLE and last["message"] == record["message"]
 
 

@@ -87,7 +87,7 @@ _BARE = {"environment"}
 LIFTED_METRICS = ("F", "T", "rounds", "max_load")
 
 #: Terminations that answer nothing: a restarted study tries such a cell again.
-FAILURES = ("crashed", "error", "interrupted")
+FAILURES = ("crashed", "error", "interrupted", "refused")
 UNAVAILABLE = "unavailable"
 
 

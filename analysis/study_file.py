@@ -42,6 +42,7 @@ from analysis.product import expand
 from instances.errors import BadFile, BadInput
 from instances.spec import nearest
 from solvers.errors import SolverUnavailable
+from solvers.memory import TooLarge
 from solvers.task import Task, digest
 
 if TYPE_CHECKING:
@@ -285,6 +286,8 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 key = plan_key(task, plan)
             except SolverUnavailable as error:
                 unavailable, key = str(error), _unplanned_key(task, instance.hash)
+            except TooLarge:  # here; it is refused, or not, where it runs
+                key = _unplanned_key(task, instance.hash)
         except BadInput as error:
             msg = f"{where}: cell {task.formulation} {task.instance} {task.method}: {error}"
             raise type(error)(msg) from error
@@ -300,7 +303,7 @@ def _on(task: Task, instance: Any) -> Task:
 
 
 def _unplanned_key(task: Task, instance_hash: str) -> str:
-    """A key for a cell whose solver is missing: what the task says, since no plan can be made."""
+    """A key for a cell whose solver or memory is missing: what the task says, since no plan can be made."""
     from analysis.environment import opticoll_version
 
     parts = {name: getattr(task, name) for name in task.__dataclass_fields__ if name != "instance"}

@@ -20,6 +20,7 @@ class Termination(StrEnum):
     INFEASIBLE_OR_UNBOUNDED = "infeasible-or-unbounded"
     TIME_LIMIT = "time-limit"
     MEMORY_LIMIT = "memory-limit"
+    REFUSED = "refused"
     ITERATION_LIMIT = "iteration-limit"
     TOLERANCE = "tolerance-not-reached"
     INTERRUPTED = "interrupted"

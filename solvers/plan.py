@@ -10,6 +10,7 @@ from formulations.base import read_parameters
 from instances import parse
 from instances.errors import BadInput
 from instances.spec import nearest
+from solvers import memory
 from solvers.adapters import Adapter, adapter, adapters
 from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
 from solvers.methods import Method, methods, methods_for
@@ -69,6 +70,8 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
         A method or solver that cannot take the formulation.
     SolverUnavailable
         A solver whose package is not installed.
+    TooLarge
+        If it cannot fit in the memory, which its instance tells already.
     """
     model = formulation(task.formulation)
     form = task.form or model.forms[0]
@@ -82,6 +85,7 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     instance = parse(task.instance) if isinstance(task.instance, str) else task.instance
     arguments = (instance, parameters) if needed is None else (instance, parameters, needed)
+    memory.refuse_early(task, model, instance, parameters, form)
     data = model.prepare(*arguments)
 
     name = choose(model, data, task) if task.method == "auto" else task.method

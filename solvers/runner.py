@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from instances.errors import BadInput
-from solvers import verify
+from solvers import memory, verify
 from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
@@ -60,17 +60,24 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
         For anything that can be refused before solving, and for solver options that do not exist.
     SolverUnavailable
         If the solver's package or licence is missing, or the licence is too small.
+    TooLarge
+        If it cannot fit in the memory limit or in the memory there is; nothing has been started then.
     """
     started = time.monotonic()
     needed = _solve_needed(task, on_progress, stop)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     if needed is None:
         started = time.monotonic()  # reading and checking the task is no part of the solve
+    refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
+    if refuted is None:
+        memory.refuse_plan(task, plan)
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
     work = _Work(task, plan, deadline, on_progress, stop)
     if needed is not None:
         work.note["needed"] = {"formulation": needed.task.formulation, "key": needed.record["key"]}
-    if plan.procedure is not None:
+    if refuted is not None:
+        work.refuted(refuted)
+    elif plan.procedure is not None:
         work.call_procedure()
     else:
         work.solve_matrix()
@@ -157,6 +164,12 @@ class _Work:
         self.solver: dict[str, Any] = {}
         self.note: dict[str, Any] = {}
         self.began = time.monotonic()
+
+    def refuted(self, bound: Bound) -> None:
+        """There is no solution, and a bound says so: nothing is solved."""
+        self.outcome = Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}")
+        self.bounds.append(bound)
+        self.solver = {"name": bound.name, "version": None, "algorithm": "analytic bound", "options": {}}
 
     # Solving
 
@@ -317,7 +330,25 @@ class _Work:
         gap = None if best is None else verify.relative_gap(objective, best.value, formulation.sense)
         if gap is None or gap > self.task.tol:
             best = _tightest([*found, *formulation.bounds(data)], formulation.sense)
+            gap = None if best is None else verify.relative_gap(objective, best.value, formulation.sense)
+        if self.form is not None and self.form.is_mip and out.x is not None and (gap is None or gap > self.task.tol):
+            relaxed = self._relaxation()
+            best = best if relaxed is None else _tightest([*found, *([best] if best else []), relaxed], self.form.sense)
         return best
+
+    def _relaxation(self) -> Bound | None:
+        """What the relaxation proves, in the time that is left."""
+        from solvers.relaxation import relaxation_bound
+
+        assert self.form is not None
+        start = time.monotonic()
+        left = None if self.deadline is None else self.deadline - start
+        if left is not None and left <= 0:
+            return None
+        request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
+        found = relaxation_bound(self.form, request, self.task.memory_limit_gib)
+        self.times["solve_s"] += time.monotonic() - start
+        return found
 
     def _record(
         self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool

@@ -129,7 +129,8 @@ def solving() -> list[Row]:
             rows.append(
                 {
                     "formulation": name, "instance": instance, "solver": solver, "entries": entries(form.size),
-                    "ended": str(outcome.termination), "peak MB": peak, "peak [B/entry]": peak * 1e6 / entries(form.size),
+                    "ended": str(outcome.termination), "peak MB": peak,
+                    "peak [B/entry]": peak * 1e6 / entries(form.size),
                 }
             )  # fmt: skip
     return rows

@@ -257,7 +257,12 @@ def build_matrix(data: ConcurrentFlow) -> MatrixModel:
 
 def estimate(data: ConcurrentFlow) -> dict[str, int]:
     """Size of the model before it is built."""
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    return size(data.topology, data.groups)
+
+
+def size(topology: Topology, groups: int) -> dict[str, int]:
+    """Size of the model for so many groups."""
+    m, n = topology.arcs, topology.n
     return {
         "variables": m * groups + 1,
         "constraints": (n - 1) * groups + m,

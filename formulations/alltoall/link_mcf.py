@@ -32,6 +32,7 @@ from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import bounds as flow_bounds
 from formulations.base import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+from instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,13 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     printed = bool((parameters or {}).get("printed", False))
     sources, targets = model.commodities(topology)
     return LinkFlow(model.by_commodity(topology, sources, targets, block=not printed), targets, printed)
+
+
+def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Size of the model before its data are made."""
+    if not isinstance(instance, Topology):
+        return None
+    return model.size(instance, instance.ranks * (instance.ranks - 1))
 
 
 def build_pyomo(data: LinkFlow) -> PyomoModel:
@@ -222,6 +230,8 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=lambda data, value: model.metrics(data.flow, value),
     estimate=lambda data: model.estimate(data.flow),
+    foresee=foresee,
+    smaller="alltoall.master",
     concurrent="F",
     size="N(N-1) m + 1 variables",
 )

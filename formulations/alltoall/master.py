@@ -22,6 +22,7 @@ from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import bounds
 from formulations.base import Formulation
+from instances.topology import Topology
 
 NAME = "alltoall.master"
 
@@ -53,6 +54,7 @@ FORMULATION = Formulation(
     repair=model.repair,
     metrics=model.metrics,
     estimate=model.estimate,
+    foresee=lambda instance, _: model.size(instance, instance.ranks) if isinstance(instance, Topology) else None,
     concurrent="F",
     size="N m + 1 variables",
 )

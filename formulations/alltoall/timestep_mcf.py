@@ -48,14 +48,13 @@ from formulations.alltoall import concurrent_flow as static
 from formulations.alltoall.bounds import bounds as fluid_bounds
 from formulations.alltoall.time_expanded import step_distances, unroll
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
-
-    from instances.topology import Topology
 
 NAME = "alltoall.timestep-mcf"
 
@@ -241,6 +240,16 @@ def estimate(data: StepFlow) -> dict[str, int]:
     }
 
 
+def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Least size of the model before its data are made: two nonzeros a flow, in its capacity and its balance."""
+    if not isinstance(instance, Topology) or not instance.connected:
+        return None
+    groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
+    steps = int(parameters["steps"]) or int(instance.diameter)
+    flows = instance.arcs * groups * steps
+    return {"variables": flows, "constraints": instance.arcs * steps, "nonzeros": 2 * flows, "integers": 0}
+
+
 def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
     """``sum_t U_t`` as the values state it."""
     return float(np.asarray(values["U"], dtype=float).sum())
@@ -377,5 +386,6 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=metrics,
     estimate=estimate,
+    foresee=foresee,
     size="N(N-1) m L + L variables; N m L + L by source",
 )  # fmt: skip

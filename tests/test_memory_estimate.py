@@ -1,0 +1,211 @@
+"""What cannot fit is refused before it starts; what fits is not."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.cli import main
+from analysis.store import Store
+from analysis.study import run_study
+from analysis.study_file import load
+from formulations import formulation
+from instances import parse
+from solvers import memory, runner
+from solvers.compile import compile_model
+from solvers.executor import InProcess
+from solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
+from solvers.plan import make_plan
+from solvers.task import Task
+
+LARGE = "genkautz:n=200,d=4"
+
+
+def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path: Path) -> None:
+    command = [
+        str(Path(sys.executable).with_name("opticoll")), "solve", "alltoall.link-mcf", LARGE, "--method", "highs-ipx",
+        "--memory-limit", "16", "--store", str(tmp_path / "store"),
+    ]  # fmt: skip
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert done.stdout == ""
+    assert "31,840,001 variables" in line
+    assert "16.0 GiB" in line
+    assert "column-generation" in line
+    assert "alltoall.master" in line
+    assert not (tmp_path / "store").exists()
+    # Nothing was built for it: a gigabyte would be one array of its matrix.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < max(before, 600_000)
+
+
+def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 0.01 * GIB)
+    with pytest.raises(TooLarge, match=r"this machine has 0\.0 GiB left.*insist with --memory-limit"):
+        make_plan(task)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8.0 * GIB)
+    make_plan(task)
+    make_plan(Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx", memory_limit_gib=8.0))
+
+
+def test_data_that_alone_are_too_large_are_not_made() -> None:
+    start = time.process_time()
+    for method in ("highs-ipx", "column-generation", "auto"):
+        with pytest.raises(TooLarge, match=r"3,996,000,001 variables.*alltoall\.master"):
+            make_plan(Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0))
+    with pytest.raises(TooLarge, match="timestep-mcf"):
+        make_plan(Task("alltoall.timestep-mcf", LARGE, "highs-ipx", memory_limit_gib=20.0))
+    assert time.process_time() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "parameters"),
+    [
+        ("alltoall.link-mcf", "genkautz:n=9,d=2", {}),
+        ("alltoall.link-mcf", "torus:3x3", {"printed": True}),
+        ("alltoall.master", "lightpath:2x4", {}),
+        ("alltoall.timestep-mcf", "genkautz:n=9,d=2", {"steps": 0, "aggregate": "commodity"}),
+        ("alltoall.timestep-mcf", "torus:3x3", {"steps": 4, "aggregate": "source"}),
+        ("alltoall.timestep-mcf", "ring:5", {"steps": 0, "aggregate": "commodity"}),
+    ],
+)
+def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
+    model = formulation(name)
+    assert model.foresee is not None
+    instance = parse(spec)
+    foreseen = model.foresee(instance, parameters)
+    assert foreseen is not None
+    plan = make_plan(Task(name, spec, "highs", settings=parameters))
+    built = compile_model(plan.formulation.build[plan.form](plan.data)).size  # type: ignore[index]
+    assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
+
+
+@pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])
+def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
+    from analysis.benchmarks.memory import build_in_worker  # noqa: F401  the worker imports it
+    from solvers.isolation import call_isolated
+
+    spec = "genkautz:n=100,d=4" if form == "pyomo" else "genkautz:n=250,d=4"
+    asked = {"formulation": "alltoall.master", "instance": spec, "form": form, "settings": {}}
+    answer = call_isolated("analysis.benchmarks.memory:build_in_worker", asked)
+    assert answer.finished, answer.message
+    estimate = entries(answer.values["estimate"]) * memory.BUILD[form] / 1e6
+    assert estimate <= answer.values["peak"] <= 3 * estimate
+
+
+@pytest.mark.parametrize(
+    "solver", ["highs-ipx", *(pytest.param(s, marks=pytest.mark.slow) for s in ("highs-pdlp", "pdlp", "clarabel"))]
+)
+def test_solving_takes_what_is_estimated_and_not_less(solver: str) -> None:
+    def peak(spec: str) -> tuple[float, int]:
+        task = Task("alltoall.master", spec, solver, form="matrix", time_limit_s=1.5)
+        record = runner.solve(task).record
+        return record["peak_memory_mb"], entries(record["size"])
+
+    (small, few), (large, many) = peak("ring:4"), peak("genkautz:n=150,d=4")
+    estimate = memory.SOLVE[solver] * (many - few) / 1e6
+    assert estimate <= large - small + 8  # allocators keep some MB either way
+    assert large - small <= 4 * estimate + 8
+
+
+def test_what_fits_is_solved_at_the_limit_that_it_needs() -> None:
+    """The limit is set to what was measured: the estimate must not be above it."""
+    task = Task("alltoall.link-mcf", "genkautz:n=12,d=4", "highs-ipx")
+    record = runner.solve(task).record
+    measured = record["peak_memory_mb"] * 1e6 / GIB
+    size = record["size"]
+    assert needed_bytes(formulation(task.formulation), size, "cvxpy", "highs-ipx") / GIB < measured
+    again = runner.solve(Task(task.formulation, task.instance, task.method, memory_limit_gib=1.3 * measured + 0.1))
+    assert again.verified
+
+
+def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
+    spec = "genkautz:n=600,d=4"
+    with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
+        runner.solve(Task("alltoall.master", spec, "certified-pdhg", memory_limit_gib=0.04))
+    with pytest.raises(TooLarge, match="certified-pdhg; raise"):
+        runner.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
+
+
+def test_leaner_layer_is_named() -> None:
+    with pytest.raises(TooLarge, match="--form matrix"):
+        make_plan(Task("alltoall.master", "genkautz:n=300,d=4", "pdlp", form="pyomo", memory_limit_gib=0.2))
+
+
+def test_estimate_counts_where_the_instance_alone_tells_nothing() -> None:
+    with pytest.raises(TooLarge, match="path-mcf"):
+        runner.solve(
+            Task("alltoall.path-mcf", "torus:4x4", "highs", settings={"paths": "shortest"}, memory_limit_gib=1e-5)
+        )
+
+
+def test_refusal_in_a_study_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'name = "mixed"\nformulations = ["alltoall.link-mcf"]\ninstances = ["ring:4", "genkautz:n=64,d=4"]\n'
+        'methods = ["highs-simplex"]\n[limits]\nmemory_limit_gib = 0.4\n'
+    )
+    store = Store(tmp_path / "store")
+    summary = run_study(load(path), store, InProcess())
+    assert summary.complete
+    assert sorted(result.termination or "" for result in summary.results.values()) == ["optimal", "refused"]
+    rows = {record["instance"]: record for record in map(store.read, store.names())}
+    refused = rows["genkautz:n=64,d=4"]
+    assert (refused["termination"], refused["proof"], refused["verified"]) == ("refused", "none", False)
+    assert "column-generation" in refused["message"]
+    again = run_study(load(path), store, InProcess())
+    assert again.count("skipped") == 1
+    assert len(list(store.names())) == 2  # refused again: no second row for that
+
+
+def test_command_line_says_refusal_as_json_contract_wants(capfd: Any) -> None:
+    asked = ["solve", "alltoall.link-mcf", LARGE, "--method", "glop", "--memory-limit", "2", "--json", "--no-store"]
+    assert main(asked) == 2
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert len(told.err.strip().splitlines()) == 1
+    assert main(["solve", "alltoall.link-mcf", "ring:4", "--memory-limit", "2", "--json", "--no-store"]) == 0
+    assert json.loads(capfd.readouterr().out)["verified"]
+
+
+# What there is --------------------------------------------------------------------------------------------------
+
+
+def group(folder: Path, version: int, limit: str, used: int, cached: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("memory.max", "memory.current") if version == 2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    for name, text in zip(names, (limit, str(used)), strict=True):
+        (folder / name).write_text(text + "\n")
+    prefix = "" if version == 2 else "total_"
+    (folder / "memory.stat").write_text(f"anon 1\n{prefix}inactive_file {cached}\n")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("inside", [True, False], ids=["own-view", "path-not-visible"])
+def test_container_limits_are_seen(tmp_path: Path, version: int, inside: bool) -> None:
+    processes, groups = tmp_path / "self", tmp_path / "groups"
+    processes.mkdir()
+    line = "0::/outer/inner" if version == 2 else "4:cpu,memory:/outer/inner\n0::/"
+    (processes / "cgroup").write_text(line + "\n")
+    top = groups if version == 2 else groups / "memory"
+    group(top, version, "1000000" if not inside else "9" * 15, 400_000, 100_000)
+    if inside:
+        group(top / "outer", version, "800000", 500_000, 50_000)
+        group(top / "outer" / "inner", version, "max" if version == 2 else "9" * 18, 10, 0)
+    assert available_bytes(processes, groups) == (350_000 if inside else 700_000)
+
+
+def test_no_groups_leave_the_machine(tmp_path: Path) -> None:
+    import psutil
+
+    found = available_bytes(tmp_path, tmp_path)
+    assert found == pytest.approx(psutil.virtual_memory().available, rel=0.2)
