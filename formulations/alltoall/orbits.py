@@ -88,6 +88,11 @@ class Orbits:
         """Whether nothing is gained."""
         return self.representative.size == self.data.groups
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How far the symmetry reduces the problem: numbers of orbits."""
+        return {"source_orbits": int(self.representative.size), "arc_orbits": int(self.arcs_in_orbit.size)}
+
     @cached_property
     def arcs_in_orbit(self) -> F64:
         """|P|, by orbit."""

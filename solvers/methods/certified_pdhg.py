@@ -10,6 +10,8 @@ The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior
 3. *Upper bound*: every source's flow made exactly feasible (cycles cancelled, in-arc fractions, demands sent back
    along them, double precision).
 4. *Feasibility polishing* (:mod:`solvers.pdhg.closing`), once the lower bound has settled.
+5. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`formulations.alltoall.orbits`), one of each
+   is worked on, and its flow lifted in the end.
 
 Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
 own means (residuals by sparse products, Dijkstra on the lengths), which share no code with the solver's.
@@ -48,6 +50,7 @@ SAVING = 0.1
 
 def run(context: Context) -> Answer:
     """Close the gap to the task's tolerance; at a limit, what there is."""
+    from formulations.alltoall.orbits import find
     from solvers.pdhg.closing import Closing
     from solvers.pdhg.saddle import Saddle
     from solvers.pdhg.team import Team
@@ -56,13 +59,16 @@ def run(context: Context) -> Answer:
     refuse(data)
     begun = time.monotonic()
     task = context.task
+    orbits = find(data) if context.parameters["symmetry"] else None
+    if orbits is not None:
+        data = orbits.reduced
     precision = context.parameters["precision"]
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
     threads = task.threads if data.topology.arcs * data.groups >= THREADED else 1
     keeper = Keeper(context)
     termination, message = Termination.TOLERANCE, ""
     with Team(threads) as team:
-        saddle = Saddle(data, team, np.float32 if single else np.float64)
+        saddle = Saddle(data, team, np.float32 if single else np.float64, orbits)
         closing = Closing(saddle, task.tol, context.remaining, keeper.change, context.parameters["steps"])
         keeper.closing = closing
         try:
@@ -121,7 +127,7 @@ class Keeper:
         self._stale |= flows
         if self._stale and self._spent <= SAVING * (start - self._began):
             answer = self.answer(Termination.INTERRUPTED)
-            answer.values = self.flows(np.empty_like(self.closing.flows))
+            answer.values = self.flows(None if self.closing.flows is None else np.empty_like(self.closing.flows))
             self._stale = False
         else:
             answer = self.answer(Termination.INTERRUPTED)
@@ -129,12 +135,16 @@ class Keeper:
         self._spent += time.monotonic() - start
 
     def flows(self, out: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
-        """The best flow, scaled to the capacities, in ``out`` (which may be where it stands)."""
+        """The best flow, scaled to the capacities, in ``out`` (which may be where it stands) unless it is lifted."""
         closing = self.closing
         assert closing is not None
         if closing.flows is None or out is None:
             return None
         np.divide(closing.flows, closing.upper, out=out)
+        orbits = closing.saddle.orbits
+        if orbits is not None:
+            np.divide(out, orbits.weight, out=out)
+            out = orbits.lift(out)
         return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
@@ -155,7 +165,9 @@ class Keeper:
         """What it took."""
         closing = self.closing
         assert closing is not None
-        return {"iterations": closing.steps, "restarts": closing.restarts, "polishes": closing.polishes}
+        orbits = closing.saddle.orbits
+        counts = {"iterations": closing.steps, "restarts": closing.restarts, "polishes": closing.polishes}
+        return counts | ({} if orbits is None else orbits.sizes)
 
 
 METHOD = Method(
@@ -169,6 +181,7 @@ METHOD = Method(
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="most iterations"),
+        Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
 )  # fmt: skip

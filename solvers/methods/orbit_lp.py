@@ -11,7 +11,7 @@ Simplex solves small reductions, interior point large ones, and simplex again sh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -133,14 +133,9 @@ def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: st
         duals=None if found.lengths is None else {"capacity": found.lengths},
         bound=1.0 / found.lower if found.lower > 0 else None,
         solver={"name": name, "version": found.version, "algorithm": f"{found.algorithm} on orbits"},
-        metrics=orbit_metrics(orbits) | {"reduced_columns": found.columns},
+        metrics=orbits.sizes | {"reduced_columns": found.columns},
         message=found.message,
     )
-
-
-def orbit_metrics(orbits: Orbits) -> dict[str, Any]:
-    """How far the symmetry reduced the problem."""
-    return {"source_orbits": int(orbits.representative.size), "arc_orbits": int(orbits.arcs_in_orbit.size)}
 
 
 METHOD = Method(

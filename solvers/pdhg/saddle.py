@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formulations.alltoall.concurrent_flow import ConcurrentFlow
+    from formulations.alltoall.orbits import Orbits
     from solvers.pdhg.team import Team
 
     Array = NDArray[np.floating]
@@ -68,6 +69,9 @@ class Saddle:
         Threads that share the passes.
     precision
         Of flows and potentials; arc weights, bounds and the repair are double in any case.
+    orbits
+        If given, ``data`` is :attr:`~formulations.alltoall.orbits.Orbits.reduced`: every load is meaned over the orbit
+        of its arc, so that weights are equal on orbits, and both bounds are those of the whole problem.
 
     Attributes
     ----------
@@ -81,9 +85,16 @@ class Saddle:
         Steps since the last restart.
     """
 
-    def __init__(self, data: ConcurrentFlow, team: Team, precision: type[np.floating] = np.float32) -> None:
+    def __init__(
+        self,
+        data: ConcurrentFlow,
+        team: Team,
+        precision: type[np.floating] = np.float32,
+        orbits: Orbits | None = None,
+    ) -> None:
         topology = data.topology
         self.data, self.team, self.precision = data, team, precision
+        self.orbits = None if orbits is None or orbits.trivial else orbits
         self.graph = Adjacency.of(topology)
         self.n, self.m, self.groups = topology.n, topology.arcs, data.groups
         self.blocks = -(-self.groups // LANES)
@@ -115,6 +126,14 @@ class Saddle:
         moved, pushed = self.restart()  # from the origin: the sizes of flows and duals
         self.primal_weight = FIRST_WEIGHT * pushed / moved if moved > 0 else 1.0
 
+    def _fold(self, by_arc: F64) -> F64:
+        """What the arcs carry (by head), meaned over their orbits where there are any."""
+        if self.orbits is None:
+            return by_arc
+        mean = np.empty_like(by_arc)
+        mean[self.order] = by_arc
+        return self.orbits.fold(mean)[self.order]
+
     def _lanes(self, block: int) -> slice:
         """The groups of a block."""
         return slice(block * LANES, min((block + 1) * LANES, self.groups))
@@ -144,7 +163,7 @@ class Saddle:
             kernels.row_norms(first, last, self.start, self.tail, self.source, self.width, self.stiff, width[chunk])
 
         self.team.run(job, len(self.chunks))
-        into = np.repeat(width.sum(axis=0), np.diff(self.start))
+        into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
         self.arc_stiff = self.capacity**2 / np.maximum(into, np.finfo(float).tiny)
 
     # Iterating
@@ -170,7 +189,7 @@ class Saddle:
             )  # fmt: skip
 
         self.team.run(job, len(self.chunks))
-        self._move_weights(self.load.sum(axis=0) / self.capacity, STEP * self.primal_weight, pull)
+        self._move_weights(self._fold(self.load.sum(axis=0)) / self.capacity, STEP * self.primal_weight, pull)
         self.count += 1
 
     def _move_weights(self, ratio: F64, sigma: float, pull: float) -> None:
@@ -271,7 +290,8 @@ class Saddle:
 
         Returns
         -------
-        Infinity if some demand cannot be delivered.
+        Infinity if some demand cannot be delivered. With orbits the flows are those of the representatives, settled,
+        and w_r times a unit.
         """
         load = np.zeros((len(self.chunks), self.m))
         good = np.zeros(len(self.chunks), dtype=bool)
@@ -295,4 +315,8 @@ class Saddle:
             good[chunk] = fine
 
         self.team.run(job, len(self.chunks))
-        return float((load.sum(axis=0) / self.data.capacity).max()) if good.all() else np.inf
+        total = load.sum(axis=0)
+        if self.orbits is not None:
+            total = self.orbits.fold(total)
+            self.orbits.settle(out)
+        return float((total / self.data.capacity).max()) if good.all() else np.inf
