@@ -28,7 +28,9 @@ user's word and proves nothing. Possession cannot express sums: reductions are c
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
 
-Symmetry (``symmetry=true``): wavelengths are renamed round by round by the busiest receiver.
+Symmetry (``symmetry=true``) is broken twice: wavelengths are named round by round by the busiest receiver, and
+    mirror[g]            round of delivery 0 <= round of its image under g, for every symmetry g of the mesh that
+                         leaves arcs, collective and routes as they are (:mod:`formulations.lumorph.mesh_symmetry`).
 Schedules by other methods come as the named arrays of :mod:`formulations.rounds.schedule`, over any routes.
 """
 
@@ -43,6 +45,7 @@ import numpy as np
 from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
 from formulations.lumorph import PAPER
 from formulations.lumorph.greedy_rounds import greedy_rounds
+from formulations.lumorph.mesh_symmetry import delivery_symmetries
 from formulations.lumorph.round_bounds import round_bounds
 from formulations.lumorph.round_program import RoundProgram
 from formulations.rounds.check import Limits, violations
@@ -76,7 +79,7 @@ PARAMETERS = (
     Parameter("rmin", int, 0, "rounds taken as used in any case; 0 for the best bound"),
     Parameter("rmax", int, 0, "rounds a phase may take; 0 for what a greedy schedule takes"),
     Parameter("bounds", bool, True, "whether analytic bounds are used; false leaves the proof to the program"),
-    Parameter("symmetry", bool, True, "break the symmetry of wavelengths"),
+    Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh"),
 )  # fmt: skip
 
 
@@ -266,8 +269,30 @@ def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, sp.csr_array, sp.c
         "waveguide", matrix(number[row[kept]], column[kept], count),
         matrix(np.arange(count), keys[0][crowded], count, -float(W), T),
     )  # fmt: skip
+    mirror = _mirror_rows(program, matrix)
+    if mirror is not None:
+        yield "mirror", mirror, sp.csr_array((mirror.shape[0], T))
     order = sp.csr_array(sp.diags_array([np.full(T - 1, -1.0), np.ones(T - 1)], offsets=[0, 1], shape=(T - 1, T)))
     yield "order", sp.csr_array((T - 1, N)), order
+
+
+def _mirror_rows(program: RoundProgram, matrix: Any) -> sp.csr_array | None:
+    """The first delivery is no later than any of its mirror images; None without symmetry."""
+    images = delivery_symmetries(program) if program.symmetry else []
+    others = np.unique([int(image[0]) for image in images if image[0] != 0]).astype(np.int64)
+    if not others.size or program.rounds < 2:
+        return None
+    delivery, when = program.ends["delivery"], program.columns["round"].astype(float)
+    own = np.flatnonzero(delivery == 0)
+    rows, columns, values = [], [], []
+    for k, other in enumerate(others.tolist()):
+        theirs = np.flatnonzero(delivery == other)
+        rows.append(np.full(own.size + theirs.size, k))
+        columns.append(np.concatenate([own, theirs]))
+        values.append(np.concatenate([when[own], -when[theirs]]))
+    found: sp.csr_array = matrix(np.concatenate(rows), np.concatenate(columns), others.size, np.concatenate(values))
+    found.eliminate_zeros()
+    return found
 
 
 def _hold_rows(program: RoundProgram, matrix: Any) -> Iterator[tuple[str, sp.csr_array, sp.csr_array]]:
