@@ -347,7 +347,7 @@ class _Work:
             return None
         request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
         found = relaxation_bound(self.form, request, self.task.memory_limit_gib)
-        self.times["solve_s"] += time.monotonic() - start
+        self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
         return found
 
     def _record(

@@ -14,7 +14,7 @@ Named arrays (values of the formulations that have a schedule as solution):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,7 @@ class RoundSchedule:
 
     def moved(self, rounds: int) -> RoundSchedule:
         """The same, later by ``rounds``."""
-        return RoundSchedule(
-            **{**vars_of(self), "circuit_round": self.circuit_round + rounds,
-               "transfer_round": self.transfer_round + rounds}
-        )  # fmt: skip
+        return replace(self, circuit_round=self.circuit_round + rounds, transfer_round=self.transfer_round + rounds)
 
     def backwards(self, arc_of: I64) -> RoundSchedule:
         """Run it backwards in time, every transfer turned round and adding.
@@ -124,11 +121,6 @@ class RoundSchedule:
 
 
 _NAMES = (*CIRCUITS, "circuit_start", "circuit_arcs", *TRANSFERS, "transfer_adds")
-
-
-def vars_of(schedule: RoundSchedule) -> dict[str, Any]:
-    """The fields of a schedule by name."""
-    return {name: getattr(schedule, name) for name in _NAMES}
 
 
 def direct(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances import Topology
 from solvers.methods.base import Answer, Context
 from solvers.outcome import Termination
 from solvers.task import Task
@@ -26,7 +26,7 @@ def send(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
-    An instance given by spec is rebuilt from it; a topology made in Python travels as its arrays. ``needed`` are the
+    An instance given by spec is rebuilt from it; one made in Python travels whole. ``needed`` are the
     values that the formulation takes as data, if any.
     """
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
@@ -42,20 +42,15 @@ def send(
     }
     if isinstance(task.instance, str):
         return {**arguments, "instance": task.instance}, data
-    arguments["topology"] = {"n": instance.n, "labels": list(instance.labels), "spec": instance.spec}
-    names = ("tail", "head", "capacity", "terminals")
-    return arguments, {name: getattr(instance, name) for name in names} | data
+    # Between our own processes, through a folder of ours: no file of anybody else is ever unpickled.
+    return arguments, data | {"instance": np.frombuffer(pickle.dumps(instance), dtype=np.uint8)}
 
 
 def _rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
     if "instance" in arguments:
-        instance: str | Topology = arguments["instance"]
+        instance: Any = arguments["instance"]
     else:
-        known = arguments["topology"]
-        instance = Topology(
-            known["n"], arrays["tail"], arrays["head"], arrays["capacity"],
-            spec=known["spec"], terminals=arrays["terminals"], labels=tuple(known["labels"]),
-        )  # fmt: skip
+        instance = pickle.loads(arrays["instance"].tobytes())  # noqa: S301
     keys = (
         "formulation",
         "method",

@@ -1,0 +1,216 @@
+"""Collectives, schedules of rounds, and their check: known schedules pass, every corruption is refused by its block."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formulations.rounds.check import BLOCKS, Limits, violations
+from formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases, read_collective
+from formulations.rounds.schedule import chained, direct, from_values, opposite_arcs, together
+from instances import parse
+from instances.errors import BadInput
+
+NONE = dict.fromkeys(BLOCKS, 0.0)
+
+
+def ring_gather(n):
+    """The all-gather around a ring, one neighbour a round: what v - r sent first arrives at v + 1 in round r."""
+    topology = parse(f"ring:{n}")
+    arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True))}
+    when, v = (a.ravel() for a in np.meshgrid(np.arange(n - 1), np.arange(n), indexing="ij"))
+    target = (v + 1) % n
+    arcs = [arc[int(s), int(d)] for s, d in zip(v, target, strict=True)]
+    return topology, direct(when, v, target, (v - when) % n, 0 * v, np.arange(v.size + 1), arcs)
+
+
+@pytest.mark.parametrize("n", [3, 4, 7])
+def test_the_ring_gathers_scatters_sums_and_all_reduces(n):
+    topology, gather = ring_gather(n)
+    turned = gather.backwards(opposite_arcs(topology, topology))
+    assert violations(topology, collective("all-gather", n), Limits(1), gather) == NONE
+    assert violations(topology, collective("reduce-scatter", n), Limits(1), turned) == NONE
+    both = chained([turned, gather])
+    assert violations(topology, collective("all-reduce", n), Limits(1), both) == NONE
+    assert both.rounds == 2 * (n - 1)
+
+
+def test_named_arrays_bring_a_schedule_back():
+    topology, gather = ring_gather(5)
+    again = from_values(gather.values())
+    assert again is not None
+    assert violations(topology, collective("all-gather", 5), Limits(1), again) == NONE
+    assert from_values({}) is None
+    for name, array in gather.values().items():
+        for broken in (array + 0.5, np.append(array, np.nan), array[None], array * 0 + 1e300, array[:-1]):
+            values = {**gather.values(), name: broken}
+            found = violations(topology, collective("all-gather", 5), Limits(1), from_values(values))
+            assert max(found.values()) > 0, name
+
+
+def changed(schedule, name, index, value):
+    array = getattr(schedule, name).copy()
+    array[index] = value
+    return replace(schedule, **{name: array})
+
+
+def test_every_corruption_is_refused_by_its_own_block():
+    n = 6
+    topology, gather = ring_gather(n)
+    wanted, limits = collective("all-gather", n), Limits(1)
+
+    def refused(schedule, block):
+        assert violations(topology, wanted, limits, schedule)[block] > 0
+
+    every, transfers = np.arange(gather.circuits), np.arange(gather.transfers)
+    refused(gather.taken(every, transfers[1:]), "post")
+    refused(gather.taken(every[1:], transfers), "payload")
+    refused(changed(gather, "transfer_chunk", 7, 3), "causality")
+    refused(together([gather, gather]), "waveguides")
+    refused(together([gather, gather]), "lasers")
+    refused(together([gather, gather]), "photodiodes")
+    refused(together([gather, gather]), "redundant")
+    refused(changed(gather, "circuit_wavelength", 0, 1), "paths")
+    refused(changed(gather, "circuit_arcs", 0, int(gather.circuit_arcs[5])), "paths")
+    refused(changed(gather, "circuit_target", 0, 4), "paths")
+    refused(changed(gather, "transfer_adds", 0, True), "redundant")
+    refused(changed(gather, "transfer_round", transfers[-1], 0), "causality")
+    for name, bad in (("circuit_round", -1), ("transfer_chunk", n), ("circuit_arcs", topology.arcs)):
+        assert violations(topology, wanted, limits, changed(gather, name, 0, bad)) == dict.fromkeys(BLOCKS, np.inf)
+    assert violations(topology, wanted, limits, None) == dict.fromkeys(BLOCKS, np.inf)
+
+
+def test_a_path_must_be_simple():
+    topology = parse("ring:4")
+    arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True))}
+    wanted = Collective("one", 4, 1, np.array([[0, 0]]), np.array([[0, 2]]))
+    good = direct([0], [0], [2], [0], [0], [0, 2], [arc[0, 1], arc[1, 2]])
+    assert violations(topology, wanted, Limits(1), good) == NONE
+    round_trip = [arc[0, 1], arc[1, 0], arc[0, 1], arc[1, 2]]
+    found = violations(topology, wanted, Limits(1, waveguides=2), direct([0], [0], [2], [0], [0], [0, 4], round_trip))
+    assert found["paths"] == 1
+    gap = direct([0], [0], [2], [0], [0], [0, 2], [arc[0, 1], arc[3, 2]])
+    assert violations(topology, wanted, Limits(1), gap)["paths"] == 1
+
+
+def test_sums_count_every_contribution_once():
+    n = 4
+    topology, gather = ring_gather(n)
+    turned = gather.backwards(opposite_arcs(topology, topology))
+    wanted = collective("reduce-scatter", n)
+    every, transfers = np.arange(turned.circuits), np.arange(turned.transfers)
+    assert violations(topology, wanted, Limits(1), turned.taken(every, transfers[1:]))["post"] > 0
+    # Every sum sent on before it is complete.
+    shuffled = changed(turned, "transfer_round", slice(None), turned.rounds - 1 - turned.transfer_round)
+    assert violations(topology, wanted, Limits(1, load=None), shuffled)["post"] > 0
+    copied = changed(turned, "transfer_adds", slice(None), False)
+    assert violations(topology, wanted, Limits(1), copied)["post"] > 0
+    twice = together([turned, turned.moved(turned.rounds)])
+    assert violations(topology, wanted, Limits(1), twice)["redundant"] > 0
+
+
+def test_wider_machines_take_more_in_a_round():
+    topology, gather = ring_gather(4)
+    crowd = together([gather, changed(gather, "circuit_wavelength", slice(None), 1)])
+    wanted = collective("all-gather", 4)
+    found = violations(topology, wanted, Limits(2), crowd)
+    assert found["waveguides"] == found["lasers"] == 0
+    assert violations(topology, wanted, Limits(2, ports=None), crowd)["lasers"] == 0
+    double = together([gather, gather])
+    assert violations(topology, wanted, Limits(1, waveguides=2, ports=None), double)["waveguides"] == 0
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_collectives_say_what_they_mean(name, pieces):
+    n, ranks = 7, [1, 2, 4, 6]
+    p = len(ranks)
+    found = collective(name, n, ranks, root=2, pieces=pieces)
+    one_shard, per_rank = pieces * (p - 1), pieces * p * (p - 1)
+    deliveries = {
+        "broadcast": one_shard, "scatter": one_shard, "gather": one_shard,
+        "all-gather": per_rank, "all-to-all": per_rank,
+        "reduce": 0, "reduce-scatter": 0, "all-reduce": 0,
+    }  # fmt: skip
+    assert len(found.deliveries) == deliveries[name]
+    assert set(np.unique(found.pre[:, 1])) | set(np.unique(found.post[:, 1])) <= set(ranks)
+    assert found.summing == name.startswith(("reduce", "all-reduce"))
+    assert [phase.backwards for phase in phases(found)] == {True: [True], False: [False]}.get(found.summing, []) + (
+        [False] if name == "all-reduce" else []
+    )
+    moved = sum(len(phase.copying.deliveries) for phase in phases(found))
+    assert moved == {"reduce": one_shard, "reduce-scatter": per_rank, "all-reduce": 2 * per_rank}.get(
+        name, deliveries[name]
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(6)), st.sampled_from(COLLECTIVES))
+def test_renaming_vertices_renames_a_collective(order, name):
+    found = collective(name, 6)
+    renamed = found.relabelled(order)
+    assert np.array_equal(np.sort(renamed.holders), np.sort(found.holders))
+    assert np.array_equal(renamed.relabelled(np.argsort(order)).pre, found.pre)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("all-gater", 4), "all-gather"),
+        (("broadcast", 4, [0, 0, 1]), "distinct"),
+        (("broadcast", 4, [0, 9]), "distinct"),
+        (("broadcast", 4, [0]), "at least 2"),
+        (("file:nowhere.json", 4), "cannot be read"),
+    ],
+)
+def test_bad_collectives_are_refused(arguments, says):
+    with pytest.raises(BadInput, match=says):
+        collective(*arguments)
+
+
+@pytest.mark.parametrize("keywords", [{"root": 9}, {"pieces": 0}, {"pieces": 10**9}, {"root": -1}])
+def test_bad_sizes_are_refused(keywords):
+    with pytest.raises(BadInput):
+        collective("all-gather", 4, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"chunks": [{"pre": [], "post": [1]}]}, "nobody holds"),
+        ({"chunks": [{"pre": [0], "post": [4]}]}, "vertices 0..3"),
+        ({"chunks": [{"pre": [0], "post": [True]}]}, "vertices 0..3"),
+        ({"chunks": [{"pre": [0]}]}, "pre"),
+        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "nothing else"),
+        ({"chunks": [], "name": "x"}, "needs"),
+        ({"chunk": []}, "needs"),
+        ([], "needs"),
+        ({"chunks": [{"pre": [0], "post": [1]}], "sums": True}, "keys are"),
+    ],
+)
+def test_bad_files_of_collectives_are_refused(told, says, tmp_path):
+    path = tmp_path / "collective.json"
+    path.write_text(json.dumps(told))
+    with pytest.raises(BadInput, match=says):
+        read_collective(path, 4)
+    path.write_text("[" * 100_000)
+    with pytest.raises(BadInput, match="not JSON"):
+        read_collective(path, 4)
+
+
+def test_a_collective_of_ones_own(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "chunks": [{"pre": [0, 1], "post": [2, 3, 1]}]}))
+    found = collective(f"file:{path}", 4)
+    assert found.deliveries.tolist() == [[0, 2], [0, 3]]
+    assert found.name == "mine"
+    path.write_text(json.dumps({"sum": True, "chunks": [{"pre": [0, 1, 2], "post": [3]}]}))
+    (phase,) = phases(collective(f"file:{path}", 4))
+    assert phase.backwards
+    assert phase.copying.pre.tolist() == [[0, 3]]
+    assert phase.copying.deliveries.tolist() == [[0, 0], [0, 1], [0, 2]]
