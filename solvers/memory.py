@@ -44,7 +44,10 @@ SOLVE_ON = {
 }  # fmt: skip
 COPY = 20.0
 #: Peak of a method that builds no matrix [bytes a variable of the formulation's].
-PROCEDURES = {"column-generation": 16.0, "flow-decomposition": 16.0, "master-child": 16.0, "certified-pdhg": 40.0}
+PROCEDURES = {
+    "column-generation": 16.0, "flow-decomposition": 16.0, "master-child": 16.0, "certified-pdhg": 40.0,
+    "certified-pdlp": 300.0,
+}  # fmt: skip
 
 
 class TooLarge(BadInput):

@@ -1,0 +1,185 @@
+"""PDLP off the shelf, held to certified gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from reference import optimum
+
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from instances import parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.errors import MethodMismatch
+from solvers.methods import certified_pdlp, methods_for
+from solvers.methods.base import Context
+from solvers.methods.certified_pdlp import METHOD
+from solvers.outcome import Outcome, Termination
+from solvers.plan import make_plan
+from solvers.task import Task
+
+#: A topology on which no flow is forced: what is off stays off after repair.
+CROOKED = "genkautz:n=7,d=2"
+
+
+def exact(spec: str) -> float:
+    data = formulation("alltoall.master").prepare(parse(spec), {})
+    return float(optimum(compile_model(model.build_matrix(data)))[0])
+
+
+@pytest.mark.parametrize("solver", ["highs-pdlp", "pdlp"])
+@pytest.mark.parametrize("spec", ["genkautz:n=12,d=2", "petersen"])
+def test_gap_is_closed_and_holds_the_optimum(solver: str, spec: str) -> None:
+    run = runner.solve(Task("alltoall.master", spec, "certified-pdlp", settings={"solver": solver}, tol=1e-4))
+    assert run.verified
+    assert run.proof == "optimal"
+    assert run.objective is not None
+    assert run.bound is not None
+    assert run.objective <= exact(spec) * (1 + 1e-9)
+    assert run.bound >= exact(spec) * (1 - 1e-9)
+    assert run.bound / run.objective - 1 <= 1e-4
+    assert run.record["solver"]["name"] == solver
+    assert "PDLP" in run.record["solver"]["algorithm"] or run.record["solver"]["algorithm"] == "presolve"
+    assert run.record["metrics"]["rounds_of_pdlp"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "spec", "settings"),
+    [
+        ("alltoall.link-mcf", "ring:5,directed", {}),
+        ("alltoall.path-mcf", "petersen", {"paths": "shortest"}),
+        ("alltoall.master", "lightpath:2x2", {}),
+    ],
+)
+def test_every_concurrent_flow_that_repairs_and_certifies(name: str, spec: str, settings: dict[str, Any]) -> None:
+    if "certified-pdlp" not in methods_for(formulation(name)):
+        pytest.skip(f"{name} has no repair or no certificate")
+    run = runner.solve(Task(name, spec, "certified-pdlp", settings=settings, tol=1e-5))
+    other = runner.solve(Task(name, spec, "highs-simplex", settings=settings))
+    assert run.verified
+    assert run.objective == pytest.approx(other.objective, rel=1e-5)
+    assert run.proof == "optimal"
+
+
+def test_which_formulations_it_takes() -> None:
+    assert "certified-pdlp" in methods_for(formulation("alltoall.master"))
+    assert "certified-pdlp" not in methods_for(formulation("alltoall.min-congestion"))
+    for name in ("alltoall.master", "alltoall.link-mcf"):
+        assert not METHOD.applies(replace(formulation(name), certify=None))
+        assert not METHOD.applies(replace(formulation(name), repair=None))
+
+
+def test_only_pdlp_codes_are_taken() -> None:
+    with pytest.raises(Exception, match="highs-pdlp"):
+        make_plan(Task("alltoall.master", "ring:5", "certified-pdlp", settings={"solver": "highs-ipx"}))
+
+
+def test_time_limit_keeps_what_there_is() -> None:
+    run = runner.solve(
+        Task("alltoall.master", "genkautz:n=64,d=4", "certified-pdlp", tol=1e-9, time_limit_s=2.0, threads=1)
+    )
+    assert run.termination == "time-limit" or run.proof == "optimal"
+    assert run.record["solver"] != {}
+    if run.objective is not None:
+        assert run.verified
+        assert run.bound is not None
+        assert run.bound >= run.objective * (1 - 1e-9)
+
+
+class Script:
+    """A PDLP that answers what it is told to, in place of the real one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
+        self.asked: list[float] = []
+        self.answers = answers
+        monkeypatch.setattr("solvers.isolation.solve_isolated", self.solve)
+
+    def solve(self, form: Any, name: str, request: Any) -> Outcome:
+        self.asked.append(request.rel_tol)
+        return self.answers[min(len(self.asked), len(self.answers)) - 1]
+
+
+def context(tol: float) -> tuple[Context, list[Any]]:
+    task = Task("alltoall.master", CROOKED, "certified-pdlp", tol=tol)
+    plan = make_plan(task)
+    saved: list[Any] = []
+    return Context(
+        task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
+        parameters=plan.method_parameters, deadline=None, solve=runner.solve,
+        save=lambda answer, objective: saved.append((answer, objective)),
+    ), saved  # fmt: skip
+
+
+def rough(noise: float) -> Outcome:
+    """An approximate answer on the time form: the optimal T and flow, off by so much."""
+    plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
+    form = compile_model(plan.formulation.build["matrix"](plan.data))
+    from solvers.isolation import solve_isolated
+    from solvers.methods.time_form import reformulate
+    from solvers.outcome import SolveRequest
+
+    outcome = solve_isolated(reformulate(form, plan.formulation).form, "highs-simplex", SolveRequest())
+    rng = np.random.default_rng(1)
+    assert outcome.x is not None
+    assert outcome.row_duals is not None
+    outcome.x = np.maximum(outcome.x + noise * rng.random(outcome.x.size), 0)
+    outcome.row_duals = outcome.row_duals + noise * rng.standard_normal(outcome.row_duals.size)
+    return outcome
+
+
+def test_tolerance_is_tightened_until_the_gap_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [rough(0.3), rough(0.05), rough(0.0)]
+    script = Script(monkeypatch, answers)
+    here, saved = context(1e-4)
+    answer = certified_pdlp.run(here)
+    assert answer.termination == Termination.OPTIMAL
+    assert script.asked == pytest.approx([1e-4, 1e-5, 1e-6])
+    assert len(saved) == 3
+    claims = [objective for _, objective in saved]
+    assert claims == sorted(claims)
+    bounds = [kept.bound for kept, _ in saved]
+    assert bounds == sorted(bounds, reverse=True)
+    assert claims[-1] == pytest.approx(exact(CROOKED))
+
+
+def test_best_of_all_rounds_is_kept_and_a_gap_that_stays_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, [rough(0.05), rough(0.5)])
+    here, saved = context(1e-4)
+    answer = certified_pdlp.run(here)
+    assert answer.termination == Termination.TOLERANCE
+    assert "the gap stays at" in answer.message
+    assert script.asked[-1] == pytest.approx(certified_pdlp.SMALLEST)
+    assert answer.values is not None
+    assert float(answer.values["F"]) == pytest.approx(saved[0][1])
+    residuals = formulation("alltoall.master").residuals(here.data, answer.values)
+    assert max(residuals.values()) < 1e-9
+
+
+def test_solver_that_ends_otherwise_ends_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, [Outcome(Termination.MEMORY_LIMIT, message="too much")])
+    here, _ = context(1e-4)
+    answer = certified_pdlp.run(here)
+    assert (answer.termination, answer.message) == (Termination.MEMORY_LIMIT, "too much")
+    assert answer.values is None
+    assert len(script.asked) == 1
+
+
+def test_package_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from solvers.adapters import adapters
+    from solvers.errors import SolverUnavailable
+
+    if "cupdlpx" not in adapters() or adapters()["cupdlpx"].installed():
+        pytest.skip("cupdlpx is installed")
+    with pytest.raises(SolverUnavailable, match="cupdlpx") as caught:
+        make_plan(Task("alltoall.master", "ring:5", "certified-pdlp", settings={"solver": "cupdlpx"}))
+    assert caught.value.exit_status == 4
+
+
+def test_unscaled_formulations_are_refused_by_the_time_form() -> None:
+    with pytest.raises(MethodMismatch, match="certified-pdlp"):
+        make_plan(Task("alltoall.min-congestion", "ring:5", "certified-pdlp"))
