@@ -312,7 +312,9 @@ FORMULATION = Formulation(
     title="One-stage all-to-all on an optical line or ring: fewest wavelengths",
     sense="min",
     problem="MILP",
-    parameters=(Parameter("colours", int, default=0, help="wavelengths the model may use; 0: as many as Lemma 1 says"),),
+    parameters=(
+        Parameter("colours", int, default=0, help="wavelengths the model may use; 0: as many as Lemma 1 says"),
+    ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,

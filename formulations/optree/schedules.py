@@ -175,9 +175,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     return chained(found)
 
 
-def _around(
-    fibres: WdmFibres, sends: tuple[I64, I64, I64], here: I64, there: I64, subset: I64
-) -> RoundSchedule:
+def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], here: I64, there: I64, subset: I64) -> RoundSchedule:
     """Stage 1 on a ring: every subset between its members ``here`` and ``there`` by full circles."""
     members = int(max(here.max(), there.max())) + 1
     subsets = int(subset.max()) + 1
@@ -241,8 +239,8 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     for number in range(n // 2):
         up = node % 2 == number % 2
         partner = np.where(up, node + 1, node - 1) % n
-        for wavelength in range(last.shape[1]):
-            at = (np.full(n, number), node, partner, last[:, wavelength], np.full(n, wavelength))
+        for colour in range(last.shape[1]):
+            at = (np.full(n, number), node, partner, last[:, colour], np.full(n, colour))
             for column, values in zip(columns, at, strict=True):
                 column.append(values)
         got = last[partner]

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -246,7 +247,7 @@ def bounds(data: TreeChoice) -> list[Bound]:
     layers, graph = data.layers, data.graph
     depth = data.depth or int(np.argmin([layer[-1] for layer in layers]))
     # Potentials of (stages so far, product): no stage may reach a product cheaper than they say.
-    for before, after in zip(layers[:-1], layers[1:], strict=True):
+    for before, after in pairwise(layers):
         if (before[graph.product] + graph.cost < after[graph.reached]).any():
             msg = f"{NAME}: the potentials of the dynamic program are undercut by a stage"
             raise ArithmeticError(msg)

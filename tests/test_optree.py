@@ -1,0 +1,481 @@
+"""OpTree: wavelengths of an all-to-all, trees of whole radices, schedules circuit by circuit, the theorems."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import optimum
+
+from formulations import formulation
+from formulations.base import NotApplicable
+from formulations.optree import one_stage, theory, tree
+from formulations.optree import wavelengths as wl
+from formulations.optree.schedules import (
+    interval_colours,
+    neighbour_exchange_schedule,
+    one_stage_schedule,
+    ring_schedule,
+    tree_schedule,
+    violations,
+)
+from formulations.optree.stages import COUNTS, Fabric, best_by_depth, best_tree, uniform_tree, walks
+from formulations.rounds.schedule import RoundSchedule, vars_of
+from instances import BadInput, WdmRing, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.methods import methods
+from solvers.outcome import Proof
+from solvers.task import Task
+
+ONE, TREE = "optree.one-stage", "optree.tree"
+
+
+def ring(n, w=2):
+    return parse(f"wdm-ring:n={n},wavelengths={w}")
+
+
+def line(n, w=2):
+    return parse(f"wdm-line:n={n},wavelengths={w}")
+
+
+def trees(n, product=1, before=()):
+    """All trees of whole radices on n nodes."""
+    if product >= n:
+        yield before
+        return
+    for m in range(2, -(-n // product) + 1):
+        yield from trees(n, product * m, (*before, m))
+
+
+def compiled(name, instance, form="cvxpy", **parameters):
+    model = formulation(name)
+    data = model.prepare(instance, parameters)
+    return model, data, compile_model(model.build[form](data))
+
+
+# one stage ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_ring", [True, False])
+def test_assignments_meet_the_bound_for_every_n(is_ring):
+    for n in [*range(2, 48), 95, 96]:
+        for mirrored in (False, True):
+            pairs = wl.assign(n, ring=is_ring, mirrored=mirrored)
+            assert wl.conflicts(n, pairs, ring=is_ring) == 0
+            assert pairs.wavelengths == wl.wavelengths_needed(n, ring=is_ring) == wl.load_bound(n, ring=is_ring)
+
+
+def test_lemma_1_is_one_too_large_on_rings_of_odd_size_alone():
+    excess = {n: wl.lemma_1(n, ring=True) - wl.wavelengths_needed(n, ring=True) for n in range(3, 500)}
+    assert all(value == n % 2 for n, value in excess.items())
+    assert all(wl.lemma_1(n, ring=False) == wl.load_bound(n, ring=False) for n in range(2, 500))
+
+
+@pytest.mark.parametrize("spec", [f"wdm-ring:n={n},wavelengths=2" for n in (3, 4, 5, 6)] + [
+    f"wdm-line:n={n},wavelengths=2" for n in (2, 3, 4, 5)])  # fmt: skip
+def test_the_milp_needs_no_fewer_and_no_more(spec):
+    """Proven by branch and bound over wavelengths as many as the lemma says, by SciPy's own HiGHS."""
+    instance = parse(spec)
+    model, data, form = compiled(ONE, instance)
+    best, x = optimum(form)
+    assert round(best) == wl.wavelengths_needed(instance.n, ring=instance.circular)
+    values = form.values(x)
+    assert max(model.residuals(data, values).values()) < 1e-6
+    assert model.objective(data, values) == round(best)
+    estimate = model.estimate(data)
+    assert all(estimate[key] == form.size[key] for key in ("variables", "constraints", "nonzeros", "integers"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [7, 8])
+def test_the_milp_proves_larger_rings(n):
+    run = runner.solve(Task(ONE, f"wdm-ring:n={n},wavelengths=2", method="highs", time_limit_s=120.0))
+    assert (run.objective, run.proof) == (wl.wavelengths_needed(n, ring=True), Proof.OPTIMAL)
+
+
+def test_one_wavelength_fewer_is_infeasible():
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    for instance in (ring(4), ring(5), line(4)):
+        needed = wl.wavelengths_needed(instance.n, ring=instance.circular)
+        form = compiled(ONE, instance, colours=needed - 1)[2]
+        answer = milp(
+            form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+            bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
+        )  # fmt: skip
+        assert answer.status == 2
+
+
+def test_all_assignments_of_three_and_four_nodes():
+    """Brute force over directions and wavelengths of the ring with n = 3, and over directions with n = 4."""
+    for n, fewest in ((3, 1), (4, 2)):
+        pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
+        least = math.inf
+        for ways in itertools.product((True, False), repeat=len(pairs)):
+            source, target = np.array(pairs).T
+            span, _, owner = wl.arcs_taken(n, source, target, np.array(ways))
+            load = np.bincount(span * 2 + np.array(ways)[owner], minlength=2 * n).max()
+            least = min(least, load)
+        assert least == fewest == wl.wavelengths_needed(n, ring=True)  # an arc's load is a lower bound, and it is met
+
+
+@pytest.mark.parametrize("instance", [ring(5), ring(6), line(5)])
+def test_both_builds_of_one_stage_have_one_optimum_and_size(instance):
+    forms = [compiled(ONE, instance, form)[2] for form in ("cvxpy", "pyomo")]
+    assert len({tuple(sorted(form.size.items())) for form in forms}) == 1
+    assert len({round(optimum(form)[0], 6) for form in forms}) == 1
+
+
+@pytest.mark.parametrize(
+    "spec", ["wdm-ring:n=11,wavelengths=2", "wdm-ring:n=64,wavelengths=4", "wdm-line:n=17,wavelengths=3"]
+)
+def test_cycle_cover_is_proven_through_the_runner(spec):
+    run = runner.solve(Task(ONE, spec))
+    metrics = run.record["metrics"]
+    assert (run.record["method"], run.proof, run.verified) == ("cycle-cover", Proof.OPTIMAL, True)
+    assert run.objective == wl.wavelengths_needed(run.plan.instance.n, ring=run.plan.instance.circular)
+    assert metrics["rounds"] == math.ceil(run.objective / run.plan.instance.wavelengths)
+    assert metrics["lemma_excess"] == (1 if spec.startswith("wdm-ring:n=11") else 0)
+
+
+@pytest.mark.parametrize("instance", [ring(7), ring(8), line(6)])
+def test_corrupted_assignments_are_refused(instance):
+    data = one_stage.prepare(instance)
+    good = one_stage.values_of(data)["route_colour"]
+    assert max(one_stage.residuals(data, {"route_colour": good}).values()) == 0
+    taken = np.flatnonzero(good >= 0)
+    swapped = good.copy()
+    swapped[taken[0]] = good[taken[1]] if good[taken[0]] != good[taken[1]] else (good[taken[0]] + 1) % 3
+    missing, doubled, far = good.copy(), good.copy(), good.copy()
+    missing[taken[0]] = -1
+    far[taken[0]] = 1e9
+    cases = [missing, good + 0.4, np.full_like(good, np.nan), good[:-1], far, np.where(good >= 0, 0.0, -1.0), swapped]
+    if instance.circular:
+        doubled[np.flatnonzero(good < 0)[0]] = 0
+        cases.append(doubled)
+    for broken in cases:
+        assert max(one_stage.residuals(data, {"route_colour": broken}).values()) > 1e-6
+    x = np.zeros((data.routes, data.colours))
+    x[taken, good[taken].astype(int)] = 1.0
+    assert max(one_stage.residuals(data, {"x": x}).values()) == 0
+    x[taken[0], (int(good[taken[0]]) + 1) % data.colours] = 1.0
+    assert one_stage.residuals(data, {"x": x})["choose"] == 1
+    assert np.isinf(max(one_stage.residuals(data, {}).values()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(3, 40), turn=st.integers(0, 39), mirror=st.booleans())
+def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror):
+    pairs = wl.assign(n, ring=True)
+    sign = -1 if mirror else 1
+    moved = wl.Assignment(
+        n, (sign * pairs.source + turn) % n, (sign * pairs.target + turn) % n,
+        pairs.onward ^ mirror, pairs.colour, pairs.colours[::sign],
+    )  # fmt: skip
+    assert wl.conflicts(n, moved, ring=True) == 0
+
+
+# theorems -----------------------------------------------------------------------------------------------------------
+
+
+def test_theorems_on_the_papers_numbers():
+    assert [theory.theorem_2(n) for n in (512, 1024, 2048, 4096)] == [6, 6, 7, 8]
+    assert theory.theorem_1(16, 2, 2) == pytest.approx(12)
+    assert theory.theorem_1(1024, 64, 1) == 2048
+    printed = {"Ring": 1023, "NE": 512, "WRHT": 259, "One-stage": 2048, "OpTree": 70}
+    assert {a.name: round(a.steps(1024, 64)) for a in theory.TABLE_I} == printed
+    assert [theory.wrht_steps(1024, w) for w in (96, 128)] == [387, 515]
+    assert theory.gather_time(70, 5e9, delay=0.0) == pytest.approx(70.0)
+
+
+@given(n=st.integers(8, 10**6))
+def test_theorem_2s_root_is_where_the_derivative_vanishes(n):
+    k = theory.theorem_2_root(n)
+    steps = [theory.theorem_1(n, 64, x) for x in (k * (1 - 1e-3), k, k * (1 + 1e-3))]
+    assert steps[1] <= min(steps) * (1 + 1e-12)
+    assert abs(theory.best_depth(n) - k) < 1
+
+
+@given(radix=st.integers(2, 20), depth=st.integers(1, 6))
+def test_lemma_2(radix, depth):
+    assert len(list(itertools.islice(itertools.product(range(radix), repeat=depth), 10**4))) == min(
+        theory.leaves_bound(radix, depth), 10**4
+    )
+
+
+@given(n=st.integers(2, 5000), depth=st.integers(1, 12))
+def test_uniform_radix_is_the_least(n, depth):
+    m = theory.uniform_radix(n, depth)
+    assert m**depth >= n
+    assert m == 2 or (m - 1) ** depth < n
+
+
+# trees --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("is_ring", [True, False])
+def test_dynamic_program_against_all_trees(count, is_ring):
+    for n in (*range(2, 26), 36):
+        for w in (1, 2, 7):
+            fabric = Fabric(n, w, is_ring, count)
+            all_of_them = {r: sum(fabric.stages(r)) for r in trees(n)}
+            found = best_by_depth(fabric)
+            assert set(found) == {len(r) for r in all_of_them}
+            for depth, best in found.items():
+                assert best.steps == min(s for r, s in all_of_them.items() if len(r) == depth)
+                assert all_of_them[best.radices] == best.steps
+            assert best_tree(fabric).steps == min(all_of_them.values())
+
+
+@pytest.mark.parametrize("instance", [ring(16), ring(23, 3), line(20, 3)])
+@pytest.mark.parametrize("parameters", [{}, {"count": "exact"}, {"count": "printed"}, {"depth": 3}])
+def test_the_milp_agrees_with_the_dynamic_program(instance, parameters):
+    for form_name in ("cvxpy", "pyomo"):
+        model, data, form = compiled(TREE, instance, form_name, **parameters)
+        best, x = optimum(form)
+        assert round(best) == best_tree(data.fabric, data.depth).steps
+        values = form.values(x)
+        assert max(model.residuals(data, values).values()) < 1e-6
+        assert model.objective(data, values) == round(best)
+        assert max(bound.value for bound in model.bounds(data)) == round(best)
+        estimate = model.estimate(data)
+        assert all(estimate[key] == form.size[key] for key in ("variables", "constraints", "nonzeros", "integers"))
+
+
+def test_the_papers_example():
+    """Sixteen nodes, two wavelengths: 16 steps in one stage, 4 + 8 by the 4-ary tree."""
+    fabric = Fabric(16, 2)
+    assert fabric.stages([16]) == [16]
+    assert fabric.stages([4, 4]) == [4, 8]
+    assert sum(fabric.stages(uniform_tree(fabric, 3).radices)) > 12
+    assert best_tree(fabric).steps == 12
+
+
+@pytest.mark.parametrize(("count", "steps"), [("lemma", 72), ("exact", 70), ("printed", 70)])
+def test_the_integer_optimum_of_table_1(count, steps):
+    run = runner.solve(Task(TREE, "wdm-ring:n=1024,wavelengths=64", settings={"count": count}))
+    assert (run.objective, run.proof, run.record["method"]) == (steps, Proof.OPTIMAL, "tree-search")
+    metrics = run.record["metrics"]
+    assert metrics["rounds"] == steps
+    assert math.prod(metrics["radices"]) >= 1024
+    assert metrics["depth"] == len(metrics["radices"])
+    assert sum(metrics["stage_steps"]) == steps
+    assert metrics["steps_by_depth"]["1"] == 2048
+
+
+def test_three_ways_one_tree():
+    spec = "wdm-ring:n=60,wavelengths=3"
+    runs = {m: runner.solve(Task(TREE, spec, method=m)) for m in ("tree-search", "highs", "uniform-tree")}
+    assert all(run.verified for run in runs.values())
+    assert runs["tree-search"].objective == runs["highs"].objective <= runs["uniform-tree"].objective
+    assert {runs[m].proof for m in ("tree-search", "highs")} == {Proof.OPTIMAL}
+    assert all(run.record["metrics"]["schedule_rounds"] <= run.objective for run in runs.values())
+    assert {"tree-search", "uniform-tree", "cycle-cover"} <= set(methods())
+
+
+def test_any_potentials_bound_the_optimum():
+    data = tree.prepare(ring(40, 3))
+    best = best_tree(data.fabric).steps
+    random = np.random.default_rng(0)
+    for scale in (0.1, 1.0, 30.0):
+        u = random.normal(size=40) * scale
+        assert tree.certify(data, {"walk": u}).value <= best
+    exact = np.min(data.layers, axis=0)[1:].astype(float)
+    for sign in (1.0, -1.0):
+        assert tree.certify(data, {"walk": sign * exact}).value == best
+    assert tree.certify(data, {"walk": u[:-1]}) is None
+    assert tree.certify(data, {}) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(2, 300), w=st.integers(1, 40), count=st.sampled_from(COUNTS), is_ring=st.booleans())
+def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_ring):
+    fabric = Fabric(n, w, is_ring, count)
+    best = best_tree(fabric).steps
+    assert best_tree(Fabric(n, w + 1, is_ring, count)).steps <= best
+    assert best_tree(Fabric(n, w, is_ring, "exact")).steps <= best_tree(Fabric(n, w, is_ring, "lemma")).steps
+    if count != "printed":
+        assert best >= theory.gather_bound(n, w, ring=is_ring)
+    graph = walks(fabric)
+    assert graph.arcs == sum(-(-n // P) - 1 for P in range(1, n))
+
+
+@pytest.mark.parametrize("values", [
+    {"radices": [4, 3]}, {"radices": [4, 4, 2]}, {"radices": [1, 16]}, {"radices": [2.5, 8]}, {"radices": [[4, 4]]},
+    {"radices": [np.nan, 4]}, {"radices": [1e300]}, {}, {"y": np.ones(3)},
+])  # fmt: skip
+def test_corrupted_trees_are_refused(values):
+    data = tree.prepare(ring(16))
+    assert np.isinf(max(tree.residuals(data, {k: np.asarray(v, dtype=float) for k, v in values.items()}).values()))
+    assert tree.residuals(tree.prepare(ring(16), {"depth": 3}), {"radices": np.array([4.0, 4.0])})["stages"] == 1
+    y = np.zeros(data.graph.arcs)
+    y[[0, 1]] = 1.0  # two stages from the same product
+    assert np.isinf(max(tree.residuals(data, {"y": y}).values()))
+    with pytest.raises(NotApplicable, match="no tree"):
+        tree.decode(data, {"radices": np.array([3.0])})
+
+
+# schedules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fibres", [ring, line])
+def test_every_tree_is_an_all_gather_within_its_count(fibres):
+    """All radices on up to 14 nodes: conflict-free, complete, and in no more rounds than ``exact``."""
+    for n in range(3, 15):
+        for w in (1, 3):
+            instance = fibres(n, w)
+            fabric = Fabric(n, w, instance.circular, "exact")
+            for radices in trees(n):
+                schedule = tree_schedule(instance, radices)
+                assert not any(violations(instance, schedule).values()), (n, w, radices)
+                assert schedule.transfers == n * (n - 1)
+                assert schedule.rounds <= sum(fabric.stages(radices)), (n, w, radices)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), n=st.integers(15, 70), w=st.integers(1, 9), is_ring=st.booleans())
+def test_trees_of_any_radices_are_all_gathers(data, n, w, is_ring):
+    radices, product = [], 1
+    while product < n:
+        radices.append(data.draw(st.integers(2, -(-n // product))))
+        product *= radices[-1]
+    instance = ring(n, w) if is_ring else line(n, w)
+    schedule = tree_schedule(instance, radices)
+    assert not any(violations(instance, schedule).values())
+    assert schedule.rounds <= sum(Fabric(n, w, is_ring, "exact").stages(radices))
+
+
+@pytest.mark.parametrize("n", [8, 9, 16])
+def test_one_stage_takes_the_lemmas_rounds(n):
+    for w in (1, 2, 5):
+        schedule = one_stage_schedule(ring(n, w))
+        assert not any(violations(ring(n, w), schedule).values())
+        assert schedule.rounds == math.ceil(wl.wavelengths_needed(n, ring=True) / w)
+
+
+def test_the_other_algorithms_run():
+    for n in (4, 6, 10, 16):
+        for make, steps in ((ring_schedule, theory.ring_steps), (neighbour_exchange_schedule,
+                                                                theory.neighbour_exchange_steps)):  # fmt: skip
+            schedule = make(ring(n))
+            assert not any(violations(ring(n), schedule).values())
+            assert schedule.rounds == steps(n)
+
+
+@pytest.mark.slow
+def test_the_paper_s_size_is_scheduled_and_checked():
+    instance = ring(1024, 64)
+    data = tree.prepare(instance, {"count": "exact"})
+    schedule = tree.decode(data, {"radices": np.array([5.0, 3, 3, 2, 3, 4])})
+    assert not any(violations(instance, schedule).values())
+    assert schedule.rounds == 70
+
+
+def test_corrupted_schedules_are_refused():
+    instance = ring(12, 2)
+    good = tree_schedule(instance, [4, 3])
+    fields = vars_of(good)
+
+    def broken(**changes):
+        found = violations(instance, RoundSchedule(**{**fields, **changes}))
+        return {name for name, count in found.items() if count}
+
+    wavelength, chunk, target = (fields[f].copy() for f in ("circuit_wavelength", "transfer_chunk", "transfer_target"))
+    assert "waveguides" in broken(circuit_wavelength=np.zeros_like(wavelength))
+    wavelength[0] = 2
+    assert "paths" in broken(circuit_wavelength=wavelength)
+    chunk[0] = (chunk[0] + 1) % 12
+    assert broken(transfer_chunk=chunk) & {"causality", "post"}
+    target[0] = (target[0] + 1) % 12
+    assert "payload" in broken(transfer_target=target)
+    assert "causality" in broken(**{
+        name: fields[name].max() - fields[name] for name in ("circuit_round", "transfer_round")
+    })  # fmt: skip
+    assert "paths" in broken(circuit_arcs=fields["circuit_arcs"][::-1].copy())
+    rest = np.arange(1, good.transfers)
+    assert "post" in {k for k, v in violations(instance, good.taken(np.arange(good.circuits), rest)).items() if v}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=60))
+def test_interval_colours_are_fewest(intervals):
+    first = np.array([a for a, _ in intervals])
+    last = first + np.array([b for _, b in intervals])
+    colour = interval_colours(first, last)
+    load = max(int(((first <= x) & (x < last)).sum()) for x in range(50))
+    assert np.unique(colour).size == load == colour.max() + 1
+    for c in range(load):
+        here = np.flatnonzero(colour == c)
+        order = here[np.argsort(first[here])]
+        assert (last[order[:-1]] <= first[order[1:]]).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(5, 24), turn=st.integers(0, 23), w=st.integers(1, 4))
+def test_a_schedule_turned_round_the_ring_is_a_schedule(n, turn, w):
+    """Rotation is a symmetry of the ring: nodes, chunks and arcs move together, and nothing else changes."""
+    instance = ring(n, w)
+    schedule = tree_schedule(instance, best_tree(Fabric(n, w)).radices)
+    key = instance.tail * n + instance.head
+    arc = np.searchsorted(key, (instance.tail + turn) % n * n + (instance.head + turn) % n)
+    fields = vars_of(schedule)
+    for name in ("circuit_source", "circuit_target", "transfer_source", "transfer_target", "transfer_chunk"):
+        fields[name] = (fields[name] + turn) % n
+    fields["circuit_arcs"] = arc[fields["circuit_arcs"]]
+    moved = RoundSchedule(**fields)
+    assert not any(violations(instance, moved).values())
+    assert moved.rounds == schedule.rounds
+
+
+# bad input ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "spec", "given_settings", "word"), [
+    (TREE, "ring:8", {}, "wdm-ring"), (ONE, "torus:3x3", {}, "wdm-ring"), (TREE, "servers:n=4,degree=2", {}, "wdm"),
+    (TREE, "wdm-ring:n=8,wavelengths=0", {}, "at least 1"), (TREE, "wdm-ring:n=2,wavelengths=1", {}, "at least 3"),
+    (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "9"}, "depth 1 to 3"),
+    (TREE, "wdm-ring:n=8,wavelengths=2", {"depth": "-1"}, "depth 1 to 3"),
+    (TREE, "wdm-ring:n=8,wavelengths=2", {"count": "some"}, "lemma"),
+    (TREE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+    (ONE, "wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+    (TREE, "wdm-ring:n=300000,wavelengths=2", {}, "fewer"), (ONE, "wdm-ring:n=5000,wavelengths=2", {}, "at most"),
+    (ONE, "wdm-ring:n=8,wavelengths=2", {"colours": "-3"}, "colours"),
+])  # fmt: skip
+def test_bad_tasks_are_refused_in_one_line(name, spec, given_settings, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        runner.solve(Task(name, spec, settings=given_settings))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: wl.assign(1, ring=True), lambda: wl.assign(10**6, ring=True), lambda: Fabric(1, 1), lambda: Fabric(4, 0),
+    lambda: Fabric(4, 1, count="none"), lambda: theory.theorem_1(8, 1, 0), lambda: theory.theorem_1(1, 1, 1),
+    lambda: theory.neighbour_exchange_steps(7), lambda: theory.step_time(-1.0), lambda: ring_schedule(line(4)),
+    lambda: neighbour_exchange_schedule(ring(7)), lambda: neighbour_exchange_schedule(ring(8, 1)),
+    lambda: tree_schedule(ring(8), [2, 2]), lambda: tree_schedule(ring(3000, 64), [3000]),
+    lambda: tree_schedule(parse("wdm-ring:n=8,wavelengths=2+fail=1,seed=0"), [8]),
+    lambda: best_tree(Fabric(8, 1), 7),
+])  # fmt: skip
+def test_bad_arguments_are_refused_in_one_line(call):
+    with pytest.raises(BadInput) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_arcs_onward_of_lines_and_rings():
+    for instance in (ring(3), ring(9), line(2), line(7)):
+        up, down = instance.arcs_onward()
+        nodes = np.arange(up.size)
+        assert np.array_equal(instance.tail[up], nodes)
+        assert np.array_equal(instance.head[up], (nodes + 1) % instance.n)
+        assert np.array_equal(instance.tail[down], instance.head[up])
+        assert np.array_equal(instance.head[down], nodes)
+        assert instance.intact
+    assert not parse("wdm-ring:n=8,wavelengths=2+scale=2").intact
+    assert isinstance(ring(5), WdmRing)
