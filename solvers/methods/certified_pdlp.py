@@ -112,9 +112,8 @@ class Best:
                 self.bound, self.duals = bound.value, duals
         if outcome.x is not None:
             values = model.repair(data, self.form.values(outcome.x))
-            objective = None if values is None else model.objective(data, values)
-            known = objective is not None and np.isfinite(objective)
-            if known and (self.objective is None or sign * objective > sign * self.objective):
+            objective = -sign * np.inf if values is None else model.objective(data, values)
+            if np.isfinite(objective) and (self.objective is None or sign * objective > sign * self.objective):
                 self.objective, self.values = objective, values
         self.close_s += time.monotonic() - start
         self.context.save(self.answer(Termination.INTERRUPTED), self.objective)

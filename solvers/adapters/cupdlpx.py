@@ -1,0 +1,133 @@
+"""cuPDLPx: the restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
+
+Written against the documented Python interface of version 0.3. Its package is built from source on the machine (CUDA
+12.4 or newer, CMake, a C++ compiler), and it ends the process where there is no GPU: that is found out before.
+
+Unproven on hardware: the tests drive this adapter against a stand-in for the documented interface, not a GPU. Every
+answer goes through the same checks as any solver's, so that a wrong one is refused, not believed.
+
+Duals. A minimisation's ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row: our convention.
+For maximisations the sign changed between its versions, so that it only ever gets minimisations here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.base import Adapter, Capabilities, LicenceState
+from solvers.adapters.options import refused, typed, unknown
+from solvers.adapters.trail import fill
+from solvers.errors import SolverUnavailable
+from solvers.outcome import Outcome, Termination
+
+if TYPE_CHECKING:
+    from solvers.adapters.base import Progress
+    from solvers.outcome import SolveRequest
+    from solvers.standard_form import StandardForm
+
+_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "PRIMAL_INFEASIBLE": Termination.INFEASIBLE,
+    "DUAL_INFEASIBLE": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "INFEASIBLE_OR_UNBOUNDED": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "TIME_LIMIT": Termination.TIME_LIMIT,
+    "ITERATION_LIMIT": Termination.ITERATION_LIMIT,
+    "FEAS_POLISH_SUCCESS": Termination.TOLERANCE,
+    "UNSPECIFIED": Termination.TOLERANCE,
+}
+_NO_GPU = "run it on a machine with an NVIDIA GPU and its driver (nvidia-smi lists it), or use 'highs-pdlp' or 'pdlp'"
+
+
+class CuPdlpx(Adapter):
+    """cuPDLPx: LP only, approximate, on a GPU."""
+
+    name = "cupdlpx"
+    title = "cuPDLPx (GPU)"
+    package = "cupdlpx"
+    distribution = "cupdlpx"
+    algorithm = "first order (PDLP) on a GPU"
+    capabilities = Capabilities(duals=True, warm_start=True, exact=False)
+    install = "pip install 'opticoll[gpu]' on a machine with an NVIDIA GPU, CUDA 12.4 or newer (nvcc) and CMake"
+
+    def probe_licence(self) -> LicenceState:
+        """Usable only where there is a GPU."""
+        try:
+            self.load()
+        except SolverUnavailable as error:
+            return LicenceState(usable=False, state="cannot be loaded", remedy=str(error))
+        if gpus() == 0:
+            return LicenceState(usable=False, state="no NVIDIA GPU here", remedy=_NO_GPU)
+        return LicenceState(usable=True, state="free")
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form`` as a minimisation, see :meth:`Adapter.solve`."""
+        import scipy.sparse as sp
+
+        cupdlpx = self.load()
+        if gpus() == 0:
+            msg = f"solver {self.name!r} finds no NVIDIA GPU here: {_NO_GPU}"
+            raise SolverUnavailable(msg)
+        flip = -1.0 if form.sense == "max" else 1.0
+        model = cupdlpx.Model(
+            objective_vector=flip * form.cost,
+            constraint_matrix=sp.csr_matrix(form.A),
+            constraint_lower_bound=np.asarray(form.row_lower),
+            constraint_upper_bound=np.asarray(form.row_upper),
+            variable_lower_bound=np.asarray(form.col_lower),
+            variable_upper_bound=np.asarray(form.col_upper),
+            objective_constant=flip * form.offset,
+        )
+        effective = self._set_options(cupdlpx, model, request)
+        if request.warm_start is not None:
+            model.setWarmStart(primal=request.warm_start)
+        model.optimize()
+        raw = str(model.StatusName)
+        outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, options=effective)
+        outcome.algorithm = self.algorithm
+        outcome.iterations = None if model.IterCount is None else int(model.IterCount)
+        x = None if model.X is None else np.asarray(model.X, dtype=float)
+        duals = None if model.Pi is None else flip * np.asarray(model.Pi, dtype=float)
+        fill(outcome, form, x, duals, exact=False)
+        return outcome
+
+    def _set_options(self, cupdlpx: Any, model: Any, request: SolveRequest) -> dict[str, Any]:
+        """Set common and the caller's options, by backend name or alias; returns what is in force."""
+        tolerance = max(1e-9, request.rel_tol)
+        effective: dict[str, Any] = {
+            "verbose": False, "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,
+        }  # fmt: skip
+        if request.time_limit_s is not None:
+            effective["time_sec_limit"] = float(request.time_limit_s)
+        aliases = dict(getattr(cupdlpx.PDLP, "_PARAM_ALIAS", {}))
+        known = list(model.Params.keys())
+        for name, value in request.options.items():
+            full = aliases.get(name, name)
+            if full not in known:
+                raise unknown(self.name, name, [*known, *aliases])
+            effective[full] = typed(self.name, name, value, type(model.getParam(full)))
+        for name, value in effective.items():
+            try:
+                model.setParam(name, value)
+            except (TypeError, ValueError, KeyError) as error:
+                raise refused(self.name, name, value, str(error)) from error
+        return effective
+
+
+def gpus() -> int:
+    """NVIDIA GPUs that the driver shows this process; 0 without a driver."""
+    import ctypes
+
+    count = ctypes.c_int(0)
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            driver = ctypes.CDLL(name)
+        except OSError:
+            continue
+        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            return count.value
+    return 0
+
+
+ADAPTER = CuPdlpx()

@@ -1,0 +1,169 @@
+"""cuPDLPx without a GPU: what is said, and the adapter against a stand-in for the documented interface.
+
+No GPU is at hand where these tests run: that the solver itself answers so is not shown here. The contract suite
+(`test_adapters.py`) shows it where there is one.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_adapters import boxed, everything, make, two_rows
+
+from analysis.cli import main
+from solvers.adapters import adapter
+from solvers.adapters import cupdlpx as module
+from solvers.errors import BadOption, SolverUnavailable
+from solvers.isolation import probe, solve_here
+from solvers.outcome import SolveRequest
+from solvers.verify import dual_bound, matrix_violations
+
+INSTALLED = adapter("cupdlpx").installed()
+DEFAULTS = {
+    "time_sec_limit": 3600.0, "iteration_limit": 2**31 - 1, "verbose": False, "eps_optimal_relative": 1e-4,
+    "eps_feasible_relative": 1e-4, "presolve": True, "optimality_norm": "l2",
+}  # fmt: skip
+
+
+class Model:
+    """The documented model: rows and columns with bounds, a minimisation, ``Pi`` as shadow prices."""
+
+    answer = "OPTIMAL"
+
+    def __init__(
+        self, objective_vector: Any, constraint_matrix: Any, constraint_lower_bound: Any, constraint_upper_bound: Any,
+        variable_lower_bound: Any = None, variable_upper_bound: Any = None, objective_constant: float = 0.0,
+    ) -> None:  # fmt: skip
+        assert sp.issparse(constraint_matrix)
+        assert constraint_matrix.format == "csr"
+        self.data = (objective_vector, constraint_matrix, constraint_lower_bound, constraint_upper_bound)
+        self.box = (variable_lower_bound, variable_upper_bound)
+        self.Params = dict(DEFAULTS)
+        self.start: Any = None
+        self.X = self.Pi = self.IterCount = self.StatusName = None
+
+    def getParam(self, name: str) -> Any:
+        return self.Params[name]
+
+    def setParam(self, name: str, value: Any) -> None:
+        if name not in self.Params:
+            raise KeyError(name)
+        if name == "iteration_limit" and value <= 0:
+            msg = f"Parameter '{name}' must be positive."
+            raise ValueError(msg)
+        self.Params[name] = value
+
+    def setWarmStart(self, primal: Any = None, dual: Any = None) -> None:
+        self.start = primal
+
+    def optimize(self) -> Model:
+        from scipy.optimize import linprog
+
+        Model.last = self  # type: ignore[attr-defined]
+        self.StatusName, self.IterCount = self.answer, 120  # type: ignore[assignment]
+        if self.answer != "OPTIMAL":
+            return self
+        c, A, low, high = self.data
+        dense = A.toarray()
+        has_low, has_high = np.isfinite(low), np.isfinite(high)
+        found = linprog(
+            c, np.vstack([dense[has_high], -dense[has_low]]), np.concatenate([high[has_high], -low[has_low]]),
+            bounds=np.stack(self.box, axis=1), method="highs",
+        )  # fmt: skip
+        self.X = found.x
+        pi = np.zeros(dense.shape[0])
+        pi[has_high] += found.ineqlin.marginals[: has_high.sum()]
+        pi[has_low] -= found.ineqlin.marginals[has_high.sum() :]
+        self.Pi = pi  # type: ignore[assignment]
+        return self
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    package = types.ModuleType("cupdlpx")
+    package.Model = Model  # type: ignore[attr-defined]
+    package.PDLP = types.SimpleNamespace(_PARAM_ALIAS={"TimeLimit": "time_sec_limit"})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupdlpx", package)
+    monkeypatch.setattr(module.CuPdlpx, "installed", lambda self: True)
+    monkeypatch.setattr(module, "gpus", lambda: 1)
+    monkeypatch.setattr(Model, "answer", "OPTIMAL")
+    return package
+
+
+@pytest.mark.parametrize("problem", [two_rows, everything])
+def test_optimum_and_duals_by_our_convention(problem: Any, stand_in: types.ModuleType) -> None:
+    form = problem()
+    outcome = solve_here(form, "cupdlpx", SolveRequest(time_limit_s=7.0, rel_tol=1e-6))
+    reference = solve_here(form, "highs-simplex", SolveRequest())
+    assert outcome.termination == "optimal"
+    assert outcome.primal == "approximate"
+    assert outcome.objective == pytest.approx(reference.objective)
+    assert outcome.x is not None
+    assert max(matrix_violations(form, outcome.x).values()) < 1e-8
+    assert outcome.row_duals is not None
+    assert dual_bound(boxed(form), outcome.row_duals) == pytest.approx(reference.objective)
+    assert outcome.iterations == 120
+    assert outcome.options["time_sec_limit"] == 7.0
+    assert outcome.options["eps_optimal_relative"] == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("word", "termination"),
+    [
+        ("PRIMAL_INFEASIBLE", "infeasible"), ("DUAL_INFEASIBLE", "infeasible-or-unbounded"),
+        ("TIME_LIMIT", "time-limit"), ("ITERATION_LIMIT", "iteration-limit"), ("SOMETHING_NEW", "error"),
+    ],
+)  # fmt: skip
+def test_words_of_the_solver(
+    word: str, termination: str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Model, "answer", word)
+    outcome = solve_here(two_rows(), "cupdlpx", SolveRequest())
+    assert (outcome.termination, outcome.raw) == (termination, word)
+    assert outcome.x is None
+    assert outcome.objective is None
+
+
+def test_options_by_name_and_alias(stand_in: types.ModuleType) -> None:
+    asked = {"TimeLimit": "3", "presolve": "off", "iteration_limit": "500"}
+    outcome = solve_here(two_rows(), "cupdlpx", SolveRequest(options=asked, warm_start=np.ones(2)))
+    assert outcome.options["time_sec_limit"] == 3.0
+    assert outcome.options["presolve"] is False
+    assert Model.last.Params["iteration_limit"] == 500  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(Model.last.start, np.ones(2))  # type: ignore[attr-defined]
+    for wrong, words in (({"iteration_limt": 1}, "iteration_limit"), ({"iteration_limit": 0}, "must be positive")):
+        with pytest.raises(BadOption, match=words):
+            solve_here(two_rows(), "cupdlpx", SolveRequest(options=wrong))
+
+
+def test_integers_are_refused(stand_in: types.ModuleType) -> None:
+    form = make([[1.0]], [0], [1], [0], [1], [1], "max", 0.0, [True])
+    with pytest.raises(Exception, match="integer"):
+        solve_here(form, "cupdlpx", SolveRequest())
+
+
+def test_no_gpu_is_said(stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "gpus", lambda: 0)
+    with pytest.raises(SolverUnavailable, match=r"no NVIDIA GPU.*highs-pdlp") as caught:
+        solve_here(two_rows(), "cupdlpx", SolveRequest())
+    assert caught.value.exit_status == 4
+    state = adapter("cupdlpx").probe_licence()
+    assert (state.usable, state.state) == (False, "no NVIDIA GPU here")
+
+
+@pytest.mark.skipif(INSTALLED, reason="cupdlpx is installed")
+def test_missing_package_is_status_4_and_says_how_to_get_it(capfd: Any) -> None:
+    assert main(["solve", "alltoall.master", "ring:4", "--method", "cupdlpx", "--no-store"]) == 4
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert "opticoll[gpu]" in line
+    assert "CUDA" in line
+    assert not probe("cupdlpx").usable
+
+
+def test_counting_gpus_never_fails() -> None:
+    assert module.gpus() >= 0
