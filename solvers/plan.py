@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 #: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
 SIMPLEX_VARIABLES = 4000
-#: Above this many, a certified first-order method is faster than interior point to any tolerance it reaches (measured
-#: on GK(N,4), N = 64 ... 300, see notes/benchmarks-pdhg.md).
-FIRST_ORDER_VARIABLES, FIRST_ORDER_TOL = 100_000, 1e-7
-FIRST_ORDER = "certified-pdhg"
+#: Above this many, first-order methods certify faster than interior point: alone down to this tolerance, below it with
+#: interior point on the arcs they leave (measured on GK(N,4), N = 64 ... 1000, see notes/benchmarks-pdhg.md).
+FIRST_ORDER_VARIABLES, FIRST_ORDER_TOL = 100_000, 1e-5
+FIRST_ORDER, SCREENED = "certified-pdhg", "screened-lp"
 #: Up to this many flow variables of one source for each orbit the reduced LP is fastest (notes/benchmarks-pdhg.md).
 ORBIT, ORBIT_VARIABLES = "orbit-lp", 30_000
 
@@ -126,10 +126,10 @@ def choose(model: Formulation, data: Any, task: Task) -> str:
     if size <= SIMPLEX_VARIABLES:
         return "highs-simplex"
     layer = task.form in {"cvxpy", "pyomo"}  # who asks for a modelling layer gets its matrix solved
-    if not layer and ORBIT in methods_for(model) and _reduced(data) <= ORBIT_VARIABLES:
+    if not layer and ORBIT in methods_for(model) and _reduced(data) <= min(ORBIT_VARIABLES, size // 2):
         return ORBIT
-    if size > FIRST_ORDER_VARIABLES and task.tol >= FIRST_ORDER_TOL and not layer and FIRST_ORDER in methods_for(model):
-        return FIRST_ORDER
+    if not layer and size > FIRST_ORDER_VARIABLES and FIRST_ORDER in methods_for(model):
+        return FIRST_ORDER if task.tol >= FIRST_ORDER_TOL else SCREENED
     return "time-form" if model.concurrent else "highs-ipx"
 
 

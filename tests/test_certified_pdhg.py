@@ -281,7 +281,7 @@ def test_auto_takes_it_for_large_instances_only():
         return make_plan(Task("alltoall.master", spec, **more)).method
 
     assert chosen("genkautz:n=400,d=4", tol=1e-4) == "certified-pdhg"
-    assert chosen("genkautz:n=400,d=4", tol=1e-9) == "time-form"
+    assert chosen("genkautz:n=400,d=4", tol=1e-9) == "screened-lp"
     assert chosen("genkautz:n=400,d=4", tol=1e-4, form="pyomo") == "time-form"
     assert chosen("genkautz:n=40,d=4+fail=2,seed=0", tol=1e-4) == "time-form"
 
@@ -290,11 +290,11 @@ def test_it_refuses_what_it_is_not_made_for():
     with pytest.raises(MethodMismatch):
         make_plan(Task("alltoall.link-mcf", "ring:5", method="certified-pdhg"))
     data = prepared("ring:5")
-    refuse(data)
+    refuse(data, "certified-pdhg")
     with pytest.raises(MethodMismatch):
-        refuse(replace(data, blocked=~data.blocked))
+        refuse(replace(data, blocked=~data.blocked), "certified-pdhg")
     with pytest.raises(MethodMismatch):
-        refuse(replace(data, equality=True))
+        refuse(replace(data, equality=True), "certified-pdhg")
 
 
 # The compiled repair

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formulations.alltoall.concurrent_flow import ConcurrentFlow
+    from formulations.alltoall.orbits import Orbits
     from solvers.methods.base import Context
     from solvers.pdhg.closing import Closing
 
@@ -51,25 +52,48 @@ SAVING = 0.1
 def run(context: Context) -> Answer:
     """Close the gap to the task's tolerance; at a limit, what there is."""
     from formulations.alltoall.orbits import find
+
+    refuse(context.data, METHOD.name)
+    task = context.task
+    precision = context.parameters["precision"]
+    single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
+    orbits = find(context.data) if context.parameters["symmetry"] else None
+    keeper, termination, message = iterate(
+        context, METHOD.name, orbits, task.tol, single=single, steps=context.parameters["steps"]
+    )
+    return keeper.last(termination, message)
+
+
+def iterate(
+    context: Context, name: str, orbits: Orbits | None, tol: float, *, single: bool, steps: int
+) -> tuple[Keeper, Termination, str]:
+    """Let the iteration close the gap to ``tol``, reporting as it goes.
+
+    Parameters
+    ----------
+    context, name
+        The problem, and the method that asks.
+    orbits
+        Its reduction, if any.
+    tol, single, steps
+        Gap to reach, precision, most iterations.
+
+    Returns
+    -------
+    What is kept of it, why it ended, and what there is to say of that.
+    """
     from solvers.pdhg.closing import Closing
     from solvers.pdhg.saddle import Saddle
     from solvers.pdhg.team import Team
 
-    data: ConcurrentFlow = context.data
-    refuse(data)
+    data: ConcurrentFlow = context.data if orbits is None else orbits.reduced
     begun = time.monotonic()
-    task = context.task
-    orbits = find(data) if context.parameters["symmetry"] else None
-    if orbits is not None:
-        data = orbits.reduced
-    precision = context.parameters["precision"]
-    single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
-    threads = task.threads if data.topology.arcs * data.groups >= THREADED else 1
-    keeper = Keeper(context)
+    threads = context.task.threads if data.topology.arcs * data.groups >= THREADED else 1
+    keeper = Keeper(context, name)
     termination, message = Termination.TOLERANCE, ""
     with Team(threads) as team:
         saddle = Saddle(data, team, np.float32 if single else np.float64, orbits)
-        closing = Closing(saddle, task.tol, context.remaining, keeper.change, context.parameters["steps"])
+        closing = Closing(saddle, tol, context.remaining, keeper.change, steps)
         keeper.closing = closing
         try:
             closing.run()
@@ -82,14 +106,11 @@ def run(context: Context) -> Answer:
                 termination = Termination.ITERATION_LIMIT
             else:
                 message = f"the gap stays at {closing.gap:.1e}: more than this precision gives"
-    answer = keeper.answer(termination)
-    answer.values = keeper.flows(closing.flows)
-    answer.message = message
-    answer.metrics |= {"iteration_s": time.monotonic() - begun}
-    return answer
+    keeper.iteration_s = time.monotonic() - begun
+    return keeper, termination, message
 
 
-def refuse(data: ConcurrentFlow) -> None:
+def refuse(data: ConcurrentFlow, name: str) -> None:
     """Refuse flow problems that the passes are not made for.
 
     Raises
@@ -100,7 +121,7 @@ def refuse(data: ConcurrentFlow) -> None:
     blocked = int(np.count_nonzero(data.blocked))
     own = data.topology.in_degree[data.sources].sum()
     if data.equality or blocked != own or not (data.capacity > 0).all():
-        msg = "certified-pdhg: takes flows by source with positive capacities; use time-form for this one"
+        msg = f"{name}: takes flows by source with positive capacities; use time-form for this one"
         raise MethodMismatch(msg)
 
 
@@ -111,10 +132,13 @@ class Keeper:
     ----------
     context
         Gets the answers.
+    name
+        Method that they are of.
     """
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    def __init__(self, context: Context, name: str) -> None:
+        self.context, self.name = context, name
+        self.iteration_s = 0.0
         self.closing: Closing | None = None
         self._began = time.monotonic()
         self._spent = 0.0
@@ -155,10 +179,19 @@ class Keeper:
         if closing.lengths is not None:
             answer.duals = {"capacity": closing.lengths}
         kind = np.dtype(closing.saddle.precision).name
-        answer.solver = {"name": METHOD.name, "algorithm": "reflected Halpern PDHG, matrix-free", "options": {
+        answer.solver = {"name": self.name, "algorithm": "reflected Halpern PDHG, matrix-free", "options": {
             "precision": kind, "threads": closing.saddle.team.size,
         }}  # fmt: skip
         answer.metrics = self.counts()
+        return answer
+
+    def last(self, termination: Termination, message: str) -> Answer:
+        """The answer when nothing is to come any more."""
+        assert self.closing is not None
+        answer = self.answer(termination)
+        answer.values = self.flows(self.closing.flows)
+        answer.message = message
+        answer.metrics |= {"iteration_s": self.iteration_s}
         return answer
 
     def counts(self) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""Screening decides the time only: whatever is left out, flow and bound are those of the whole problem."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from reference import optimum
+
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import orbits as reduction
+from instances import parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.methods import screened_lp
+from solvers.methods.base import Context
+from solvers.methods.orbit_lp import solve_reduced
+from solvers.outcome import Proof, Termination
+from solvers.task import Task
+
+SPECS = (
+    "genkautz:n=30,d=3",
+    "genkautz:n=16,d=4+fail=3,seed=0",
+    "mesh:4x4",
+    "genkautz:n=12,d=4+host=2.0",
+    "random-regular:n=20,d=4,seed=3",
+    "debruijn:d=3,D=3",
+)
+
+
+def context_of(spec, *, tol=1e-8, limit=None, **parameters):
+    task = Task("alltoall.master", spec, method="screened-lp", tol=tol, threads=1)
+    topology = parse(spec)
+    data = formulation(task.formulation).prepare(topology, {})
+    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000} | parameters
+    return Context(
+        task=task, formulation=formulation(task.formulation), data=data, instance=topology, parameters=settings,
+        deadline=None if limit is None else time.monotonic() + limit, solve=runner.solve,
+        save=lambda answer, objective: None,
+    )  # fmt: skip
+
+
+def assert_proven(data, answer, tol):
+    assert max(model.residuals(data, answer.values).values()) < 1e-9
+    F = float(answer.values["F"])
+    bound = model.certify(data, answer.duals).value
+    assert bound * (1 + 1e-12) >= F
+    assert bound / F - 1 <= tol
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_ten_digits(spec):
+    context = context_of(spec)
+    answer = screened_lp.run(context)
+    assert answer.termination == Termination.OPTIMAL
+    assert_proven(context.data, answer, 1e-8)
+    F, _ = optimum(compile_model(model.build_matrix(context.data)))
+    assert float(answer.values["F"]) == pytest.approx(F, rel=1e-7)
+
+
+def test_too_few_arcs_come_back():
+    """A threshold of nothing leaves the shortest paths only; rounds add what is missing."""
+    context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=30)
+    answer = screened_lp.run(context)
+    assert answer.metrics["rounds"] > 1
+    assert answer.metrics["kept"] < 1
+    assert_proven(context.data, answer, 1e-8)
+
+
+def test_rounds_that_run_out_leave_what_is_proven():
+    context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=1)
+    answer = screened_lp.run(context)
+    assert answer.termination != Termination.OPTIMAL
+    assert_proven(context.data, answer, 1e-4)
+
+
+def test_a_limit_leaves_what_is_proven(monkeypatch):
+    context = context_of("genkautz:n=30,d=3")
+
+    def late(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(screened_lp, "solve_reduced", late)
+    answer = screened_lp.run(context)
+    assert answer.termination == Termination.TIME_LIMIT
+    assert_proven(context.data, answer, 1e-4)
+
+
+def test_reduced_costs_are_zero_on_what_an_optimum_uses():
+    context = context_of("genkautz:n=24,d=3")
+    orbits = reduction.find(context.data)
+    found = solve_reduced(context, orbits, None, "highs-simplex")
+    assert found.gap <= 1e-9
+    kept = screened_lp.screened(orbits, found.lengths, 1e-6)
+    assert kept[found.flows > 1e-9].all()
+    assert not kept.all()
+    again = solve_reduced(context, orbits, kept, "highs-simplex")
+    assert again.upper == pytest.approx(found.upper, rel=1e-9)
+    assert 1.0 / again.lower >= 1.0 / again.upper * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=60,d=4", "genkautz:n=40,d=4+fail=3,seed=1"])
+def test_the_runner_certifies_it_by_its_own_means(spec):
+    run = runner.solve(Task("alltoall.master", spec, method="screened-lp", tol=1e-8))
+    assert run.proof == Proof.OPTIMAL
+    assert run.record["bound_source"] == "any-lengths"
+    assert run.record["metrics"]["rounds"] >= 1
+    assert np.isfinite(run.bound)
+
+
+@pytest.mark.slow
+def test_a_thousand_nodes_to_seven_digits():
+    run = runner.solve(Task("alltoall.master", "genkautz:n=1000,d=4", tol=1e-7))
+    assert run.record["method"] == "screened-lp"
+    assert run.proof == Proof.OPTIMAL
+    assert run.record["gap"] <= 1e-7
+    assert run.record["peak_memory_mb"] < 2048
