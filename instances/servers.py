@@ -1,8 +1,9 @@
-"""A pool of servers with optical ports and a traffic matrix, not yet wired (TopoOpt, SiP-ML)."""
+"""A pool of servers with optical ports and a job's traffic, not yet wired (TopoOpt, SiP-ML)."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,9 +35,65 @@ def check_servers(n: int) -> None:
         raise BadInput(msg)
 
 
+@dataclass(frozen=True)
+class AllReduceGroup:
+    """Servers that hold one part of a model each and sum their gradients once an iteration.
+
+    Their traffic is *mutable* (TopoOpt, section 4.3): any order of the members does as well.
+
+    Parameters
+    ----------
+    members
+        Servers, at least two, each once, in the order of the default ring.
+    transfer
+        Bytes over each hop of a ring all-reduce, 2 (k-1)/k times the size of what is summed for k members.
+
+    Raises
+    ------
+    BadInput
+        For fewer than two members, a member twice, or a transfer that is not positive and finite.
+    """
+
+    members: tuple[int, ...]
+    transfer: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(int(v) for v in self.members))
+        if len(self.members) < 2 or len(set(self.members)) < len(self.members):
+            shown = ", ".join(map(str, self.members[:8]))
+            msg = f"all-reduce group ({shown}): name at least two servers, each once"
+            raise BadInput(msg)
+        if not 0 < self.transfer < float("inf"):
+            msg = f"all-reduce group: a transfer of {self.transfer} bytes; it must be positive and finite"
+            raise BadInput(msg)
+
+    @property
+    def size(self) -> int:
+        """Number of members k."""
+        return len(self.members)
+
+    @property
+    def total(self) -> float:
+        """Bytes that the members send together in one iteration."""
+        return self.size * self.transfer
+
+    def ring(self, step: int = 1) -> NDArray[np.int64]:
+        """Members in the order of the +step ring: place i is followed by place i + step mod k.
+
+        Raises
+        ------
+        BadInput
+            Unless step and k are co-prime: it would be several rings.
+        """
+        if np.gcd(step, self.size) != 1:
+            msg = f"all-reduce group of {self.size}: +{step} is no single ring; take a step that is co-prime to it"
+            raise BadInput(msg)
+        return np.asarray(self.members, dtype=np.int64)[np.arange(self.size) * step % self.size]
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ServerPool(Instance):
-    """Servers, their optical degree, and the bytes that each sends to each in one iteration.
+    """Servers, their optical degree, and what a job sends between them in one iteration.
 
     Parameters
     ----------
@@ -44,20 +101,25 @@ class ServerPool(Instance):
         Number of servers, ``2 <= n <= 8192``.
     degree
         Optical interfaces of each server: circuits out of it, and circuits into it, at one time.
-    traffic
-        Bytes from server ``i`` (row) to server ``j`` (column), shape ``(n, n)``, zero on the diagonal.
+    point_to_point
+        Bytes from server ``i`` (row) to server ``j`` (column), shape ``(n, n)``, zero on the diagonal: what has to
+        go just there (model-parallel traffic), all traffic where there are no groups.
+    groups
+        All-reduce groups, whose traffic is not in ``point_to_point``.
     spec, parameters
         As for every instance.
 
     Raises
     ------
     BadInput
-        For sizes out of range, or traffic that is not square, not finite, negative, or on the diagonal.
+        For sizes out of range, traffic that is not square, not finite, negative, or on the diagonal, and groups
+        that name servers which are not there.
     """
 
     n: int
     degree: int
-    traffic: NDArray[np.float64]
+    point_to_point: NDArray[np.float64]
+    groups: tuple[AllReduceGroup, ...] = ()
     spec: str = "custom"
     parameters: tuple[tuple[str, Any], ...] = ()
 
@@ -65,14 +127,15 @@ class ServerPool(Instance):
         self,
         n: int,
         degree: int,
-        traffic: ArrayLike,
+        point_to_point: ArrayLike,
         *,
+        groups: Iterable[AllReduceGroup] = (),
         spec: str = "custom",
         parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
     ) -> None:
         check_servers(n)
         check_positive(degree, "degree", spec)
-        matrix = np.array(traffic, dtype=np.float64)
+        matrix = np.array(point_to_point, dtype=np.float64)
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
             msg = f"{spec}: the traffic matrix is {shape}, not {n}x{n}; give one row and one column a server"
@@ -86,19 +149,60 @@ class ServerPool(Instance):
             i = int(np.flatnonzero(np.diagonal(matrix))[0])
             msg = f"{spec}: server {i} sends {matrix[i, i]} bytes to itself; write 0 on the diagonal"
             raise BadInput(msg)
+        together = tuple(groups)
+        for k, group in enumerate(together):
+            outside = [v for v in group.members if not 0 <= v < n]
+            if outside:
+                msg = f"{spec}: all-reduce group {k} names server {outside[0]}; there are servers 0 to {n - 1}"
+                raise BadInput(msg)
         matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has one hash
         matrix.setflags(write=False)
         put = object.__setattr__
         put(self, "n", int(n))
         put(self, "degree", int(degree))
-        put(self, "traffic", matrix)
+        put(self, "point_to_point", matrix)
+        put(self, "groups", together)
         put(self, "spec", spec)
         put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
 
     @cached_property
+    def traffic(self) -> NDArray[np.float64]:
+        """Bytes between servers if every group runs its default ring, ``(n, n)``."""
+        matrix = self.point_to_point.copy()
+        for group in self.groups:
+            ring = group.ring()
+            matrix[ring, np.roll(ring, -1)] += group.transfer
+        matrix.setflags(write=False)
+        return matrix
+
+    @property
+    def all_reduce_bytes(self) -> float:
+        """Bytes of all all-reduces together, over rings."""
+        return float(sum(group.total for group in self.groups))
+
+    def relabelled(self, order: ArrayLike) -> ServerPool:
+        """Rename server ``v`` to ``order[v]`` (a permutation of ``0 .. n-1``).
+
+        Raises
+        ------
+        BadInput
+            If ``order`` is no permutation of the servers.
+        """
+        new = np.asarray(order, dtype=np.int64)
+        if not np.array_equal(np.sort(new), np.arange(self.n)):
+            msg = "relabelled: order must be a permutation of the servers"
+            raise BadInput(msg)
+        back = np.argsort(new)
+        groups = [AllReduceGroup(tuple(new[list(g.members)].tolist()), g.transfer) for g in self.groups]
+        return ServerPool(self.n, self.degree, self.point_to_point[np.ix_(back, back)], groups=groups)
+
+    @cached_property
     def hash(self) -> str:
-        """SHA-256 of servers, degree and traffic."""
-        digest = hashlib.sha256(b"opticoll-servers-1")
+        """SHA-256 of servers, degree and traffic, with the groups where there are any."""
+        digest = hashlib.sha256(b"opticoll-servers-2" if self.groups else b"opticoll-servers-1")
         digest.update(np.array([self.n, self.degree], dtype="<i8").tobytes())
-        digest.update(np.ascontiguousarray(self.traffic, dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.point_to_point, dtype="<f8").tobytes())
+        for group in self.groups:
+            digest.update(np.array([group.size, *group.members], dtype="<i8").tobytes())
+            digest.update(np.array([group.transfer], dtype="<f8").tobytes())
         return digest.hexdigest()

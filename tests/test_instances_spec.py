@@ -165,7 +165,7 @@ def test_importing_instances_loads_no_heavy_library():
         ("ring:8+host=inf", "finite"),
         ("ring:\n8;", "whole number"),
         ("servers:n=4,degree=2,traffic=dlmr", "did you mean 'dlrm'"),
-        ("servers:n=4,degree=2,traffic=vgg", "known"),
+        ("servers:n=4,degree=2,traffic=xyzq", "known"),
         ("servers:n=4,degree=2,volume=0", "volume"),
         ("x" * 5000, "characters"),
     ],

@@ -1,0 +1,394 @@
+r"""What a wired server pool is: circuits, rings of the all-reduce groups, and a route for every byte.
+
+Source  TopoOpt, section 4
+Data    V servers of degree d; T_st >= 0 point-to-point traffic [bytes], (n,n); groups k of servers M_k, each member of
+        which sends S_k bytes over its hop of a ring all-reduce
+Given   circuits c, directed, from tail to head, several of one pair allowed, (m,)
+        rings r: one cyclic order of the members of group k(r), which carries the share w_r of S_k
+        routes q: a chain of circuits without repeated servers, which carries b_q bytes
+
+Demand of the rings chosen   D = T + sum_r w_r S_k(r) [hop of r from s to t], (n,n)
+
+A design is right if
+    degree      at most d circuits leave each server, and at most d enter it
+    rings       every ring holds each member of its group once; the shares of each group's rings add up to 1
+    routes      every route is such a chain
+    demand      the routes from s to t carry D_st together
+    loads       the stated load of every circuit is what its routes carry
+    max_load, bandwidth_tax   if stated, are what follows from the loads
+
+max load = max_c sum_{q over c} b_q [bytes]: a circuit of B bytes per second is busy for that over B. Bandwidth tax
+(section 5.4) = sum_c load_c / sum_st D_st, 1 where nothing is forwarded.
+
+As named arrays (every entry a number; numbers of circuits, groups and servers count from 0)
+    circuits (m,2)                          tail and head, ascending by both
+    ring_start (R+1,), ring_order (.,)      ring r is ring_order[ring_start[r]:ring_start[r+1]], servers in its order
+    ring_group (R,), ring_share (R,)
+    route_start (Q+1,), route_circuits (.,) route q is route_circuits[route_start[q]:route_start[q+1]], circuits
+    route_bytes (Q,)
+    loads (m,)                              stated
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulations.base import Bound, NotApplicable
+from instances.servers import ServerPool
+from instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: Blocks of :func:`residuals`.
+BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
+#: Arrays of a design that hold whole numbers, with their number of dimensions.
+_WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
+_REAL = ("ring_share", "route_bytes", "loads")
+
+
+@dataclass(frozen=True)
+class Ring:
+    """One cyclic order of a group's members and the share of the group's all-reduce that it carries."""
+
+    group: int
+    share: float
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TopologyDesign:
+    """Circuits, rings and routes of a pool, see the module.
+
+    Parameters
+    ----------
+    pool
+        Servers and their traffic.
+    circuits
+        Tail and head of every circuit, ascending by both, shape ``(m, 2)``.
+    rings
+        Rings of the groups.
+    route_start, route_circuits, route_bytes
+        Routes one behind the other and the bytes of each; shapes ``(Q+1,)``, ``(total length,)``, ``(Q,)``.
+    """
+
+    pool: ServerPool
+    circuits: I64
+    rings: tuple[Ring, ...]
+    route_start: I64
+    route_circuits: I64
+    route_bytes: F64
+
+    @property
+    def routes(self) -> int:
+        """Number of routes."""
+        return int(self.route_bytes.size)
+
+    @cached_property
+    def length(self) -> I64:
+        """Circuits of every route, ``(Q,)``."""
+        return np.diff(self.route_start)
+
+    @cached_property
+    def ends(self) -> tuple[I64, I64]:
+        """Source and target of every route, ``(Q,)`` each."""
+        if not self.routes:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        first, last = self.route_circuits[self.route_start[:-1]], self.route_circuits[self.route_start[1:] - 1]
+        return self.circuits[first, 0], self.circuits[last, 1]
+
+    @cached_property
+    def demand(self) -> F64:
+        """D, bytes that the rings chosen and the point-to-point traffic send, ``(n, n)``."""
+        return ring_demand(self.pool, self.rings)
+
+    @cached_property
+    def loads(self) -> F64:
+        """Bytes over every circuit, ``(m,)``."""
+        carried = np.repeat(self.route_bytes, self.length)
+        return np.bincount(self.route_circuits, carried, len(self.circuits)).astype(np.float64)
+
+    @property
+    def max_load(self) -> float:
+        """Bytes over the busiest circuit."""
+        return float(self.loads.max(initial=0.0))
+
+    @property
+    def bandwidth_tax(self) -> float:
+        """Bytes over all circuits for every byte of demand; 1 without traffic."""
+        wanted = float(self.demand.sum())
+        return float(self.loads.sum()) / wanted if wanted > 0 else 1.0
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The circuits as a topology of unit capacities, its arcs in the order of ``circuits``."""
+        return Topology(self.pool.n, self.circuits[:, 0], self.circuits[:, 1])
+
+    def values(self) -> dict[str, F64]:
+        """The named arrays of the module."""
+        orders = [ring.order for ring in self.rings]
+        flat = {
+            "circuits": self.circuits,
+            "ring_start": np.cumsum([0, *map(len, orders)]),
+            "ring_order": np.array([v for order in orders for v in order]),
+            "ring_group": np.array([ring.group for ring in self.rings]),
+            "ring_share": np.array([ring.share for ring in self.rings]),
+            "route_start": self.route_start,
+            "route_circuits": self.route_circuits,
+            "route_bytes": self.route_bytes,
+            "loads": self.loads,
+        }
+        return {name: np.asarray(array, dtype=np.float64) for name, array in flat.items()}
+
+
+def server_pool(instance: object, where: str) -> ServerPool:
+    """The instance, if it is a server pool with anything to send.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not.
+    """
+    if not isinstance(instance, ServerPool):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{where}: needs a server pool, servers:n=...,degree=...,traffic=..., not {spec}"
+        raise NotApplicable(msg)
+    if not instance.traffic.any():
+        msg = f"{where}: {instance.spec} has no traffic; give it some"
+        raise NotApplicable(msg)
+    return instance
+
+
+def ring_demand(pool: ServerPool, rings: Sequence[Ring]) -> F64:
+    """D of these rings: point-to-point traffic and every ring's share from each member to the next, ``(n, n)``."""
+    demand = pool.point_to_point.copy()
+    for ring in rings:
+        order = np.asarray(ring.order, dtype=np.int64)
+        demand[order, np.roll(order, -1)] += ring.share * pool.groups[ring.group].transfer
+    return demand
+
+
+def default_rings(pool: ServerPool) -> tuple[Ring, ...]:
+    """Every group whole on the ring of its members' order: traffic as ``pool.traffic`` has it."""
+    return tuple(Ring(k, 1.0, group.members) for k, group in enumerate(pool.groups))
+
+
+def sorted_circuits(circuits: ArrayLike) -> I64:
+    """Circuits ascending by tail and head, ``(m, 2)``."""
+    pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def build_design(
+    pool: ServerPool, circuits: ArrayLike, rings: Sequence[Ring], routes: Sequence[tuple[Sequence[int], float]]
+) -> TopologyDesign:
+    """A design from its parts.
+
+    Parameters
+    ----------
+    pool
+        Servers and their traffic.
+    circuits
+        Tail and head, ascending by both as :func:`sorted_circuits` gives them, shape ``(m, 2)``.
+    rings
+        Rings of the groups.
+    routes
+        For every route its circuits, as numbers of rows of ``circuits``, and its bytes.
+    """
+    start = np.cumsum([0, *(len(path) for path, _ in routes)], dtype=np.int64)
+    flat = np.fromiter((c for path, _ in routes for c in path), dtype=np.int64, count=int(start[-1]))
+    amount = np.array([b for _, b in routes], dtype=np.float64)
+    pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
+    return TopologyDesign(pool, pairs, tuple(rings), start, flat, amount)
+
+
+def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign | None:
+    """The design that named arrays spell; None where they are malformed (whether it is right is another question)."""
+    found: dict[str, NDArray[np.int64]] = {}
+    for name, dimensions in _WHOLE.items():
+        given = np.asarray(values.get(name, np.nan), dtype=float)
+        if name == "circuits" and given.size == 0:
+            given = given.reshape(0, 2)
+        if given.ndim != dimensions or not np.isfinite(given).all() or (np.abs(given) > 2**53).any():
+            return None
+        if (given != np.rint(given)).any() or (given < 0).any():
+            return None
+        found[name] = given.astype(np.int64)
+    real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
+    if any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
+        return None
+    circuits, group = found["circuits"], found["ring_group"]
+    fits = (
+        circuits.shape[1] == 2
+        and (circuits < pool.n).all()
+        and (group < len(pool.groups)).all()
+        and group.shape == real["ring_share"].shape
+        and real["loads"].shape == (len(circuits),)
+        and (found["ring_order"] < pool.n).all()
+        and (found["route_circuits"] < len(circuits)).all()
+        and _offsets(found["ring_start"], group.size, found["ring_order"].size)
+        and _offsets(found["route_start"], real["route_bytes"].size, found["route_circuits"].size)
+    )
+    if not fits:
+        return None
+    start, order = found["ring_start"], found["ring_order"]
+    rings = tuple(
+        Ring(int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()))
+        for r in range(group.size)
+    )
+    return TopologyDesign(pool, circuits, rings, found["route_start"], found["route_circuits"], real["route_bytes"])
+
+
+def _offsets(start: I64, items: int, total: int) -> bool:
+    """Whether ``start`` cuts ``total`` entries into ``items`` pieces, none of them empty."""
+    return start.shape == (items + 1,) and start[0] == 0 and start[-1] == total and bool((np.diff(start) > 0).all())
+
+
+def residuals(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block of the module, from numpy alone.
+
+    ``degree`` counts circuits too many (infinite for one from a server to itself, or out of order); ``rings`` is the
+    worst deviation of a group's shares from 1, infinite for an order that is no ring of its group; ``routes`` is 0 or
+    infinite; ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, a stated
+    ``max_load`` or ``bandwidth_tax`` (``objective``) to itself.
+    """
+    design = read_design(pool, values)
+    if design is None:
+        return dict.fromkeys(BLOCKS, np.inf)
+    routed = np.zeros((pool.n, pool.n))
+    chained = chains(design)
+    if chained:
+        np.add.at(routed, design.ends, design.route_bytes)
+    wanted, load = design.demand, design.loads
+    most = max(float(wanted.max(initial=0.0)), np.finfo(float).tiny)
+    heaviest = max(float(load.max(initial=0.0)), np.finfo(float).tiny)
+    shares = np.array([ring.share for ring in design.rings])
+    stated = {"max_load": design.max_load, "bandwidth_tax": design.bandwidth_tax}
+    wrong = [_relative(values[name], true) for name, true in stated.items() if name in values]
+    return {
+        "degree": _degree_excess(pool, design.circuits),
+        "rings": _ring_violation(design, shares),
+        "routes": 0.0 if chained else np.inf,
+        "nonnegative": max(-float(design.route_bytes.min(initial=0.0)) / most, -float(shares.min(initial=0.0)), 0.0),
+        "demand": float(np.abs(routed - wanted).max(initial=0.0)) / most,
+        "loads": float(np.abs(np.asarray(values["loads"], dtype=float) - load).max(initial=0.0)) / heaviest,
+        "objective": max(wrong, default=0.0),
+    }
+
+
+def _relative(stated: ArrayLike, true: float) -> float:
+    number = np.asarray(stated, dtype=float)
+    if number.shape != () or not np.isfinite(number):
+        return np.inf
+    return abs(float(number) - true) / max(abs(true), np.finfo(float).tiny)
+
+
+def _degree_excess(pool: ServerPool, circuits: I64) -> float:
+    tail, head = circuits[:, 0], circuits[:, 1]
+    if (tail == head).any() or not np.array_equal(circuits, sorted_circuits(circuits)):
+        return np.inf
+    leaving, entering = np.bincount(tail, minlength=pool.n), np.bincount(head, minlength=pool.n)
+    return float(max(leaving.max(initial=0), entering.max(initial=0), pool.degree) - pool.degree)
+
+
+def _ring_violation(design: TopologyDesign, shares: F64) -> float:
+    groups = design.pool.groups
+    for ring in design.rings:
+        if sorted(ring.order) != sorted(groups[ring.group].members):
+            return np.inf
+    carried = np.bincount([ring.group for ring in design.rings], shares, len(groups)) if design.rings else 0.0
+    return float(np.abs(np.ones(len(groups)) - carried).max(initial=0.0))
+
+
+def chains(design: TopologyDesign) -> bool:
+    """Whether every route goes on where it has arrived and comes to no server twice."""
+    tail, head = design.circuits[design.route_circuits].T
+    inner = np.ones(tail.size, dtype=bool)
+    inner[design.route_start[:-1]] = False  # the first circuit of a route continues none
+    places = np.flatnonzero(inner)
+    if (tail[places] != head[places - 1]).any():
+        return False
+    route = np.repeat(np.arange(design.routes), design.length)
+    visits = np.concatenate([route * design.pool.n + head, np.arange(design.routes) * design.pool.n + design.ends[0]])
+    return bool(np.unique(visits).size == visits.size)
+
+
+def path_lengths(design: TopologyDesign) -> tuple[I64, F64]:
+    """How many bytes travel how far: hops 1, 2, ... and the bytes of the routes of each, same shape."""
+    by_hops = np.bincount(design.length, design.route_bytes).astype(np.float64)
+    return np.arange(1, by_hops.size), by_hops[1:]
+
+
+def describe(design: TopologyDesign) -> dict[str, float | int | None]:
+    """What a verified design looks like: loads [bytes], tax, hops, ports used."""
+    hops = design.topology.hops
+    pairs = ~np.eye(design.pool.n, dtype=bool)
+    connected = bool(np.isfinite(hops).all())
+    wanted = float(design.demand.sum())
+    used = design.loads
+    mean = float(used.mean()) if used.size else 0.0
+    return {
+        "max_load": design.max_load,
+        "min_load": float(used.min(initial=np.inf)) if used.size else None,
+        "mean_load": mean,
+        "imbalance": design.max_load / mean if mean > 0 else None,
+        "bandwidth_tax": design.bandwidth_tax,
+        "demand_bytes": wanted,
+        "circuits": len(design.circuits),
+        "rings": len(design.rings),
+        "routes": design.routes,
+        "diameter": int(hops.max()) if connected else None,
+        "mean_hops": float(hops[pairs].mean()) if connected else None,
+    }
+
+
+def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
+    r"""Bounds on every design of a pool, whatever its rings: of ``max-load`` [bytes] and of ``bandwidth-tax``.
+
+    ports
+        A server with d ports sends (receives) all its bytes over them: max load >= max_v sent_v / d. A member sends
+        the group's transfer whatever its place in the rings.
+    reach
+        At most d servers are one hop away, d^2 two, ...: bytes of v to its j-th largest destination go at least the
+        depth of place j; what the rings carry goes at least one hop. So the tax is at least the sum of these over the
+        demand, and the max load at least the sum over the n d circuits.
+    """
+    members = np.zeros(pool.n)
+    for group in pool.groups:
+        members[list(group.members)] += group.transfer
+    direct = pool.point_to_point
+    sent, received = direct.sum(axis=1) + members, direct.sum(axis=0) + members
+    worst = float(max(sent.max(), received.max())) / pool.degree
+    depth = np.repeat(np.arange(1, pool.n), _layers(pool.n - 1, pool.degree)[: pool.n - 1])[: pool.n - 1]
+    forward = float((np.sort(direct, axis=1)[:, ::-1][:, : pool.n - 1] * depth).sum())
+    backward = float((np.sort(direct, axis=0)[::-1][: pool.n - 1].T * depth).sum())
+    travelled = max(forward, backward) + float(members.sum())
+    total = float(sent.sum())
+    tax = travelled / total if total > 0 else 1.0
+    spread = travelled / (pool.n * pool.degree)
+    told = f"most bytes of one server over {pool.degree} ports"
+    if spread > worst:
+        told = f"at most {pool.degree}^h servers are h hops away, load spread evenly over all circuits"
+    return {
+        "max-load": Bound("reach" if spread > worst else "ports", max(worst, spread), told, "topoopt"),
+        "bandwidth-tax": Bound("reach", tax, f"at most {pool.degree}^h servers are h hops away", "topoopt"),
+    }
+
+
+def _layers(others: int, degree: int) -> I64:
+    """Servers at depth 1, 2, ... of a tree of out-degree ``degree`` with ``others`` servers, ``(others,)``."""
+    left, layer, found = others, 1, []
+    for _ in range(others):
+        layer = min(layer * degree, others)
+        found.append(min(layer, left))
+        left -= found[-1]
+    return np.array(found, dtype=np.int64)
