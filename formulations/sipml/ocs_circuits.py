@@ -1,0 +1,408 @@
+r"""Circuits over D optical switches: the slowest transfer as fast as possible.
+
+Source  SiP-ML, sections 3.1 (SiP-OCS: D switches of n ports, every server on each) and 3.3; the appendix A.2 with the
+        paper's own program is not at hand: this is its statement in the text
+Sets    p = (i,j) in P pairs of servers with traffic; q in 0 .. D-1 switches
+Data    V_p > 0 bytes, (|P|,); D ports of a server, out and in; B = ``bandwidth`` of a circuit [bytes/s]
+Vars    c_p in 1 .. high_p circuits of the pair, whole, (|P|,); t >= 0 the time T in units of max V / B;
+        with ``model=switches`` also x_pq in {0,1} circuit of p on switch q, (|P|, D)
+
+min (max V / B) t  s.t.
+    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`formulations.sipml.transfers`)
+    ports_out[i]   sum_{p from i} c_p <= D
+    ports_in[j]    sum_{p to j} c_p <= D
+    count[p]       sum_q x_pq = c_p                                (model=switches, instead of the ports)
+    light_out[i,q] sum_{p from i} x_pq <= 1
+    light_in[j,q]  sum_{p to j} x_pq <= 1
+
+high_p = D + 1 - (pairs at the fuller of its two ends): every other pair there takes a port.
+
+Both models have one optimum: by Koenig's theorem circuits that keep to the ports split into D matchings, one a switch.
+
+Optimum in polynomial time. T is attained iff c_p = n_p(T) keeps to the ports, and n_p falls with T: bisection. The
+largest T that is not attained is refuted by one server whose needs exceed its ports: so the optimum *is* the largest of
+the servers' own least times (bound ``ports``, exact).
+
+A pair needs a circuit of its own: with more peers than ports there is no solution (``refute``); transfers are not
+relayed. An assignment may also be given as ``match``, (D, n): the server that i sends to on switch q, -1 for none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.sipml import PAPER
+from formulations.sipml.edge_colouring import matchings
+from formulations.sipml.transfers import Transfers, chord_count, chords, least_times, transfers_of
+from instances.servers import ServerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "sipml.ocs-circuits"
+MODELS = ("counts", "switches")
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """Data of the model."""
+
+    pool: ServerPool
+    transfers: Transfers
+    model: str
+
+    @property
+    def degree(self) -> int:
+        """Ports of a server, and switches, D."""
+        return self.pool.degree
+
+    @property
+    def n(self) -> int:
+        """Servers."""
+        return self.pool.n
+
+    @cached_property
+    def peers(self) -> tuple[I64, I64]:
+        """Pairs out of and into every server, ``(n,)`` each."""
+        moves = self.transfers
+        return np.bincount(moves.source, minlength=self.n), np.bincount(moves.target, minlength=self.n)
+
+    @cached_property
+    def high(self) -> I64:
+        """Most circuits of a pair, ``(|P|,)``; at least 1 also where there is no solution."""
+        out, into = self.peers
+        fuller = np.maximum(out[self.transfers.source], into[self.transfers.target])
+        return np.maximum(self.degree + 1 - fuller, 1)
+
+    @cached_property
+    def by_server(self) -> tuple[I64, I64]:
+        """Entries (group, pair) of the port limits: group i out of server i, n + j into server j."""
+        moves = self.transfers
+        group = np.concatenate([moves.source, self.n + moves.target])
+        return group, np.tile(np.arange(moves.pairs), 2)
+
+    @cached_property
+    def server_times(self) -> F64:
+        """Least T that the ports out of (first n) and into (last n) each server allow [s]."""
+        group, pair = self.by_server
+        capacity = np.full(2 * self.n, float(self.degree))
+        found = least_times(self.transfers, group, pair, np.ones(pair.size), capacity)
+        return np.where(np.bincount(group, minlength=2 * self.n) > 0, found, 0.0)
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Circuits:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a pool of servers.
+    BadInput
+        If there is no traffic, or the bandwidth is not positive.
+    """
+    if not isinstance(instance, ServerPool):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
+        raise NotApplicable(msg)
+    given = parameters or {}
+    transfers = transfers_of(instance.traffic, float(given.get("bandwidth", 1.0)), f"{NAME}: {instance.spec}")
+    return Circuits(instance, transfers, str(given.get("model", "counts")))
+
+
+def refute(data: Circuits) -> Bound | None:
+    """No solution, if a server has more peers than ports."""
+    out, into = data.peers
+    for count, told in ((out, "sends to"), (into, "receives from")):
+        i = int(count.argmax())
+        if count[i] > data.degree:
+            reason = f"server {i} {told} {int(count[i])} others and has {data.degree} ports"
+            return Bound("ports", np.inf, reason, "sipml")
+    return None
+
+
+def build_cvxpy(data: Circuits) -> CvxpyModel:
+    """The model in matrix form."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    moves, n, d = data.transfers, data.n, data.degree
+    pairs, each = moves.pairs, np.arange(moves.pairs)
+    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
+    c = cp.Variable(pairs, name="c", integer=True, bounds=[1, data.high.astype(float)])
+    t = cp.Variable(name="t", bounds=[0, 1])
+    tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
+    chord = t + tilt @ c >= rows.level
+    constraints: list[Any] = [chord]
+    named = {"chord": Named(chord, (pairs, d), rows.pair * d + rows.j - 1)}
+    variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
+    leaving = sp.csr_array((np.ones(pairs), (moves.source, each)), shape=(n, pairs))
+    entering = sp.csr_array((np.ones(pairs), (moves.target, each)), shape=(n, pairs))
+    if data.model == "counts":
+        for name, side in (("ports_out", leaving), ("ports_in", entering)):
+            used = np.unique(side.nonzero()[0])
+            row = side[used] @ c <= d
+            constraints.append(row)
+            named[name] = Named(row, (n,), used)
+    else:
+        x = cp.Variable(pairs * d, name="x", boolean=True)
+        variables["x"] = Named(x, (pairs, d), np.arange(pairs * d))
+        total = sp.kron(sp.eye_array(pairs), np.ones((1, d)), format="csr")
+        count = total @ x - c == 0
+        constraints.append(count)
+        named["count"] = Named(count, (pairs,))
+        for name, side in (("light_out", leaving), ("light_in", entering)):
+            used = np.unique(side.nonzero()[0])
+            row = sp.kron(side[used], sp.eye_array(d), format="csr") @ x <= 1
+            constraints.append(row)
+            named[name] = Named(row, (n, d), (used[:, None] * d + np.arange(d)).ravel())
+    return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
+
+
+def build_pyomo(data: Circuits) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    moves, n, d = data.transfers, data.n, data.degree
+    pairs = moves.pairs
+    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
+    of_row = {(p, j - 1): r for r, (p, j) in enumerate(zip(rows.pair.tolist(), rows.j.tolist(), strict=True))}
+    ends: dict[str, list[list[int]]] = {"out": [[] for _ in range(n)], "in": [[] for _ in range(n)]}
+    for p, (i, j) in enumerate(zip(moves.source.tolist(), moves.target.tolist(), strict=True)):
+        ends["out"][i].append(p)
+        ends["in"][j].append(p)
+    model = pyo.ConcreteModel(name="circuits over optical switches")
+    high = data.high.tolist()
+    model.c = pyo.Var(range(pairs), domain=pyo.Integers, bounds=lambda _, p: (1, high[p]))
+    model.t = pyo.Var(bounds=(0, 1))
+    model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
+    model.chord = pyo.Constraint(
+        list(of_row),
+        rule=lambda model, p, j: (
+            model.t + float(rows.slope[of_row[p, j]]) * model.c[p] >= float(rows.level[of_row[p, j]])
+        ),
+    )
+    variables: dict[str, tuple[int, ...]] = {"c": (pairs,), "t": ()}
+    named: dict[str, tuple[int, ...]] = {"chord": (pairs, d)}
+    if data.model == "switches":
+        model.x = pyo.Var(range(pairs), range(d), domain=pyo.Binary)
+        variables["x"] = (pairs, d)
+        model.count = pyo.Constraint(
+            range(pairs), rule=lambda model, p: pyo.quicksum(model.x[p, q] for q in range(d)) - model.c[p] == 0
+        )
+        named["count"] = (pairs,)
+    for side, members in ends.items():
+        used = [i for i in range(n) if members[i]]
+        if data.model == "counts":
+            name = f"ports_{side}"
+            rule: Any = lambda model, i, of=members: pyo.quicksum(model.c[p] for p in of[i]) <= d  # noqa: E731
+            setattr(model, name, pyo.Constraint(used, rule=rule))
+            named[name] = (n,)
+        else:
+            name = f"light_{side}"
+            rule = lambda model, i, q, of=members: pyo.quicksum(model.x[p, q] for p in of[i]) <= 1  # noqa: E731
+            setattr(model, name, pyo.Constraint(used, range(d), rule=rule))
+            named[name] = (n, d)
+    return PyomoModel(model, variables=variables, constraints=named)
+
+
+def estimate(data: Circuits) -> dict[str, int]:
+    """Size of the model."""
+    pairs, d = data.transfers.pairs, data.degree
+    rows = chord_count(np.ones(pairs, dtype=np.int64), data.high)
+    used = sum(int((count > 0).sum()) for count in data.peers)
+    split = data.model == "switches"
+    return {
+        "variables": pairs + 1 + split * pairs * d,
+        "constraints": rows + (pairs + used * d if split else used),
+        "nonzeros": 2 * rows + (pairs + 3 * pairs * d if split else 2 * pairs),
+        "integers": pairs + split * pairs * d,
+    }
+
+
+def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
+    """Circuits of every pair and the worst count of circuits on one port; None where it cannot be read."""
+    n, d = data.n, data.degree
+    if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
+        return None
+    if (match < -1).any() or (match >= n).any():
+        return None
+    switch, source = np.nonzero(match >= 0)
+    target = match[switch, source].astype(np.int64)
+    arrivals = np.bincount(switch * n + target, minlength=d * n)
+    counts = np.bincount(source * n + target, minlength=n * n)
+    loops = float((source == target).sum())
+    moves = data.transfers
+    return counts[moves.source * n + moves.target].astype(float), max(float(arrivals.max(initial=0)) - 1.0, loops, 0.0)
+
+
+def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
+    """Circuits of every pair, ``(|P|,)``, out of ``match``, ``x`` or ``c``, whichever is there first; None if unreadable."""
+    pairs, d = data.transfers.pairs, data.degree
+    if "match" in values:
+        found = _from_match(data, np.asarray(values["match"], dtype=float))
+        return None if found is None else found[0]
+    if "x" in values:
+        x = np.asarray(values["x"], dtype=float)
+        return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
+    c = np.asarray(values.get("c", ()), dtype=float)
+    return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
+
+
+def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``integer`` distance from whole numbers; ``served`` pairs without a circuit; ``ports`` circuits too many at a port
+    side of a server; ``switch`` circuits too many at a port of one switch (``match``, ``x``); ``time`` by how much t
+    understates T, relative, where t is given. Where several of match, x, c are given they must agree (``count``).
+    """
+    blocks = ("integer", "served", "ports", "switch", "count", "time")
+    moves, n, d = data.transfers, data.n, data.degree
+    c = circuits_of(data, values)
+    if c is None:
+        return dict.fromkeys(blocks, np.inf)
+    worst = dict.fromkeys(blocks, 0.0)
+    if "match" in values:
+        read = _from_match(data, np.asarray(values["match"], dtype=float))
+        assert read is not None
+        worst["switch"] = read[1]
+    if "x" in values:
+        x = np.asarray(values["x"], dtype=float)
+        if x.shape != (moves.pairs, d) or not np.isfinite(x).all():
+            return dict.fromkeys(blocks, np.inf)
+        worst["integer"] = float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+        for ends in (moves.source, moves.target):
+            lit = np.zeros((n, d))
+            np.add.at(lit, ends, np.rint(x))
+            worst["switch"] = max(worst["switch"], float(lit.max() - 1.0))
+        worst["count"] = max(worst["count"], float(np.abs(np.rint(x).sum(axis=1) - c).max()))
+    if "c" in values:
+        given = np.asarray(values["c"], dtype=float)
+        if given.shape != (moves.pairs,) or not np.isfinite(given).all():
+            return dict.fromkeys(blocks, np.inf)
+        worst["integer"] = max(worst["integer"], float(np.abs(given - np.rint(given)).max()))
+        worst["count"] = max(worst["count"], float(np.abs(np.rint(given) - c).max()))
+    worst["served"] = float((c < 1).sum())
+    for ends in (moves.source, moves.target):
+        worst["ports"] = max(worst["ports"], float(np.bincount(ends, c, minlength=n).max() - d))
+    if "t" in values:
+        stated, true = float(np.asarray(values["t"])), moves.slowest(c) / moves.unit_time
+        worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+    return worst
+
+
+def objective(data: Circuits, values: Mapping[str, F64]) -> float:
+    """T [s] of the circuits, recomputed; infinite where a pair has none."""
+    c = circuits_of(data, values)
+    return np.inf if c is None else data.transfers.slowest(c)
+
+
+def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Whole circuits, and t the time that they take; None where nothing can be read."""
+    c = circuits_of(data, values)
+    if c is None or (c < 1).any():
+        return None
+    rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
+    return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
+
+
+def bounds(data: Circuits) -> list[Bound]:
+    """What the ports of one server alone allow: its bytes over all ports; and the least time of whole circuits, exact."""
+    moves, n = data.transfers, data.n
+    sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
+    volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+    found = [Bound("volume", volume * (1 - 1e-12), "bytes of a server over all its ports", "sipml")]
+    worst = int(data.server_times.argmax())
+    told = f"{'out of' if worst < n else 'into'} server {worst % n}"
+    reason = (
+        f"just below, the whole circuits {told} are more than its {data.degree} ports; Koenig's theorem gives the rest"
+    )
+    found.append(Bound("ports", float(data.server_times[worst]), reason, "sipml", exact=True))
+    return found
+
+
+def metrics(data: Circuits, value: float | None) -> dict[str, Any]:
+    """The slowest transfer, and how much of it is owed to whole circuits."""
+    moves = data.transfers
+    sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
+    ideal = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+    return {
+        "transfer_s": value,
+        "max_load": None if value is None else value * moves.bandwidth,
+        "whole_circuits_cost": None if value is None else value / ideal,
+        "pairs": moves.pairs,
+        "switches": data.degree,
+    }
+
+
+def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Any]:
+    """Circuits in use, and the share of all ports."""
+    c = circuits_of(data, values)
+    if c is None:
+        return {}
+    return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
+
+
+def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
+    """The matching of every switch, ``(D, n)``: the server that i sends to on switch q, -1 for none.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are no circuits within the ports.
+    """
+    if max(residuals(data, values).values()) > 1e-6:
+        msg = f"{NAME}: the values are no circuits within the ports"
+        raise NotApplicable(msg)
+    if "match" in values:
+        return np.asarray(values["match"]).astype(np.int64)
+    if "x" in values:
+        match = np.full((data.degree, data.n), -1, dtype=np.int64)
+        pair, switch = np.nonzero(np.asarray(values["x"]) > 0.5)
+        match[switch, data.transfers.source[pair]] = data.transfers.target[pair]
+        return match
+    c = circuits_of(data, values)
+    assert c is not None
+    return matchings_of(data, c.astype(np.int64))
+
+
+def matchings_of(data: Circuits, circuits: I64) -> I64:
+    """So many circuits of every pair split into one matching a switch, ``(D, n)``."""
+    moves = data.transfers
+    return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="section 3.3 (A.2)",
+    title="Circuits over optical circuit switches: least slowest transfer",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("model", str, default="counts", help="circuits counted a pair, or placed switch by switch", choices=MODELS),
+        Parameter("bandwidth", float, default=1.0, help="bytes per second of one circuit; 1: times in bytes per circuit"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    repair=repair,
+    metrics=metrics,
+    describe=describe,
+    decode=decode,
+    estimate=estimate,
+    refute=refute,
+    prefers="koenig-bisection",
+    size="|P| + 1 variables, |P| D more with model=switches",
+)  # fmt: skip
