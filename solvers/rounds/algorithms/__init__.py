@@ -1,0 +1,1 @@
+"""Patterns of algorithms on a machine: routes, wavelengths and rounds for what a pattern sends."""

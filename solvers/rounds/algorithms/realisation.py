@@ -1,0 +1,248 @@
+r"""A pattern on a machine: routes of least overlap, lanes, wavelengths, and rounds split where they do not fit.
+
+Source  LuMorph, section 4 (lanes), Appendix C ("split this round into two and repeat")
+
+Steps of a pattern follow each other. Within a step every pair of GPUs gets circuits:
+
+    load q         one circuit for every q chunks (Algorithm 1: q = 1)
+    load unlimited lanes in proportion to payload: with L lasers and t chunks at the busiest sender or receiver, a pair
+                   with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
+
+Routes come from Algorithm 2 (:func:`solvers.routing.min_overlap.min_overlap_routes`) or are random shortest ones;
+rounds and wavelengths from :func:`solvers.rounds.assign_rounds`. With ``per_wavelength=False`` a waveguide holds one
+bundle whatever its wavelengths, as the paper's counts of overlaps take it; wavelengths are then an edge colouring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from math import gcd
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from formulations.base import NotApplicable
+from formulations.rounds.check import Limits
+from formulations.rounds.schedule import RoundSchedule, taken_paths
+from solvers.rounds.algorithms.wavelength_bundles import edge_colours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from formulations.lumorph.patterns import Pattern
+    from instances import Topology
+
+    I64 = NDArray[np.int64]
+
+Routing = Literal["min-overlap", "random"]
+Assigned = tuple["I64", "I64", "I64", "I64"]
+
+
+def realised(
+    topology: Topology,
+    limits: Limits,
+    pattern: Pattern,
+    *,
+    routing: Routing = "min-overlap",
+    per_wavelength: bool = True,
+    seed: int = 0,
+    search_s: float = 0.0,
+    tick: Callable[[], object] = lambda: None,
+) -> RoundSchedule:
+    """The schedule of a pattern on ``topology`` under ``limits``, see the module.
+
+    ``search_s`` seconds of search a step follow first fit where that misses the step's bound (the result then depends
+    on the machine's speed); ``tick`` is called before every step.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route, or sums that must be exchanged in one round do not fit into one.
+    """
+    machine = _Machine(topology, limits, routing, per_wavelength, seed, search_s)
+    parts: list[_Part] = []
+    rounds = 0
+    cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
+    for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+        tick()
+        here = np.arange(a, b)
+        if not here.size:
+            continue
+        if pattern.whole and pattern.group is not None:
+            made = machine.in_groups(pattern, here)
+        else:
+            made = [machine.step(pattern, here)]
+        for part in made:
+            parts.append(part.moved(rounds))
+            rounds += part.rounds
+    return _joined(parts, pattern)
+
+
+class _Part:
+    """Rounds of one step: its circuits, and the round of every transfer ``rows``."""
+
+    def __init__(
+        self, rounds: int, circuits: tuple[I64, I64, I64, I64], start: I64, arcs: I64, rows: I64, when: I64
+    ) -> None:
+        self.rounds, self.circuits, self.start, self.arcs, self.rows, self.when = (
+            rounds, circuits, start, arcs, rows, when,
+        )  # fmt: skip
+
+    def moved(self, by: int) -> _Part:
+        """The same, later by so many rounds."""
+        when, *rest = self.circuits
+        return _Part(self.rounds, (when + by, *rest), self.start, self.arcs, self.rows, self.when + by)  # type: ignore[arg-type]
+
+
+def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
+    when, source, target, wavelength = (np.concatenate([part.circuits[i] for part in parts]) for i in range(4))
+    length = np.concatenate([np.diff(part.start) for part in parts])
+    rows = np.concatenate([part.rows for part in parts])
+    return RoundSchedule(
+        when, source, target, wavelength, np.concatenate([[0], np.cumsum(length)]),
+        np.concatenate([part.arcs for part in parts]),
+        np.concatenate([part.when for part in parts]), pattern.source[rows], pattern.target[rows], pattern.chunk[rows],
+        pattern.adds[rows],
+    )  # fmt: skip
+
+
+class _Machine:
+    """Routes and assignments of the steps, each pair set once."""
+
+    def __init__(
+        self, topology: Topology, limits: Limits, routing: Routing, per_wavelength: bool, seed: int, search_s: float
+    ) -> None:
+        self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
+        self.per_wavelength, self.search_s = per_wavelength, search_s
+        self.known: dict[bytes, Assigned] = {}
+
+    def step(self, pattern: Pattern, rows: I64) -> _Part:
+        """Rounds of some transfers that do not wait for each other."""
+        n = self.topology.n
+        key = pattern.source[rows] * n + pattern.target[rows]
+        order = np.argsort(key, kind="stable")
+        pairs, first, chunks = np.unique(key[order], return_index=True, return_counts=True)
+        source, target = np.divmod(pairs, n)
+        lanes, bundle = self._lanes(source, target, chunks)
+        wanted = np.repeat(np.arange(pairs.size), lanes)
+        when, wave, start, arcs = self._assigned(source[wanted], target[wanted], bundle)
+        # Requests of a pair in the order of their rounds, and its chunks dealt out to them.
+        by_round = np.lexsort((when, wanted))
+        slot = _dealt(chunks, lanes, first)
+        request = by_round[slot]
+        used = np.zeros(wanted.size, dtype=bool)
+        used[request] = True
+        if self.limits.load is None:
+            # All circuits of a pair in a round carry what it sends in that round.
+            busy = np.unique(wanted[request] * (int(when.max()) + 1) + when[request])
+            used = np.isin(wanted * (int(when.max()) + 1) + when, busy)
+        kept = np.flatnonzero(used)
+        if not used.all():
+            when = when.copy()
+            _, when[kept] = np.unique(when[kept], return_inverse=True)
+        start, arcs = taken_paths(start, arcs, np.repeat(kept, bundle))
+        lane = np.tile(np.arange(bundle), kept.size)
+        many = np.repeat(kept, bundle)
+        circuits = (when[many], source[wanted[many]], target[wanted[many]], wave[many] * bundle + lane)
+        return _Part(int(when[kept].max()) + 1, circuits, start, arcs, rows[order], when[request])
+
+    def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
+        """Rounds of what must not be torn apart: as many groups at a time as fit into one round.
+
+        A circuit of limited load need only keep the transfers of one chunk together, in random order so that GPUs far
+        apart share a round.
+
+        Raises
+        ------
+        NotApplicable
+            If a single group does not fit.
+        """
+        assert pattern.group is not None
+        _, unit = np.unique(pattern.group[rows], return_inverse=True)
+        if self.limits.load is not None:
+            _, unit = np.unique(unit * (int(pattern.chunk.max()) + 1) + pattern.chunk[rows], return_inverse=True)
+            unit = np.random.default_rng(self.seed).permutation(int(unit.max()) + 1)[unit]
+        order = np.argsort(unit, kind="stable")
+        rows = rows[order]
+        _, first = np.unique(unit[order], return_index=True)
+        edge = np.append(first, rows.size)
+        parts, done, many = [], 0, first.size
+        while done < first.size:
+            many = min(many, first.size - done)
+            here = rows[edge[done] : edge[done + many]]
+            part = self.step(pattern, here)
+            if part.rounds == 1:
+                parts.append(part)
+                done, many = done + many, many + 1
+            elif many > 1:
+                many = -(-many // 2)
+            else:
+                members = np.unique(pattern.source[here]).tolist()
+                msg = (
+                    f"the sums that {len(members)} GPUs ({members[0]}, {members[1]}, ...) exchange do not fit into one "
+                    "round; take more lasers or waveguides, or whole=false"
+                )
+                raise NotApplicable(msg)
+        return parts
+
+    def _lanes(self, source: I64, target: I64, chunks: I64) -> tuple[I64, int]:
+        """Requests of every pair, and how many wavelengths a request is."""
+        if self.limits.load is not None:
+            return -(-chunks // self.limits.load), 1
+        busiest = max(int(np.bincount(ends, chunks).max()) for ends in (source, target))
+        lasers = self.limits.wavelengths * (self.limits.ports or 1)
+        lanes = np.maximum(lasers * chunks // busiest, 1)
+        bundle = reduce(gcd, np.unique(lanes).tolist())
+        return lanes // bundle, int(bundle)
+
+    def _assigned(self, source: I64, target: I64, bundle: int) -> Assigned:
+        """Round, bundle of wavelengths and route of every request."""
+        key = source.tobytes() + b"|" + target.tobytes() + bytes(str(bundle), "ascii")
+        if key not in self.known:
+            self.known[key] = self._assign(source, target, bundle)
+        return self.known[key]
+
+    def _assign(self, source: I64, target: I64, bundle: int) -> Assigned:
+        limits = replace(self.limits, wavelengths=self.limits.wavelengths // bundle, load=1)
+        if self.per_wavelength:
+            return self._first_fit(source, target, limits)
+        # As the paper counts: an arc holds W bundles of any wavelength; colours after that.
+        colours = limits.wavelengths * (limits.ports or 1)
+        overlap = Limits(1, limits.waveguides, ports=colours, load=1)
+        when, _, start, arcs = self._first_fit(source, target, overlap)
+        wave = np.zeros_like(when)
+        for r in range(int(when.max()) + 1):
+            here = np.flatnonzero(when == r)
+            wave[here] = edge_colours(source[here], target[here], self.topology.n) // (limits.ports or 1)
+        return when, wave, start, arcs
+
+    def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
+        """Rounds and wavelengths on one route each; no better than the busiest GPU and arc allow."""
+        from formulations.lumorph.route_sets import RouteSet
+        from solvers.rounds import assign_rounds
+        from solvers.routing.min_overlap import min_overlap_routes, shortest_routes
+
+        if self.routing == "random":
+            paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
+        else:
+            paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
+        routes = RouteSet(source, target, np.arange(source.size), paths.start, paths.arcs)
+        least = -(-int(np.bincount(paths.arcs).max()) // (limits.waveguides * limits.wavelengths))
+        if limits.ports is not None:
+            busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
+            least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
+        found = assign_rounds(
+            self.topology, limits, source, target, routes=routes, least=least, seconds=self.search_s, seed=self.seed
+        )
+        return found.round, found.wavelength, found.path_start, found.path_arcs
+
+
+def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
+    """For every transfer, sorted by pair, the request of its pair that carries it: evenly, in order, ``(T,)``."""
+    pair = np.repeat(np.arange(chunks.size), chunks)
+    number = np.arange(pair.size) - first[pair]
+    offset = np.cumsum(lanes) - lanes
+    return np.asarray(offset[pair] + number * lanes[pair] // chunks[pair], dtype=np.int64)

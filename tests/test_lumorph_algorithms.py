@@ -1,0 +1,529 @@
+"""LuMorph's algorithms: every pattern realised on a machine passes the independent check, and counts what it must."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formulations.base import NotApplicable, read_parameters
+from formulations.lumorph.algorithms import ALGORITHMS, cycle_order, pattern_of, square_order, square_radices
+from formulations.lumorph.calls import all_reduces, calls, independent_sets, random_groups, read_groups
+from formulations.lumorph.layer_to_layer import greedy_rounds, layer_to_layer
+from formulations.lumorph.patterns import (
+    binomial_tree,
+    circulant,
+    depths,
+    exchange,
+    factors,
+    heap_tree,
+    index_all_to_all,
+    least_steps,
+    recursive,
+    ring,
+    tree_spread,
+    two_trees,
+)
+from formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
+from formulations.rounds.check import Limits, violations
+from formulations.rounds.collectives import Collective, collective
+from instances import parse
+from instances.errors import BadInput
+from solvers.methods import methods
+from solvers.methods.base import Context
+from solvers.rounds.algorithms.realisation import realised
+from solvers.rounds.algorithms.wavelength_bundles import edge_colours
+from solvers.runner import solve
+from solvers.task import Task
+
+SPREADING = ("all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce")
+VARIANTS = (
+    ("recursive", {"radix": 2}),
+    ("recursive", {"radix": 4}),
+    ("recursive", {"radix": 3, "scheme": "circulant"}),
+    ("recursive", {"radix": 4, "order": "far-first"}),
+    ("ring", {}),
+    ("tree", {}),
+    ("tree", {"arity": 0, "batch": 1}),
+    ("double-binary-tree", {}),
+    ("divide-and-conquer", {}),
+)
+
+
+def machine(spec, load=1):
+    topology = parse(spec)
+    return topology, Limits(topology.lasers, topology.waveguides, load=load)
+
+
+def holds(pattern, p):
+    """Shards of every rank after a pattern of copies, by plain replay: ``(p, p)``, or None where one was not held."""
+    has = np.eye(p, dtype=bool)
+    for step in range(pattern.steps):
+        here = pattern.step == step
+        if not has[pattern.source[here], pattern.chunk[here]].all():
+            return None
+        has[pattern.target[here], pattern.chunk[here]] = True
+    return has
+
+
+# patterns -----------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 40), st.integers(2, 9))
+@settings(max_examples=60, deadline=None)
+def test_recursive_patterns_deliver_every_shard_once_in_the_fewest_steps(p, radix):
+    for scheme in ("auto", "circulant"):
+        pattern = recursive(p, radix, scheme)
+        assert pattern.steps == least_steps(p, radix)
+        assert pattern.transfers == p * (p - 1)
+        assert holds(pattern, p).all()
+    peers = recursive(p, radix)
+    step, source, target, _ = peers.pairs(p)
+    assert np.bincount(step * p + source).max() <= radix - 1
+    assert np.bincount(step * p + target).max() <= radix - 1
+
+
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_exchanges_of_any_radices_deliver_every_shard_once(radices, near):
+    pattern = exchange(radices, near=near)
+    p = int(np.prod(radices))
+    assert pattern.steps == len(radices)
+    assert pattern.transfers == p * (p - 1)
+    assert holds(pattern, p).all()
+
+
+def test_amounts_of_recursive_exchange_are_the_papers():
+    # Appendix B: N = 16, a peer gets B/16 in the first step, B/4 in the second; three peers make the volume 15/16 B.
+    pattern = recursive(16, 4)
+    step, _, _, chunks = pattern.pairs(16)
+    assert [set(chunks[step == t].tolist()) for t in range(2)] == [{1}, {4}]
+    assert 3 * (1 + 4) == 15 == pattern.transfers // 16
+    assert not np.isclose(1 / 16 + 1 / 4, 15 / 16)
+
+
+@given(st.integers(2, 60))
+@settings(max_examples=30, deadline=None)
+def test_ring_and_trees_spread_to_all(p):
+    assert ring(p).steps == p - 1
+    assert holds(ring(p), p).all()
+    for parent in (heap_tree(p), heap_tree(p, 3), binomial_tree(p), *two_trees(p)):
+        owners = np.random.default_rng(p).permutation(p)
+        spread = tree_spread(parent, owners, np.arange(p) % 3).renamed(np.arange(p), owners)
+        assert spread.transfers == p * (p - 1)
+        assert holds(spread, p).all()
+        assert depths(parent).max() <= 2 * np.log2(p) + 1
+
+
+def test_leaves_of_one_of_two_trees_are_inner_in_the_other():
+    for p in range(3, 70):
+        one, other = (np.bincount(parent[parent >= 0], minlength=p) for parent in two_trees(p))
+        both = np.flatnonzero((one > 0) & (other > 0))
+        assert both.tolist() == ([] if p % 2 == 0 else [0])
+        assert max(one.max(), other.max()) <= 2
+
+
+def test_factors_are_fewest_and_fit():
+    assert factors(256, 4) == (4, 4, 4, 4)
+    assert factors(128, 4) == (4, 4, 4, 2)
+    assert factors(36, 6) == (6, 6)
+    assert factors(12, 4) == (4, 3)
+    assert factors(10, 4) is None
+    assert factors(1, 4) == ()
+    for p in range(2, 200):
+        found = factors(p, 6)
+        if found:
+            assert int(np.prod(found)) == p
+            assert max(found) <= 6
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: recursive(10, 4, "exchange"), "prime factor"),
+        (lambda: recursive(8, 1), "at least 2"),
+        (lambda: circulant(1, 2), "at least 2"),
+        (lambda: exchange([]), "at least 2"),
+        (lambda: depths(np.array([-1, 2, 1])), "no cycle"),
+        (lambda: two_trees(1), "at least 2"),
+        (lambda: ring(10_000), "too large"),
+    ],
+)
+def test_patterns_that_make_no_sense_are_refused(make, word):
+    with pytest.raises(BadInput, match=word):
+        make()
+
+
+def test_sums_have_no_reverse():
+    with pytest.raises(ValueError, match="reverse"):
+        recursive(4, 2).backwards().backwards()
+
+
+# the index all-to-all -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "radix"), [(8, 2), (8, 3), (7, 2), (9, 4), (16, 4)])
+def test_index_all_to_all_takes_log_steps_and_forwards_what_algorithm_1_forbids(p, radix):
+    topology = parse(f"lightpath:1x{p},lasers={p},waveguides={p}")
+    limits = Limits(p, p, load=None)
+    wanted = collective("all-to-all", p)
+    pattern = index_all_to_all(p, radix)
+    assert pattern.steps == least_steps(p, radix)
+    schedule = realised(topology, limits, pattern)
+    found = violations(topology, wanted, limits, schedule)
+    # Every chunk whose distance has q digits takes q - 1 receptions that nobody wants: (3) counts exactly those.
+    digits = [sum(d > 0 for d in _digits(k, radix)) for k in range(1, p)]
+    assert found.pop("redundant") == p * sum(q - 1 for q in digits) > 0
+    assert set(found.values()) == {0.0}
+    relays = np.column_stack([schedule.transfer_chunk, schedule.transfer_target])
+    allowed = Collective("relayed", p, wanted.chunks, wanted.pre, np.concatenate([wanted.post, relays]))
+    assert set(violations(topology, allowed, limits, schedule).values()) == {0.0}
+
+
+def _digits(k, radix):
+    while k:
+        yield k % radix
+        k //= radix
+
+
+# realised on machines -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [1, 3, None])
+@pytest.mark.parametrize(
+    "spec",
+    ["lightpath:1x2,lasers=3", "lightpath:2x2,lasers=4,waveguides=2", "lightpath:2x4,lasers=4",
+     "lightpath:3x5,lasers=4", "lightpath:4x4,lasers=16,waveguides=4", "lightpath:4x4,lasers=5+fail=2,seed=1"],
+)  # fmt: skip
+def test_every_algorithm_passes_the_independent_check(spec, load):
+    topology, limits = machine(spec, load)
+    done = 0
+    for name in SPREADING:
+        wanted = collective(name, topology.n, pieces=2)
+        for algorithm, parameters in VARIANTS:
+            if algorithm == "divide-and-conquer" and spec.split(",")[0] in ("lightpath:1x2", "lightpath:3x5"):
+                with pytest.raises(NotApplicable, match="2x2 squares"):
+                    pattern_of(algorithm, wanted, topology, limits, **parameters)
+                continue
+            pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
+            schedule = realised(topology, limits, pattern)
+            found = violations(topology, wanted, limits, schedule)
+            assert not any(found.values()), (name, algorithm, parameters, found)
+            done += 1
+    assert done >= 5 * 8
+
+
+@pytest.mark.parametrize("per_wavelength", [True, False])
+@pytest.mark.parametrize("routing", ["min-overlap", "random"])
+def test_counting_waveguides_the_papers_way_and_random_routes_stay_valid(per_wavelength, routing):
+    topology, limits = machine("lightpath:4x4,lasers=16,waveguides=1", None)
+    wanted = collective("all-reduce", topology.n)
+    for radix in (2, 4):
+        pattern, _ = pattern_of("recursive", wanted, topology, limits, radix=radix)
+        schedule = realised(topology, limits, pattern, per_wavelength=per_wavelength, routing=routing, seed=3)
+        assert not any(violations(topology, wanted, limits, schedule).values())
+        again = realised(topology, limits, pattern, per_wavelength=per_wavelength, routing=routing, seed=3)
+        assert all(np.array_equal(schedule.values()[k], again.values()[k]) for k in schedule.values())
+        if not per_wavelength:
+            pair = schedule.circuit_round[schedule.circuit_of_arc] * topology.arcs + schedule.circuit_arcs
+            lanes = 16 if radix == 2 else 5
+            assert np.unique(pair, return_counts=True)[1].max() == lanes
+
+
+def test_lanes_share_the_lasers_in_proportion():
+    topology, limits = machine("lightpath:8x8,lasers=16,waveguides=8", None)
+    for radix, lanes in ((2, 16), (4, 5), (8, 2)):
+        pattern, _ = pattern_of("recursive", collective("all-gather", 64), topology, limits, radix=radix)
+        schedule = realised(topology, limits, pattern)
+        pairs = (schedule.circuit_round * 64 + schedule.circuit_source) * 64 + schedule.circuit_target
+        assert set(np.unique(pairs, return_counts=True)[1].tolist()) == {lanes}
+
+
+def test_whole_buffers_are_summed_once_also_where_a_step_must_be_split():
+    for spec in (
+        "lightpath:4x4,lasers=16,waveguides=8",
+        "lightpath:4x4,lasers=3,waveguides=1",
+        "lightpath:6x6,lasers=4",
+    ):
+        topology, limits = machine(spec, None)
+        wanted = collective("all-reduce", topology.n)
+        pattern, _ = pattern_of("divide-and-conquer", wanted, topology, limits, whole=True)
+        schedule = realised(topology, limits, pattern)
+        assert not any(violations(topology, wanted, limits, schedule).values())
+        assert schedule.rounds >= pattern.steps == len(square_radices(*topology.shape))
+    strict = Limits(4, 1)
+    topology = parse("lightpath:2x4,lasers=4")
+    wanted = collective("all-reduce", 8)
+    pattern, _ = pattern_of("divide-and-conquer", wanted, topology, strict, whole=True)
+    assert not any(violations(topology, wanted, strict, realised(topology, strict, pattern)).values())
+
+
+def test_an_exchange_of_sums_that_fits_no_round_is_refused():
+    topology = parse("lightpath:2x2,lasers=3")
+    pattern, _ = pattern_of("divide-and-conquer", collective("all-reduce", 4), topology, Limits(3, 1), whole=True)
+    with pytest.raises(NotApplicable, match="do not fit into one round"):
+        realised(topology, Limits(1, 1), pattern)
+
+
+def test_torn_exchanges_of_sums_are_caught():
+    topology, limits = machine("lightpath:2x2,lasers=16,waveguides=4", None)
+    wanted = collective("all-reduce", 4)
+    pattern, _ = pattern_of("divide-and-conquer", wanted, topology, limits, whole=True)
+    torn = realised(topology, limits, dataclasses.replace(pattern, step=pattern.source // 2, steps=2, whole=False))
+    assert violations(topology, wanted, limits, torn)["redundant"] > 0
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_corrupted_schedules_are_refused(data):
+    topology, limits = machine("lightpath:2x4,lasers=4,waveguides=1", None)
+    wanted = collective("all-reduce", 8)
+    algorithm, parameters = data.draw(st.sampled_from(VARIANTS[:8]))
+    pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
+    schedule = realised(topology, limits, pattern)
+    assert not any(violations(topology, wanted, limits, schedule).values())
+    k = data.draw(st.integers(0, schedule.transfers - 1))
+    kind = data.draw(st.sampled_from(["drop", "twice", "flip"]))
+    every, some = np.arange(schedule.circuits), np.arange(schedule.transfers)
+    if kind == "drop":
+        bad = schedule.taken(every, np.delete(some, k))
+    elif kind == "twice":
+        bad = schedule.taken(every, np.append(some, k))
+    else:
+        adds = schedule.transfer_adds.copy()
+        adds[k] = ~adds[k]
+        bad = dataclasses.replace(schedule, transfer_adds=adds)
+    assert any(violations(topology, wanted, limits, bad).values())
+
+
+@given(st.permutations(range(8)), st.sampled_from(VARIANTS[:8]))
+@settings(max_examples=15, deadline=None)
+def test_relabelled_ranks_are_as_good(order, variant):
+    topology, limits = machine("lightpath:2x4,lasers=4,waveguides=2", 1)
+    wanted = collective("all-gather", 8, ranks=order)
+    pattern, _ = pattern_of(variant[0], wanted, topology, limits, **variant[1])
+    assert not any(violations(topology, wanted, limits, realised(topology, limits, pattern)).values())
+
+
+def test_random_multigraphs_are_coloured_with_their_degree():
+    random = np.random.default_rng(1)
+    for _ in range(30):
+        n, edges = int(random.integers(2, 12)), int(random.integers(1, 60))
+        u, v = random.integers(0, n, edges), random.integers(0, n, edges)
+        colour = edge_colours(u, v, n)
+        assert colour.max() + 1 == max(np.bincount(u).max(), np.bincount(v).max())
+        for ends in (u, v):
+            assert np.unique(ends * edges + colour).size == edges
+
+
+# embeddings ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (2, 3), (3, 4), (5, 2), (8, 16), (1, 6), (3, 3)])
+def test_rings_follow_a_hamiltonian_cycle_where_the_grid_has_one(shape):
+    order = cycle_order(np.arange(shape[0] * shape[1]), shape)
+    assert sorted(order.tolist()) == list(range(order.size))
+    row, column = np.divmod(order, shape[1])
+    hop = np.abs(np.diff(row, append=row[0])) + np.abs(np.diff(column, append=column[0]))
+    assert (hop[:-1] == 1).all()
+    assert (hop[-1] == 1) == (min(shape) >= 2 and shape[0] * shape[1] % 2 == 0)
+
+
+def test_squares_come_first():
+    assert square_radices(4, 8) == (4, 2, 2, 2)
+    assert square_radices(6, 4) == (4, 2, 3)
+    assert square_order(4, 4)[:8].tolist() == [0, 1, 4, 5, 2, 3, 6, 7]
+
+
+@pytest.mark.parametrize("lasers", [1, 2, 3, 16])
+def test_two_by_two_squares_are_optimal(lasers):
+    # ceil(3 / L) rounds: each of four GPUs has three shards to receive.
+    topology, limits = machine(f"lightpath:2x2,lasers={lasers}")
+    wanted = collective("all-gather", 4)
+    given_ = {"radix": 2} if lasers < 3 else {"radix": 4}
+    pattern, _ = pattern_of("recursive", wanted, topology, limits, **given_)
+    assert realised(topology, limits, pattern).rounds == -(-3 // lasers)
+
+
+# LayerToLayer -------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 12), st.integers(1, 60), st.integers(1, 5), st.integers(0, 9))
+@settings(max_examples=40, deadline=None)
+def test_greedy_rounds_heed_the_lasers_of_both_ends(n, transfers, lasers, seed):
+    random = np.random.default_rng(seed)
+    source = random.integers(0, n, transfers)
+    target = (source + random.integers(1, n, transfers)) % n
+    when = greedy_rounds(source, target, lasers, seed=seed)
+    assert (when >= 0).all()
+    for ends in (source, target):
+        assert np.bincount(when * n + ends).max() <= lasers
+    busiest = max(np.bincount(source).max(), np.bincount(target).max())
+    assert when.max() + 1 >= -(-busiest // lasers)
+    printed = greedy_rounds(source, target, lasers, limit="receivers", seed=seed)
+    assert printed.max() + 1 == -(-np.bincount(target).max() // lasers)
+
+
+def test_algorithm_3_as_printed_asks_one_sender_for_more_lasers_than_it_has():
+    wanted = collective("scatter", 16)
+    printed, mended = (layer_to_layer(wanted, 4, limit=limit) for limit in ("receivers", "both"))
+    assert printed.steps == 1
+    assert mended.steps == 4 == -(-15 // 4)
+    assert np.bincount(printed.source).max() == 15
+    topology, limits = machine("lightpath:4x4,lasers=4,waveguides=4")
+    for pattern in (printed, mended):
+        schedule = realised(topology, limits, pattern)
+        assert not any(violations(topology, wanted, limits, schedule).values())
+        assert schedule.rounds >= 4
+
+
+@pytest.mark.parametrize("name", ["scatter", "gather", "all-to-all", "all-gather", "broadcast", "reduce", "all-reduce"])
+def test_layer_to_layer_does_every_collective(name):
+    topology, limits = machine("lightpath:2x4,lasers=3,waveguides=2")
+    wanted = collective(name, 8, pieces=2 if name == "broadcast" else 1)
+    schedule = realised(topology, limits, layer_to_layer(wanted, 3, seed=5), seed=5)
+    assert not any(violations(topology, wanted, limits, schedule).values())
+
+
+# several all-reduces ------------------------------------------------------------------------------------------
+
+
+def test_disjoint_all_reduces_run_at_once_and_others_one_after_the_other():
+    topology, limits = machine("lightpath:4x4,lasers=4,waveguides=4", None)
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7], [3, 4, 8], [8, 9, 10, 11, 12], [13, 14]]
+    wanted = all_reduces(16, groups)
+    pattern, batches = pattern_of("recursive", wanted, topology, limits, radix=4)
+    assert sorted(k for batch in batches for k in batch) == list(range(5))
+    for batch in batches:
+        members = [v for k in batch for v in groups[k]]
+        assert len(members) == len(set(members))
+    schedule = realised(topology, limits, pattern)
+    assert not any(violations(topology, wanted, limits, schedule).values())
+    one_by_one = sum(
+        realised(topology, limits, pattern_of("recursive", all_reduces(16, [g]), topology, limits, radix=4)[0]).rounds
+        for g in groups
+    )
+    assert schedule.rounds < one_by_one
+
+
+@given(st.integers(0, 50), st.integers(1, 12))
+@settings(max_examples=30, deadline=None)
+def test_independent_sets_are_maximal_and_cover_every_call(seed, count):
+    groups = [np.array(group) for group in random_groups(16, count, 2, 8, seed)]
+    batches = independent_sets(groups, 16)
+    assert sorted(k for batch in batches for k in batch) == list(range(count))
+    for number, batch in enumerate(batches):
+        used = np.concatenate([groups[k] for k in batch])
+        assert used.size == np.unique(used).size
+        for later in (k for rest in batches[number + 1 :] for k in rest):
+            assert np.isin(groups[later], used).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_co_schedules_pass_the_check(seed):
+    topology, limits = machine("lightpath:4x8,lasers=16,waveguides=2", None)
+    wanted = all_reduces(32, random_groups(32, 6, 2, 16, seed))
+    for algorithm in ("recursive", "ring", "double-binary-tree"):
+        pattern, _ = pattern_of(algorithm, wanted, topology, limits)
+        assert not any(violations(topology, wanted, limits, realised(topology, limits, pattern)).values())
+
+
+def test_groups_are_read_from_files_and_nonsense_is_refused(tmp_path):
+    path = tmp_path / "groups.json"
+    path.write_text("[[0, 1], [2, 3, 4]]")
+    assert read_groups(path, 8) == [[0, 1], [2, 3, 4]]
+    for text in ("[[0, 9]]", "{}", "[[0, true]]", "[", "[]", "[[0.5, 1]]"):
+        path.write_text(text)
+        with pytest.raises(BadInput, match="groups file"):
+            read_groups(path, 8)
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_groups(tmp_path / "none.json", 8)
+    for groups in ([[0]], [[0, 0]], [[0, 8]], []):
+        with pytest.raises(BadInput, match=r"group|all-reduces"):
+            all_reduces(8, groups)
+    with pytest.raises(BadInput, match="random groups"):
+        random_groups(8, 2, 5, 9)
+
+
+def test_calls_are_read_from_pre_and_post():
+    kinds = {name: [call.kind for call in calls(collective(name, 5))] for name in
+             ("broadcast", "all-gather", "reduce", "reduce-scatter", "all-reduce", "scatter", "gather")}  # fmt: skip
+    assert kinds["broadcast"] == kinds["all-gather"] == ["spread"]
+    assert kinds["reduce"] == kinds["reduce-scatter"] == ["sum"]
+    assert kinds["all-reduce"] == ["all-reduce"]
+    assert set(kinds["scatter"]) == set(kinds["gather"]) == {"transfer"}
+    odd = Collective("odd", 4, 1, np.array([[0, 0], [0, 1]]), np.array([[0, 2], [0, 3]]), summing=True)
+    with pytest.raises(BadInput, match="summed over 2 vertices for 2"):
+        calls(odd)
+
+
+# as methods ---------------------------------------------------------------------------------------------------
+
+
+def answer(spec, method, **given_):
+    """The answer of a method in this process, with its data."""
+    own = {parameter.name for parameter in methods()[method].parameters}
+    data = prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
+    chosen = read_parameters(methods()[method].parameters, {k: v for k, v in given_.items() if k in own}, method)
+    task = Task("lumorph.rounds", spec, method=method)
+    context = Context(task, FORMULATION, data, data.topology, chosen, None, solve, lambda *_: None)
+    return data, methods()[method].run(context)
+
+
+@pytest.mark.parametrize("method", [*ALGORITHMS, "layer-to-layer"])
+def test_methods_are_verified_and_never_below_the_bound(method):
+    for name in ("all-gather", "reduce-scatter"):
+        data, found = answer("lightpath:2x4,lasers=4,waveguides=2", method, collective=name)
+        assert not any(residuals(data, found.values).values())
+        assert objective(data, found.values) >= max(data.least)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [*ALGORITHMS, "layer-to-layer"])
+def test_methods_are_solved_as_any(method):
+    record = solve(Task("lumorph.rounds", "lightpath:2x4,lasers=4,waveguides=2", method=method)).record
+    assert record["verified"]
+    assert record["objective"] >= record["bound"]
+
+
+def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
+    record = solve(Task("lumorph.rounds", "lightpath:4x4,lasers=4,waveguides=2", method="divide-and-conquer")).record
+    assert record["proof"] == "optimal"
+    assert record["objective"] == 4
+
+
+@pytest.mark.parametrize(
+    ("spec", "method", "given_", "word"),
+    [
+        ("lightpath:2x4,lasers=2", "recursive", {"radix": "4"}, "3 lasers a GPU"),
+        ("lightpath:2x4,lasers=4", "recursive", {"radix": "1"}, "at least 2"),
+        ("lightpath:2x5,lasers=4", "recursive", {"radix": "4", "scheme": "exchange"}, "prime factor"),
+        ("lightpath:2x4,lasers=4", "recursive", {"collective": "all-to-all"}, "layer-to-layer"),
+        ("lightpath:2x4,lasers=4", "tree", {"arity": "1"}, "arity"),
+        ("lightpath:2x4,lasers=4", "tree", {"batch": "-1"}, "batch"),
+        ("lightpath:3x4,lasers=4", "divide-and-conquer", {}, "2x2 squares"),
+        ("lightpath:2x4,lasers=4", "divide-and-conquer", {"whole": "true"}, "all-reduce"),
+        ("lightpath:2x4,lasers=4", "ring", {"wavelengths": "fixed"}, "wavelengths=fixed"),
+        ("lightpath:2x4,lasers=4", "ring", {"search_s": "-1"}, "search_s"),
+    ],
+)
+def test_what_a_method_cannot_do_is_said_in_one_line(spec, method, given_, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        answer(spec, method, **given_)
+    assert "\n" not in str(caught.value)
+
+
+def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
+    groups = [[0, 1, 4, 5], [2, 3, 6, 7], [5, 6]]
+    told = all_reduces(8, groups)
+    chunks = [{"pre": told.pre[told.pre[:, 0] == c, 1].tolist(), "post": told.post[told.post[:, 0] == c, 1].tolist()}
+              for c in range(told.chunks)]  # fmt: skip
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps({"sum": True, "chunks": chunks}))
+    data, found = answer("lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4")
+    assert not any(residuals(data, found.values).values())
+    assert found.metrics["batches"] == 2
