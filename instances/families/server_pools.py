@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from instances.errors import BadSpec
 from instances.files import read_matrix
-from instances.servers import ServerPool, check_servers
+from instances.servers import AllReduceGroup, ServerPool, check_servers
 from instances.spec import check_positive, family, nearest
+from instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from instances.training_jobs import Traffic
 
 #: TopoOpt, section 2.1: size of one ring-AllReduce transfer with all tables replicated, and without them.
 _REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
@@ -21,41 +23,68 @@ _REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
 _ACTIVATION_BYTES = 8192 * 512 * 8
 #: TopoOpt, section 2.1: the servers of the four embedding tables, of 16.
 _TABLES = (0, 3, 8, 13)
+#: Traffic that no training job makes.
+_PLAIN = ("alltoall", "random", "file:PATH.csv")
 
 
-def _ring(n: int, transfer: float) -> NDArray[np.float64]:
-    matrix = np.zeros((n, n))
-    matrix[np.arange(n), (np.arange(n) + 1) % n] = transfer
-    return matrix
-
-
-def dlrm(n: int) -> NDArray[np.float64]:
+def example_dlrm(n: int) -> Traffic:
     r"""Traffic of the DLRM of TopoOpt's section 2.1 under hybrid parallelism (its figure 1b) [bytes].
 
-    Ring-AllReduce of the replicated part, 4 GB from :math:`i` to :math:`i+1 \bmod n`; and for each of
-    the four embedding tables 32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every
-    other, and as much back (gradients). The tables stand on servers 0, 3, 8, 13 of 16; with another
-    :math:`n` on :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, two on one server if they coincide.
+    An all-reduce of the replicated part, 4 GB over each hop of its ring; and for each of the four embedding tables
+    32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every other, and as much back (gradients).
+    The tables stand on servers 0, 3, 8, 13 of 16; with another :math:`n` on
+    :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, two on one server if they coincide.
     """
-    matrix = _ring(n, _HYBRID_BYTES)
+    matrix = np.zeros((n, n))
     for table in _TABLES:
         owner = table * n // 16
         matrix[owner, :] += _ACTIVATION_BYTES
         matrix[:, owner] += _ACTIVATION_BYTES
     np.fill_diagonal(matrix, 0.0)
+    return matrix, (AllReduceGroup(tuple(range(n)), _HYBRID_BYTES),)
+
+
+def replicated_dlrm(n: int) -> Traffic:
+    """Traffic of the same DLRM under pure data parallelism (figure 1a): 44 GB over each hop of a ring [bytes]."""
+    return np.zeros((n, n)), (AllReduceGroup(tuple(range(n)), _REPLICATED_BYTES),)
+
+
+def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64]:
+    if traffic.startswith("file:"):
+        return read_matrix(traffic.removeprefix("file:"), n)
+    if traffic == "alltoall":
+        matrix = np.full((n, n), float(volume))
+    elif traffic == "random":
+        matrix = np.random.default_rng(seed).uniform(0.0, 2.0 * volume, size=(n, n))
+    else:
+        known = [*_PLAIN, "dlrm-replicated", *JOBS]
+        msg = f"servers: no traffic {traffic!r}; {nearest(traffic, known)}"
+        if "known" not in msg:
+            msg += f" (known: {', '.join(known)})"
+        raise BadSpec(msg)
+    np.fill_diagonal(matrix, 0.0)
     return matrix
 
 
-def dlrm_replicated(n: int) -> NDArray[np.float64]:
-    """Traffic of the same DLRM under pure data parallelism (figure 1a): a 44 GB ring [bytes]."""
-    return _ring(n, _REPLICATED_BYTES)
-
-
-#: Named traffic models: number of servers -> bytes, shape (n, n).
-TRAFFIC_MODELS: dict[str, Callable[[int], NDArray[np.float64]]] = {
-    "dlrm": dlrm,
-    "dlrm-replicated": dlrm_replicated,
-}
+def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: int) -> Traffic | None:
+    """Traffic of a training job; None for traffic that is none, which must not be given a job's settings."""
+    example = traffic == "dlrm" and section in {"", "2.1"}
+    given = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
+    reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
+    if parallel == "hybrid" and traffic in JOBS and not example:
+        reads = {*reads, "shards"}
+    unread = [name for name, here in given.items() if here and name not in reads]
+    if unread:
+        msg = f"servers: traffic={traffic} does not read {' or '.join(unread)}; leave that out, or name a section"
+        raise BadSpec(msg)
+    check_placement(parallel)
+    if traffic == "dlrm-replicated" or (example and parallel == "data"):
+        return replicated_dlrm(n)
+    if example:
+        return example_dlrm(n)
+    if traffic in JOBS:
+        return traffic_of(training_job(traffic, section or "5.3", batch), n, parallel, shards)
+    return None
 
 
 @family(
@@ -63,7 +92,17 @@ TRAFFIC_MODELS: dict[str, Callable[[int], NDArray[np.float64]]] = {
     example="servers:n=12,degree=4,traffic=dlrm",
     source="TopoOpt (Wang et al., NSDI 2023), sections 2.1 and D; SiP-ML (Khani et al., SIGCOMM 2021)",
 )
-def servers(n: int, degree: int, traffic: str = "alltoall", seed: int = 0, volume: float = 1e6) -> ServerPool:
+def servers(
+    n: int,
+    degree: int,
+    traffic: str = "alltoall",
+    seed: int = 0,
+    volume: float = 1e6,
+    parallel: str = "auto",
+    section: str = "",
+    batch: int = 0,
+    shards: int = 2,
+) -> ServerPool:
     r"""Servers with optical ports and a traffic matrix; their topology is what a formulation chooses.
 
     Parameters
@@ -75,17 +114,27 @@ def servers(n: int, degree: int, traffic: str = "alltoall", seed: int = 0, volum
     traffic
         ``alltoall``: ``volume`` bytes between every ordered pair. ``random``: independent and uniform on
         :math:`[0, 2\,volume)`, so ``volume`` in the mean. ``file:PATH.csv``: an n×n matrix in bytes,
-        comma or space separated, zero on the diagonal. Or a named model: ``dlrm`` (hybrid parallel) and
-        ``dlrm-replicated`` (data parallel), see :func:`dlrm`.
+        comma or space separated, zero on the diagonal. Or one iteration of a training job, all-reduce groups
+        and point-to-point traffic: ``dlrm``, ``candle``, ``bert``, ``ncf``, ``resnet50``, ``vgg``, see
+        :mod:`instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
+        :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
     seed
         Seed of ``random``; other traffic does not read it.
     volume
         Bytes of a pair for ``alltoall`` and ``random``; other traffic does not read it.
+    parallel
+        Placement of a training job: ``data``, ``hybrid``, or ``auto`` (hybrid where it has embedding tables).
+    section
+        The section of TopoOpt whose row of List 1 the job takes (``5.3``, ``5.4``, ``5.6``, ``6``).
+    batch
+        Samples of one GPU; 0 for List 1's.
+    shards
+        Parts that split layers lie in, for hybrid jobs without tables; divides n.
 
     Raises
     ------
     BadSpec
-        For an unknown name of traffic.
+        For an unknown name of traffic, section or placement, or settings of a job where there is none.
     BadInput
         For sizes out of range, or traffic that is negative, not finite, not square or on the diagonal.
     BadFile
@@ -97,20 +146,6 @@ def servers(n: int, degree: int, traffic: str = "alltoall", seed: int = 0, volum
     if not volume > 0:
         msg = f"servers: volume must be a positive number of bytes, not {volume}"
         raise BadSpec(msg)
-    if traffic.startswith("file:"):
-        matrix = read_matrix(traffic.removeprefix("file:"), n)
-    elif traffic == "alltoall":
-        matrix = np.full((n, n), float(volume))
-        np.fill_diagonal(matrix, 0.0)
-    elif traffic == "random":
-        matrix = np.random.default_rng(seed).uniform(0.0, 2.0 * volume, size=(n, n))
-        np.fill_diagonal(matrix, 0.0)
-    elif traffic in TRAFFIC_MODELS:
-        matrix = TRAFFIC_MODELS[traffic](n)
-    else:
-        known = ["alltoall", "random", "file:PATH.csv", *TRAFFIC_MODELS]
-        msg = f"servers: no traffic {traffic!r}; {nearest(traffic, known)}"
-        if "known" not in msg:
-            msg += f" (known: {', '.join(known)})"
-        raise BadSpec(msg)
-    return ServerPool(n, degree, matrix, spec="servers")
+    found = _job(n, traffic, parallel, section, batch, shards)
+    matrix, groups = (_plain(n, traffic, seed, volume), ()) if found is None else found
+    return ServerPool(n, degree, matrix, groups=groups, spec="servers")
