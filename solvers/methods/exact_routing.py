@@ -24,7 +24,16 @@ from formulations.base import Parameter
 from solvers.methods.base import Answer, Method
 from solvers.methods.column_generation import generate, pricing_for
 from solvers.outcome import SolveRequest, Termination
-from solvers.routing.routes import candidates_for, pick, round_shares, route_metrics, values_of, worst_load
+from solvers.routing.routes import (
+    SINGLE_PATH,
+    candidates_for,
+    pick,
+    round_shares,
+    route_metrics,
+    union,
+    values_of,
+    worst_load,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +53,11 @@ MOST_NONZEROS = 400_000
 
 def run(context: Context) -> Answer:
     """Bound, search, branch and bound."""
+    return bound_and_search(context, None)
+
+
+def bound_and_search(context: Context, known: PathSet | None) -> Answer:
+    """The same, from routes that are already known where they are better than rounding."""
     data: PathFlow = context.data
     topology, rule, pairs = data.topology, data.rule, data.commodities
     over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context)
@@ -54,7 +68,12 @@ def run(context: Context) -> Answer:
     paths, share = fluid.used(1e-7)
     random = np.random.default_rng(context.task.seed)
     start = round_shares(paths, share, random, tries=20)
-    state = _State(context, data, over_all, fluid, candidates_for(data, paths), start)
+    rounding, candidates = worst_load(start), candidates_for(data, paths)
+    if known is not None:
+        candidates = union(candidates, known)
+        if worst_load(known) <= rounding:
+            start = known
+    state = _State(context, data, over_all, fluid, candidates, start, rounding)
     state.search(random)
     if not state.done:
         state.branch_and_bound()
@@ -78,16 +97,17 @@ class _State:
         fluid: Generated,
         candidates: PathSet,
         start: PathSet,
+        rounding: float,
     ) -> None:
         self.context, self.data, self.over_all, self.fluid = context, data, over_all, fluid
         self.candidates, self.best = candidates, start
         self.capacity = data.topology.capacity
         self.bound = round_up(fluid.best.bound, self.capacity)
         self.unrestricted = round_up(over_all.best.bound, self.capacity)
-        self.load = self.rounding = worst_load(start)
+        self.load, self.rounding = worst_load(start), rounding
         self.steps = 0
         self.mip_bound: float | None = None
-        self.ended_by = "rounding"
+        self.ended_by = "rounding" if self.load == rounding else "rerouting"
         self.out_of_time = False
 
     @property
@@ -230,7 +250,7 @@ METHOD = Method(
     name="exact-routing",
     title="Fluid bound, rerouting, branch and bound",
     summary="one path a pair of proven least congestion: bound over all paths, negotiated rerouting, then the ILP",
-    applies=lambda formulation: formulation.name == "alltoall.min-congestion",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(
         Parameter("steps", int, default=300_000, help="rerouting steps of one try"),
         Parameter("tries", int, default=4, help="tries at each load"),

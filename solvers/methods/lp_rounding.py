@@ -15,7 +15,7 @@ from formulations.base import Parameter
 from solvers.methods.base import Answer, Method
 from solvers.methods.column_generation import generate, pricing_for
 from solvers.outcome import Termination
-from solvers.routing.routes import round_shares, route_metrics, values_of, worst_load
+from solvers.routing.routes import SINGLE_PATH, round_shares, route_metrics, values_of, worst_load
 
 if TYPE_CHECKING:
     from formulations.alltoall.path_mcf import PathFlow
@@ -53,7 +53,7 @@ METHOD = Method(
     name="lp-rounding",
     title="Column generation, then randomised rounding",
     summary="one path a pair drawn with its share in the fluid optimum as probability, best of several; seeded",
-    applies=lambda formulation: formulation.name == "alltoall.min-congestion",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run,
 )

@@ -16,7 +16,7 @@ import numpy as np
 from formulations.base import Parameter
 from solvers.methods.base import Answer, Method
 from solvers.outcome import Termination
-from solvers.routing.routes import route_metrics, routes_from, values_of, worst_load
+from solvers.routing.routes import SINGLE_PATH, route_metrics, routes_from, values_of, worst_load
 
 if TYPE_CHECKING:
     from formulations.alltoall.path_mcf import PathFlow
@@ -73,7 +73,7 @@ METHOD = Method(
     name="sssp",
     title="Load-aware shortest paths (SSSP)",
     summary="the paper's greedy: random order, lightest path, its arcs weigh more afterwards; seeded",
-    applies=lambda formulation: formulation.name == "alltoall.min-congestion",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
     run=run,
 )

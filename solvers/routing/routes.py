@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
+#: Formulations with one path a commodity in the variables x and Lambda, whose data are a path flow's.
+SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 #: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
 DETOUR = 1
 
@@ -69,12 +71,19 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     pairs = data.commodities
     longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
-        if short.kind == "k" or count_all(topology, short, MOST_PATHS * 2, pairs)[0] <= MOST_PATHS:
+        # A pair that is wanted several times is counted once, and listed as often.
+        count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
+        if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
             break
     distance = listed.length[listed.first[:-1]]
     listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
     return union(listed, generated)
+
+
+def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
+    """How often the commonest pair stands in the list."""
+    return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
 def union(one: PathSet, other: PathSet) -> PathSet:

@@ -1,0 +1,274 @@
+r"""Circuit lists: which pairs of GPUs are joined at one time.
+
+Source  LuMorph paper, section 4 and Appendix B (recursive doubling, quadrupling), Appendix A (any list of pairs)
+Data    k = (s_k, d_k) circuits, k in L; s_k != d_k vertices; a pair as often as it is wanted
+
+recursive-doubling:STEP     partners differ in binary digit STEP of their rank, STEP = 0 .. log2 N - 1
+recursive-quadrupling:STEP  partners differ in the digit of base 4, three peers each
+recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one of ceil(log_RADIX N) steps. N must be
+                            RADIX^m q with 1 <= q < RADIX; the groups of the last step are then of q
+permutation                 every rank to its image under a random permutation (``seed``); fixed points make no circuit
+all                         all ordered pairs
+file:PATH                   a CSV of lines ``source,destination`` or a JSON list of such pairs, by label or number
+
+Ranks are the terminals in ascending order: row-major on a mesh.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from instances.errors import BadFile, BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+    I64 = NDArray[np.int64]
+
+FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"
+#: Largest circuit file [bytes] and longest list that are read.
+MAX_BYTES = 32 << 20
+MAX_CIRCUITS = 1_000_000
+_RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
+_PIN = "#sha256="
+
+
+class CircuitSpec(str):
+    """The text of a circuit list; a file's carries the digest of its contents, so that a changed file is another one.
+
+    A file that cannot be read is left unpinned: :func:`read_circuits` says what is wrong with it.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> CircuitSpec:
+        """Pin a file to what it holds now."""
+        word = str(text).strip()
+        kind, _, path = word.partition(":")
+        if kind == "file" and _PIN not in path and _readable(Path(path)):
+            word = f"{word}{_PIN}{_digest(Path(path))}"
+        return super().__new__(cls, word)
+
+
+def _readable(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size <= MAX_BYTES
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """A list of circuits.
+
+    Parameters
+    ----------
+    sources, targets
+        s_k and d_k, vertices, each ``(|L|,)``.
+    name
+        The list in words.
+    exchange
+        ``(stride, group)`` if it is a step of a recursive exchange: the ranks of a group are ``stride`` apart.
+    """
+
+    sources: I64
+    targets: I64
+    name: str
+    exchange: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of circuits |L|."""
+        return int(self.sources.size)
+
+
+def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circuits:
+    """The list that ``text`` describes on the ranks of ``topology``.
+
+    Raises
+    ------
+    BadInput
+        For an unknown kind, a step or radix out of range, ranks that the radix does not fit, a seed below 0.
+    BadFile
+        For a file that cannot be read as circuits, or names a vertex that is no rank, or joins one to itself.
+    """
+    word = str(text).strip()
+    kind, colon, rest = word.partition(":")
+    if kind == "file" and colon:
+        return _from_file(rest, topology, where)
+    if kind in _RADIX and colon:
+        return exchange(topology, _RADIX[kind], _whole(rest, "STEP", word, where), where)
+    if kind == "recursive" and rest.count(":") == 1:
+        radix, step = (
+            _whole(part, name, word, where) for part, name in zip(rest.split(":"), ("RADIX", "STEP"), strict=True)
+        )
+        return exchange(topology, radix, step, where)
+    if word == "permutation":
+        if seed < 0:
+            msg = f"{where}: seed={seed} is negative; give 0 or more"
+            raise BadInput(msg)
+        image = np.random.default_rng(seed).permutation(topology.ranks)
+        moved = np.flatnonzero(image != np.arange(topology.ranks))
+        return _of_ranks(topology, moved, image[moved], f"random permutation, seed {seed}", where)
+    if word == "all":
+        if topology.ranks**2 > MAX_CIRCUITS:
+            msg = f"{where}: circuits=all are {topology.ranks * (topology.ranks - 1):,} here, above {MAX_CIRCUITS:,}"
+            raise BadInput(msg)
+        s, d = np.nonzero(~np.eye(topology.ranks, dtype=bool))
+        return _of_ranks(topology, s, d, "all ordered pairs", where)
+    msg = f"{where}: circuits={word!r} is no circuit list; write {FORMS}"
+    raise BadInput(msg)
+
+
+def _whole(text: str, name: str, word: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        msg = f"{where}: {name} of circuits={word!r} must be a whole number, not {text!r}"
+        raise BadInput(msg)
+    return int(text)
+
+
+def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tuple[int, int] | None = None) -> Circuits:
+    if not s.size:
+        msg = f"{where}: {name} of {topology.spec} has no circuits; take a larger instance or another list"
+        raise BadInput(msg)
+    ends = topology.terminals
+    return Circuits(ends[s], ends[d], name, of)
+
+
+def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") -> list[tuple[int, int]]:
+    """``(stride, group)`` of every step of a recursive exchange: strides 1, RADIX, RADIX^2, ...; ``group`` ranks each.
+
+    Raises
+    ------
+    BadInput
+        For a radix out of 2 .. ranks, or ranks that are not RADIX^m q with 1 <= q < RADIX.
+    """
+    if ranks < 2 or not 2 <= radix <= ranks:
+        msg = f"{where}: radix {radix} lies outside 2..{ranks}, the ranks there are"
+        raise BadInput(msg)
+    steps, stride = [], 1
+    while stride < ranks:
+        group = min(radix, ranks // stride)
+        if ranks % (stride * group):
+            msg = f"{where}: {ranks} ranks are no power of {radix}, or one times less than {radix}; take another radix"
+            raise BadInput(msg)
+        steps.append((stride, group))
+        stride *= group
+    return steps
+
+
+def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
+    """All ordered pairs within the groups of one step (both directions: a circuit is one-way).
+
+    Raises
+    ------
+    BadInput
+        For a radix that does not fit the ranks, or a step out of range.
+    """
+    steps = exchange_steps(topology.ranks, radix, where)
+    if not 0 <= step < len(steps):
+        last = f"0..{len(steps) - 1}"
+        msg = f"{where}: step {step} lies outside {last}, the steps of radix {radix} on {topology.ranks} ranks"
+        raise BadInput(msg)
+    stride, group = steps[step]
+    rank = np.arange(topology.ranks)
+    digit = rank // stride % group
+    turn = np.arange(1, group)
+    partner = rank[:, None] + ((digit[:, None] + turn) % group - digit[:, None]) * stride
+    name = f"recursive exchange of radix {radix}, step {step}"
+    return _of_ranks(topology, np.repeat(rank, group - 1), partner.ravel(), name, where, (stride, group))
+
+
+def _from_file(rest: str, topology: Topology, where: str) -> Circuits:
+    path_text, pin, digest = rest.partition(_PIN)
+    path = Path(path_text)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            msg = f"{where}: {path} has {size} bytes, more than the {MAX_BYTES} that are read; give fewer circuits"
+            raise BadFile(msg)
+        raw = path.read_bytes()
+        text = raw.decode("utf-8")
+    except (OSError, ValueError) as reason:
+        if isinstance(reason, BadFile):
+            raise
+        why = reason.strerror if isinstance(reason, OSError) else "it is no UTF-8 text"
+        msg = f"{where}: circuit file {path} cannot be read ({why}); name a CSV or JSON file of pairs"
+        raise BadFile(msg) from None
+    if pin and digest and hashlib.sha256(raw).hexdigest() != digest:
+        msg = f"{where}: circuit file {path} has changed since it was named; solve again with the new one"
+        raise BadFile(msg)
+    rows = _json_rows(text, path, where) if path.suffix.lower() == ".json" else _csv_rows(text, path, where)
+    if len(rows) > MAX_CIRCUITS:
+        msg = f"{where}: {path} has {len(rows):,} circuits, more than the {MAX_CIRCUITS:,} that are taken"
+        raise BadFile(msg)
+    if not rows:
+        msg = f"{where}: {path} names no circuit; write one source,destination a line"
+        raise BadFile(msg)
+    return _of_rows(rows, path, topology, where)
+
+
+def _json_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as reason:
+        first = (str(reason).splitlines() or ["nested too deep"])[0]
+        msg = f"{where}: {path} is no JSON ({first}); write a list of [source, destination]"
+        raise BadFile(msg) from None
+    listed = document.get("circuits") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        msg = f"{where}: {path} must hold a list of [source, destination], or such a list as 'circuits'"
+        raise BadFile(msg)
+    return [(f"entry {number}", row) for number, row in enumerate(listed, 1)]
+
+
+def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    try:
+        for number, row in enumerate(csv.reader(text.splitlines()), 1):
+            cells = [cell.strip() for cell in row]
+            heading = not rows and [cell.lower() for cell in cells] in (["source", "destination"], ["source", "target"])
+            if any(cells) and not cells[0].startswith("#") and not heading:
+                rows.append((f"line {number}", cells))
+    except csv.Error as reason:
+        msg = f"{where}: {path} is no CSV ({reason}); write one source,destination a line"
+        raise BadFile(msg) from None
+    return rows
+
+
+def _of_rows(rows: list[tuple[str, Any]], path: Path, topology: Topology, where: str) -> Circuits:
+    number = {str(v): v for v in range(topology.n)} | {label: v for v, label in enumerate(topology.labels)}
+    ranks = set(topology.terminals.tolist())
+    ends = np.empty((len(rows), 2), dtype=np.int64)
+    for k, (place, row) in enumerate(rows):
+        if not isinstance(row, list) or len(row) != 2 or any(type(cell) not in (int, str) for cell in row):
+            msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is no pair; write source and destination"
+            raise BadFile(msg)
+        for side, cell in enumerate(row):
+            vertex = number.get(str(cell))
+            if vertex is None or vertex not in ranks:
+                what = "is a relay, no GPU" if vertex is not None else "is no vertex"
+                known = f"{topology.spec} (vertices 0..{topology.n - 1})"
+                msg = f"{where}: {path}, {place}: {str(cell)[:60]!r} {what} of {known}"
+                raise BadFile(msg)
+            ends[k, side] = vertex
+        if ends[k, 0] == ends[k, 1]:
+            msg = f"{where}: {path}, {place}: the circuit joins {str(row[0])!r} to itself; leave it out"
+            raise BadFile(msg)
+    return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")

@@ -1,0 +1,525 @@
+r"""Routes of least overlap: one path a circuit, the busiest arc with as few circuits as possible.
+
+Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
+Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
+Data    L, see :mod:`formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path incidence
+Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda integer, the overlap
+
+Arc form (``model=arc``), as printed:  min Lambda  s.t.
+
+    congestion[a]     sum_k x_ak <= Lambda
+    balance[v,k]      sum_in(v) x_ak - sum_out(v) x_ak = 0          v not in {s_k, d_k}   (10)
+    enter_once[v,k]   sum_in(v) x_ak <= 1                           v not in {s_k, d_k}   (11)
+    leave_once[v,k]   sum_out(v) x_ak <= 1                          v not in {s_k, d_k}   (12)
+    depart[k]         sum_out(s_k) x_ak = 1                                               (13)
+    no_return[k]      sum_in(s_k) x_ak <= 0                                               (14)
+    no_exit[k]        sum_out(d_k) x_ak <= 0                                              (15)
+    arrive[k]         sum_in(d_k) x_ak = 1                                                (16)
+
+Corrections of the print: (16) has right-hand side 0, with which nothing arrives and the model is infeasible; the
+appendix prints (14) and (15) a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d, not at
+every v; circuits are indexed by their place in the list, so that a pair may be wanted several times. Cycles disjoint
+from the path satisfy the model; they are never needed, and are dropped when the routes are traced.
+
+Path form (``model=path``): the same over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by
+Yen):  min Lambda  s.t.  congestion[a] (A x)_a <= Lambda, choose[k] (B x)_k = 1. Its optimum is one *of the route set*.
+
+Overlap counts circuits and ignores wavelengths and capacities, as the paper does; parallel arcs count apart. Any
+topology will do, also with links missing, so long as every circuit has a path.
+
+Bounds: cuts (:mod:`formulations.lumorph.cuts`), a closed form for recursive exchanges on intact meshes, and for any
+lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ), LP duality; lengths are rounded to integers first,
+so that the rounding up is exact.
+
+Methods may give the arc form's routes as paths: x of one entry a circuit with ``path_arcs`` and ``path_pair`` as in
+:mod:`formulations.alltoall.path_mcf`, instead of m entries a circuit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import min_congestion
+from formulations.alltoall.path_mcf import PathFlow, bounded_distances
+from formulations.alltoall.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.lumorph import PAPER
+from formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
+from formulations.lumorph.cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
+from instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "lumorph.min-overlap"
+#: The arc form is built for at most this many x.
+MOST_VARIABLES = 4_000_000
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Overlap(PathFlow):
+    """Data of the model: topology with every capacity 1, route rule, circuits, and which form is meant."""
+
+    circuits: Circuits
+    model: str
+    name: str = NAME
+
+    @cached_property
+    def commodities(self) -> tuple[I64, I64]:
+        """s_k and d_k, each ``(|L|,)``."""
+        return self.circuits.sources, self.circuits.targets
+
+    @cached_property
+    def cuts(self) -> list[Bound]:
+        """The cut bounds and the closed form, best first."""
+        found = cut_bounds(self.topology, self.commodities)
+        shape = grid_shape(self.topology)
+        if shape is not None and is_mesh(self.topology, shape):
+            value = exchange_overlap(self.circuits, shape)
+            if value is not None:
+                reason = (
+                    f"{self.circuits.name} on an intact {shape[0]}x{shape[1]} mesh: XY routes meet the straight cut"
+                )
+                exact = self.rule.unrestricted
+                found.append(Bound("recursive-exchange", float(value), reason, exact=exact))
+        return sorted(found, key=lambda bound: -bound.value)
+
+    @cached_property
+    def hop_bound(self) -> Bound:
+        """The bound of unit lengths: every circuit loads as many arcs as its ends are apart."""
+        value = length_bound(self, np.ones(self.topology.arcs))
+        return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Overlap:
+    """The data of the model.
+
+    Raises
+    ------
+    BadInput
+        For a circuit list that cannot be read or does not fit the instance.
+    NotApplicable
+        If the instance is no topology of at least two ranks, a circuit has no path, or the route rule allows none.
+    """
+    given = parameters or {}
+    if not isinstance(instance, Topology):
+        msg = f"{NAME}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. lightpath:4x4"
+        raise NotApplicable(msg)
+    if instance.ranks < 2:
+        msg = f"{NAME}: {instance.spec} has {instance.ranks} rank; a circuit joins two"
+        raise NotApplicable(msg)
+    text = str(given.get("circuits", "permutation"))
+    circuits = read_circuits(text, instance, int(given.get("seed", 0)), NAME)
+    _refuse_unreachable(instance, circuits)
+    model = str(given.get("model", "arc"))
+    rule = PathRule("all") if model == "arc" else read_rule(given, "k", NAME)
+    pairs = (circuits.sources, circuits.targets)
+    check_reach(instance, rule, NAME, pairs)
+    topology = instance
+    if (instance.capacity != 1.0).any():
+        topology = instance.with_arcs(instance.tail, instance.head, np.ones(instance.arcs))
+    return Overlap(topology, rule, circuits=circuits, model=model)
+
+
+def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
+    hops = topology.hops[np.searchsorted(topology.terminals, circuits.sources), circuits.targets]
+    cut_off = np.flatnonzero(~np.isfinite(hops))
+    if cut_off.size:
+        s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
+        msg = (
+            f"{NAME}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); use another failure "
+            "seed, or leave these circuits out"
+        )
+        raise NotApplicable(msg)
+
+
+# The arc form -----------------------------------------------------------------------------------------------------
+
+
+def _refuse_large(data: Overlap) -> None:
+    size = data.topology.arcs * data.circuits.count
+    if size > MOST_VARIABLES:
+        msg = (
+            f"{NAME}: the arc form of {data.circuits.count:,} circuits on {data.topology.spec} has {size:,} variables, "
+            f"above {MOST_VARIABLES:,}; take model=path or --method negotiated-rerouting"
+        )
+        raise NotApplicable(msg)
+
+
+def _arcs_at(data: Overlap) -> tuple[sp.csr_array, sp.csr_array]:
+    """Which arcs enter and which leave every vertex, each ``(n, m)``."""
+    import scipy.sparse as sp
+
+    topology, m = data.topology, data.topology.arcs
+    shape, ones, arcs = (topology.n, m), np.ones(m), np.arange(m)
+    return sp.csr_array((ones, (topology.head, arcs)), shape=shape), sp.csr_array(
+        (ones, (topology.tail, arcs)), shape=shape
+    )
+
+
+def _row_blocks(data: Overlap) -> list[tuple[str, sp.csr_array, I64, str, float]]:
+    """(10)-(16) over vec(x), column-major: name, rows, their places in the named array, relation, right-hand side.
+
+    Rows without an arc are left out. The named arrays are ``(n, |L|)`` for (10)-(12), ``(|L|,)`` for the rest.
+    """
+    import scipy.sparse as sp
+
+    n, count = data.topology.n, data.circuits.count
+    entering, leaving = (sp.kron(sp.eye_array(count), part, format="csr") for part in _arcs_at(data))
+    sources, targets = data.commodities
+    through = np.ones((count, n), dtype=bool)
+    through[np.arange(count), sources] = through[np.arange(count), targets] = False
+    arrives, departs = np.tile(data.topology.in_degree > 0, count), np.tile(data.topology.out_degree > 0, count)
+    at_source, at_target = np.arange(count) * n + sources, np.arange(count) * n + targets
+
+    def inner(matrix: sp.csr_array, there: NDArray[np.bool_]) -> tuple[sp.csr_array, I64]:
+        rows = np.flatnonzero(through.ravel() & there)
+        k, v = np.divmod(rows, n)
+        return sp.csr_array(matrix[rows]), v * count + k
+
+    def ends(matrix: sp.csr_array, rows: I64, there: NDArray[np.bool_]) -> tuple[sp.csr_array, I64]:
+        kept = np.flatnonzero(there[rows])
+        return sp.csr_array(matrix[rows[kept]]), kept
+
+    return [
+        ("balance", *inner(sp.csr_array(entering - leaving), arrives | departs), "==", 0.0),
+        ("enter_once", *inner(entering, arrives), "<=", 1.0),
+        ("leave_once", *inner(leaving, departs), "<=", 1.0),
+        ("depart", *ends(leaving, at_source, departs), "==", 1.0),
+        ("no_return", *ends(entering, at_source, arrives), "<=", 0.0),
+        ("no_exit", *ends(leaving, at_target, departs), "<=", 0.0),
+        ("arrive", *ends(entering, at_target, arrives), "==", 1.0),
+    ]
+
+
+def _arc_cvxpy(data: Overlap) -> CvxpyModel:
+    """The arc form in matrix form: every block of (10)-(16) as rows over vec(x)."""
+    import cvxpy as cp
+
+    _refuse_large(data)
+    m, n, count = data.topology.arcs, data.topology.n, data.circuits.count
+    x = cp.Variable((m, count), name="x", boolean=True)
+    Lambda = cp.Variable(name="Lambda", integer=True, bounds=[0, count])
+    flat = cp.vec(x, order="F")
+    named = {"congestion": Named(cp.sum(x, axis=1) <= Lambda, (m,))}
+    for name, rows, index, relation, right in _row_blocks(data):
+        if index.size:
+            shape = (n, count) if name in {"balance", "enter_once", "leave_once"} else (count,)
+            constraint = rows @ flat == right if relation == "==" else rows @ flat <= right
+            named[name] = Named(constraint, shape, index)
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(Lambda), [block.item for block in named.values()]),
+        variables={"x": Named(x, (m, count)), "Lambda": Named(Lambda, ())},
+        constraints=named,
+    )
+
+
+def _arc_pyomo(data: Overlap) -> PyomoModel:
+    """The arc form in Pyomo: ``x[a,k]``, ``Lambda`` and the constraints of the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    topology, m, n, count = data.topology, data.topology.arcs, data.topology.n, data.circuits.count
+    entering: list[list[int]] = [[] for _ in range(n)]
+    leaving: list[list[int]] = [[] for _ in range(n)]
+    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[tail].append(a)
+        entering[head].append(a)
+    s, d = (ends.tolist() for ends in data.commodities)
+    circuits = range(count)
+    through = [(v, k) for v in range(n) for k in circuits if v not in (s[k], d[k])]
+
+    model = pyo.ConcreteModel(name="minimum overlap")
+    model.x = pyo.Var(range(m), circuits, domain=pyo.Binary)
+    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, count))
+    x = model.x
+    model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
+
+    def total(arcs: list[int], k: int) -> Any:
+        return pyo.quicksum(x[a, k] for a in arcs)
+
+    model.congestion = pyo.Constraint(
+        range(m), rule=lambda model, a: pyo.quicksum(x[a, k] for k in circuits) - model.Lambda <= 0
+    )
+    model.balance = pyo.Constraint(
+        [(v, k) for v, k in through if entering[v] or leaving[v]],
+        rule=lambda _, v, k: total(entering[v], k) - total(leaving[v], k) == 0,
+    )
+    for name, arcs in (("enter_once", entering), ("leave_once", leaving)):
+        rows = [(v, k) for v, k in through if arcs[v]]
+        model.add_component(name, pyo.Constraint(rows, rule=lambda _, v, k, arcs=arcs: total(arcs[v], k) <= 1))
+    for name, arcs, at, right in (("depart", leaving, s, 1), ("arrive", entering, d, 1)):
+        sums = {k: total(arcs[at[k]], k) for k in circuits}
+        model.add_component(name, pyo.Constraint(circuits, rule=lambda _, k, e=sums, b=right: e[k] == b))
+    for name, arcs, at in (("no_return", entering, s), ("no_exit", leaving, d)):
+        sums = {k: total(arcs[at[k]], k) for k in circuits if arcs[at[k]]}
+        model.add_component(name, pyo.Constraint(list(sums), rule=lambda _, k, e=sums: e[k] <= 0))
+    inner, ends = dict.fromkeys(("balance", "enter_once", "leave_once"), (n, count)), ("depart", "no_return")
+    return PyomoModel(
+        model,
+        variables={"x": (m, count), "Lambda": ()},
+        constraints={"congestion": (m,), **inner, **dict.fromkeys((*ends, "no_exit", "arrive"), (count,))},
+    )
+
+
+def build_cvxpy(data: Overlap) -> CvxpyModel:
+    """The form asked for, in matrix form."""
+    return _arc_cvxpy(data) if data.model == "arc" else min_congestion.build_cvxpy(data)
+
+
+def build_pyomo(data: Overlap) -> PyomoModel:
+    """The form asked for, in Pyomo."""
+    return _arc_pyomo(data) if data.model == "arc" else min_congestion.build_pyomo(data)
+
+
+def estimate(data: Overlap) -> dict[str, int]:
+    """Size of the model; the route set is listed for that in path form, as the model needs it anyway."""
+    if data.model == "path":
+        return min_congestion.estimate(data)
+    topology, count = data.topology, data.circuits.count
+    degree = {"in": topology.in_degree, "out": topology.out_degree}
+    some = {side: d > 0 for side, d in degree.items()}
+    either = some["in"] | some["out"]
+    ends = data.commodities
+    inner = sum(int(there.sum()) * count - int(there[np.stack(ends)].sum()) for there in (either, *some.values()))
+    rows = topology.arcs + inner + sum(int(some[side][v].sum()) for v in ends for side in ("in", "out"))
+    at_ends = sum(int(degree[side][v].sum()) for v in ends for side in ("in", "out"))
+    nonzeros = topology.arcs * (count + 1) + 2 * (2 * topology.arcs * count - at_ends) + at_ends
+    loops = int((topology.tail == topology.head).sum())
+    return {
+        "variables": topology.arcs * count + 1,
+        "constraints": rows,
+        "nonzeros": nonzeros - 2 * loops * count,
+        "integers": topology.arcs * count + 1,
+    }
+
+
+# Solutions --------------------------------------------------------------------------------------------------------
+
+
+def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
+    """Whether x is the arc form's own, one entry an arc and circuit."""
+    return data.model == "arc" and "path_arcs" not in values
+
+
+def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    For x on arcs all of (10)-(16), absolute. For x on paths ``paths`` (0 if every path is a simple chain of arcs
+    between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to Lambda.
+    """
+    if not _on_arcs(data, values):
+        return min_congestion.residuals(data, values)
+    x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
+    count = data.circuits.count
+    blocks = ("binary", "balance", "enter_once", "leave_once", "depart", "no_return", "no_exit", "arrive", "congestion")
+    if x.shape != (data.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
+        return dict.fromkeys(blocks, np.inf)
+    entering, leaving = (part @ x for part in _arcs_at(data))
+    k, (s, d) = np.arange(count), data.commodities
+    ends = {
+        "depart": np.abs(leaving[s, k] - 1.0), "no_return": entering[s, k], "no_exit": leaving[d, k],
+        "arrive": np.abs(entering[d, k] - 1.0),
+    }  # fmt: skip
+    through = np.ones_like(entering, dtype=bool)
+    through[s, k] = through[d, k] = False
+    off = np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0)
+    return {
+        "binary": float(max(off, abs(stated - round(stated)))),
+        "balance": float(np.abs(np.where(through, entering - leaving, 0.0)).max(initial=0.0)),
+        "enter_once": float(np.where(through, entering - 1.0, 0.0).max(initial=0.0)),
+        "leave_once": float(np.where(through, leaving - 1.0, 0.0).max(initial=0.0)),
+        **{name: float(np.maximum(violation, 0.0).max(initial=0.0)) for name, violation in ends.items()},
+        "congestion": max(0.0, float(x.sum(axis=1).max(initial=0.0)) - stated) / max(abs(stated), 1e-12),
+    }
+
+
+def traced(data: Overlap, x: F64) -> PathSet | None:
+    """The paths that x on arcs, ``(m, |L|)``, holds: from each s_k along its arcs to d_k, cycles elsewhere dropped.
+
+    None where some circuit's arcs do not lead from its source to its target.
+    """
+    topology, (s, d), count = data.topology, data.commodities, data.circuits.count
+    if x.shape != (topology.arcs, count):
+        return None
+    arc, circuit = np.nonzero(x > 0.5)
+    following = np.full((topology.n, count), -1, dtype=np.int64)
+    following[topology.tail[arc], circuit] = arc
+    at, k, steps = s.copy(), np.arange(count), []
+    for _ in range(topology.n):
+        step = np.where(at == d, -1, following[at, k])
+        if ((step < 0) & (at != d)).any():
+            return None
+        steps.append(step)
+        at = np.where(step >= 0, topology.head[step], at)
+        if (at == d).all():
+            break
+    else:
+        return None
+    table = np.stack(steps, axis=1)
+    return assemble(topology, table[table >= 0], (table >= 0).sum(axis=1), k, (s, d))
+
+
+def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
+    """The path of every circuit, in the list's order.
+
+    Raises
+    ------
+    NotApplicable
+        If the values do not hold exactly one path a circuit.
+    """
+    if not _on_arcs(data, values):
+        return min_congestion.chosen_paths(data, values)
+    found = traced(data, np.asarray(values["x"], dtype=float))
+    if found is None:
+        msg = f"{NAME}: the arcs of some circuit do not lead from its source to its destination"
+        raise NotApplicable(msg)
+    return found
+
+
+def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, list[int]]]:
+    """``(s, d, arcs of the route)`` of every circuit, in the list's order.
+
+    Raises
+    ------
+    NotApplicable
+        If the values do not hold exactly one path a circuit.
+    """
+    found = routes(data, values)
+    ends = zip(*(v.tolist() for v in data.commodities), strict=True)
+    return [(s, d, found.path(k)) for k, (s, d) in enumerate(ends)]
+
+
+def overlap(paths: PathSet) -> int:
+    """Circuits on the busiest arc if each takes its one path of the set."""
+    return int(np.bincount(paths.arcs, minlength=1).max())
+
+
+def objective(data: Overlap, values: Mapping[str, F64]) -> float:
+    """The overlap of the routes, recomputed; infinite where there are none to read."""
+    if not _on_arcs(data, values):
+        return min_congestion.objective(data, values)
+    found = traced(data, np.asarray(values["x"], dtype=float))
+    return np.inf if found is None else float(overlap(found))
+
+
+def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Whole routes out of x, without cycles, and Lambda their overlap; None where no routes can be read."""
+    if not _on_arcs(data, values):
+        return min_congestion.repair(data, values)
+    found = traced(data, np.asarray(values["x"], dtype=float))
+    if found is None:
+        return None
+    x = np.zeros((data.topology.arcs, data.circuits.count))
+    x[found.arcs, np.repeat(found.pair, found.length)] = 1.0
+    return {"x": x, "Lambda": np.asarray(float(overlap(found)))}
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+def length_bound(data: Overlap, lengths: F64) -> int:
+    """``ceil( sum_k dist_l(s_k, d_k) / sum_a l_a )`` over the routes allowed, for any lengths, ``(m,)``; 0 if empty.
+
+    Exact: lengths are scaled to whole numbers small enough that every sum of them is one in double precision.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    topology, (s, d) = data.topology, data.commodities
+    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
+    if lengths.shape != (topology.arcs,) or not lengths.max(initial=0.0) > 0:
+        return 0
+    most = 2.0**52 / (max(s.size, topology.arcs) * topology.n)
+    whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
+    if data.rule.kind != "all":
+        reach = data.paths.shortest(whole)
+    elif data.rule.lmax is not None:
+        table = bounded_distances(topology, whole, data.rule.lmax)[-1]
+        reach = table[np.searchsorted(topology.terminals, s), d]
+    else:
+        starts, which = np.unique(s, return_inverse=True)
+        reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
+    total, cost = sum(int(r) for r in reach), int(whole.sum())
+    return -(-total // cost)
+
+
+def certify(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
+    """The bound that the duals of ``congestion`` (or ``capacity``) prove, read as arc lengths."""
+    name = "congestion" if "congestion" in duals else "capacity"
+    if name not in duals:
+        return None
+    value = length_bound(data, np.abs(np.asarray(duals[name], dtype=float)))
+    if value <= 0:
+        return None
+    return Bound("any-lengths", float(value), "arc lengths from duals: shortest paths over total length, rounded up")
+
+
+def bounds(data: Overlap) -> list[Bound]:
+    """Cuts, the closed form where it applies, and unit lengths."""
+    return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
+
+
+def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
+    """The overlap, what was asked for, every analytic bound by name."""
+    return {
+        "max_load": value,
+        "circuits": data.circuits.count,
+        "circuit_list": data.circuits.name,
+        "ranks": data.topology.ranks,
+        "model": data.model,
+        "path_set": str(data.rule),
+        "bounds": {bound.name: int(bound.value) for bound in bounds(data)},
+    }
+
+
+def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
+    """Data of the arc form for circuits given as arrays, each ``(|L|,)``; nothing is checked."""
+    if (topology.capacity != 1.0).any():
+        topology = topology.with_arcs(topology.tail, topology.head, np.ones(topology.arcs))
+    return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
+
+
+def in_model(data: Overlap, model: str, rule: PathRule) -> Overlap:
+    """The same circuits in the other form, over the routes of ``rule``."""
+    return replace(data, model=model, rule=rule)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="Algorithm 2, (10)-(16)",
+    title="Routes of least circuit overlap",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter(
+            "circuits", CircuitSpec, default="permutation",
+            help=FORMS,
+        ),
+        Parameter("seed", int, default=0, help="of circuits=permutation"),
+        Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
+        *rule_parameters("k"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    certify=certify,
+    repair=repair,
+    metrics=metrics,
+    decode=decode,
+    estimate=estimate,
+    prefers="negotiated-rerouting",
+    size="m |L| + 1 variables on arcs, |P| + 1 over a route set",
+)  # fmt: skip
