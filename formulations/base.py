@@ -194,6 +194,9 @@ class Formulation:
         those alone may be larger than the memory.
     smaller
         Formulation with the same optimum and a smaller matrix, if there is one.
+    unfold
+        ``(data, values) -> values`` what a solver's values mean in the formulation's own named arrays, beside them:
+        for models whose variables are a flat list of possibilities.
     refute
         ``data -> Bound | None`` a bound that leaves no solution within what the parameters allow: nothing is solved
         then, and the bound is reported.
@@ -226,6 +229,7 @@ class Formulation:
     estimate: Callable[[Any], dict[str, int]] | None = None
     foresee: Callable[[Any, Mapping[str, Any]], dict[str, int] | None] | None = None
     smaller: str | None = None
+    unfold: Callable[[Any, Values], dict[str, NDArray[np.float64]]] | None = None
     refute: Callable[[Any], Bound | None] | None = None
     needs: str | None = None
     concurrent: str | None = None

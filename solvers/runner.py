@@ -210,6 +210,8 @@ class _Work:
         }  # fmt: skip
         if out.x is not None:
             self.values = self.form.values(out.x)
+            if plan.formulation.unfold is not None:
+                self.values = plan.formulation.unfold(plan.data, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
 

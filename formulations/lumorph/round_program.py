@@ -102,10 +102,26 @@ class RoundProgram:
 
     @cached_property
     def size(self) -> int:
-        """Number of columns, counted without listing routes (an upper bound on them)."""
+        """Number of columns, counted without listing anything (an upper bound: some pairs have fewer routes)."""
         waves = 1 if self.fixed else self.limits.wavelengths
-        moves = self.moves[0].size
-        return int((moves * self.rounds - (~self.holds).sum()) * self.paths * waves)
+        spread = self.collective.spread
+        held, forwarded = int((spread * self.collective.holders).sum()), int((spread * (spread - 1)).sum())
+        return (held * self.rounds + forwarded * (self.rounds - 1)) * self.paths * waves
+
+    def refuse_size(self) -> None:
+        """Refuse what is too large to list.
+
+        Raises
+        ------
+        NotApplicable
+            For more than :data:`MOST_COLUMNS` columns.
+        """
+        if self.size > MOST_COLUMNS:
+            msg = (
+                f"lumorph.rounds: {self.size:,} possible transfers on {self.topology.spec} are too many to list; "
+                "lower rmax or paths, or solve it by certified-rounds"
+            )
+            raise NotApplicable(msg)
 
     @cached_property
     def columns(self) -> dict[str, I64]:
@@ -116,12 +132,7 @@ class RoundProgram:
         NotApplicable
             For more than :data:`MOST_COLUMNS`.
         """
-        if self.size > MOST_COLUMNS:
-            msg = (
-                f"lumorph.rounds: {self.size:,} possible transfers on {self.topology.spec} are too many to list; "
-                "lower rmax or paths, or solve it by certified-rounds"
-            )
-            raise NotApplicable(msg)
+        self.refuse_size()
         routes, pair = self.routes, self.pair_of_move
         waves = self.limits.wavelengths
         many = np.diff(routes.first)[pair]

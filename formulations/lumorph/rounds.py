@@ -136,22 +136,24 @@ class RoundModel:
         NotApplicable
             If it is too large to list.
         """
-        return tuple(
-            RoundProgram(
-                self.arena(phase), phase.copying, self.limits, self.rmax or self._enough(phase),
-                self.paths, self.routes_kind, self.fixed, self.symmetry,
-            )
-            for phase in self.phases
-        )  # fmt: skip
+        return tuple(self.program(phase, self.rmax or self._enough(phase)) for phase in self.phases)
 
     def _enough(self, phase: Phase) -> int:
-        return greedy_rounds(self.program_of_one(phase))
+        program = self.program_of_one(phase)
+        # At 256 tiles the greedy itself takes a minute, and what it finds is too large to list.
+        self.program(phase, max(self.least)).refuse_size()
+        return greedy_rounds(program)
 
     def program_of_one(self, phase: Phase) -> RoundProgram:
         """The program of a phase in a single round: its moves and routes."""
+        return self.program(phase, 1)
+
+    def program(self, phase: Phase, rounds: int) -> RoundProgram:
+        """The program of a phase in at most so many rounds."""
         return RoundProgram(
-            self.arena(phase), phase.copying, self.limits, 1, self.paths, self.routes_kind, self.fixed, self.symmetry
-        )
+            self.arena(phase), phase.copying, self.limits, rounds, self.paths, self.routes_kind, self.fixed,
+            self.symmetry,
+        )  # fmt: skip
 
 
 def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RoundModel:
@@ -419,15 +421,24 @@ def build_matrix(data: RoundModel) -> MatrixModel:
 
 
 def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule that values hold: C of the program, or the schedule's own arrays; None if neither can be read."""
-    if "C" not in values:
+    """The schedule that values hold: its own arrays, or else C of the program; None if neither can be read."""
+    if "transfer_round" in values or "C" not in values:
         return from_values(values)
-    C = np.asarray(values["C"], dtype=float)
+    return _of_columns(data, np.asarray(values["C"], dtype=float))
+
+
+def _of_columns(data: RoundModel, C: F64) -> RoundSchedule | None:
     sizes = [program.columns["round"].size for program in data.programs]
     if C.shape != (sum(sizes),) or not np.isfinite(C).all():
         return None
     parts = np.split(C > 0.5, np.cumsum(sizes)[:-1])
     return data.composed([_taken(program, part) for program, part in zip(data.programs, parts, strict=True)])
+
+
+def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+    """The schedule's arrays beside C and R, where C can be read."""
+    schedule = _of_columns(data, np.asarray(values["C"], dtype=float))
+    return {**values, **({} if schedule is None else schedule.values())}
 
 
 def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
@@ -445,15 +456,21 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
 
-    ``binary`` is the distance of C from whole numbers; ``wave`` counts circuits off their fixed wavelength.
+    ``wave`` counts circuits off their fixed wavelength. Where C is there, ``binary`` is its distance from whole
+    numbers, and ``columns`` whether it says the same schedule.
     """
     schedule = schedule_of(data, values)
     found = violations(data.topology, data.collective, data.limits, schedule)
-    C = np.asarray(values.get("C", np.zeros(0)), dtype=float)
-    found["binary"] = np.inf if schedule is None else float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0))
-    found["wave"] = 0.0
     if data.fixed:
         found["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
+    if "C" in values and schedule is not None:
+        C = np.asarray(values["C"], dtype=float)
+        told = _of_columns(data, C)
+        same = told is not None and all(
+            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in told.values().items()
+        )
+        found["columns"] = 0.0 if same else np.inf
+        found["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
     return found
 
 
@@ -486,11 +503,11 @@ def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
 
 
 def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
-    """The schedule of rounded C; None where C cannot be read."""
-    if "C" not in values:
+    """C and R rounded, and the schedule of that; None where C cannot be read."""
+    if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
         return None
-    schedule = schedule_of(data, values)
-    return None if schedule is None else schedule.values()
+    whole = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "R")}
+    return unfold(data, whole)
 
 
 def bounds(data: RoundModel) -> list[Bound]:
@@ -545,18 +562,16 @@ def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedul
 
 
 def estimate(data: RoundModel) -> dict[str, int]:
-    """Upper bounds on the size, from the number of moves; no route is listed unless rmax is left to the greedy."""
+    """The size for ``rmax`` rounds, or for as few as the bounds allow; counted, nothing is listed."""
     variables = constraints = nonzeros = integers = 0
     hops = data.topology.hops
     far = float(hops[np.isfinite(hops)].max(initial=1.0))
-    for phase in data.phases:
-        program = data.program_of_one(phase)
-        moves = program.moves[0].size
-        T = data.rmax or max(2 * max(data.least), 2)
-        waves = 1 if data.fixed else data.limits.wavelengths
-        columns = moves * T * waves * data.paths
+    for number, phase in enumerate(data.phases):
+        T = data.rmax or max(data.least[number], 1)
+        columns = data.program(phase, T).size
+        spread = phase.copying.spread
         variables += columns + T
-        constraints += len(phase.copying.deliveries) + int((~program.holds).sum()) * T
+        constraints += len(phase.copying.deliveries) + int((spread * (spread - 1)).sum()) * (T - 1)
         constraints += T * data.limits.wavelengths * (2 * data.topology.n + data.topology.arcs)
         nonzeros += int(columns * (4 + far))
         integers += columns + T
@@ -577,6 +592,7 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     repair=repair,
+    unfold=unfold,
     metrics=metrics,
     decode=decode,
     estimate=estimate,
