@@ -95,6 +95,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
     metavar="FILE",
     help="Write a schedule that runs: .xml (MSCCL), .json (links) or .routes.json.",
 )
+@click.option("--paths", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write weighted paths of all pairs.")
 @click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="Most chunks a shard in it (default: 24).")
 @click.option("--no-store", is_flag=True, help="Do not record the run.")
 @_STORE
@@ -112,6 +113,7 @@ def solve(
     threads: int,
     solution: Path | None,
     schedule: Path | None,
+    paths: Path | None,
     chunks: int | None,
     no_store: bool,
     store_dir: str | None,
@@ -141,6 +143,11 @@ def solve(
 
         _refuse_unwritable(schedule)
         schedule_files.refuse_early(schedule, task)
+    if paths is not None:
+        from analysis import path_files
+
+        _refuse_unwritable(paths)
+        path_files.refuse_early(paths, formulation)
     started = datetime.now(UTC)
     with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress, _stoppable() as stop:
         from solvers import runner
@@ -156,6 +163,8 @@ def solve(
         _write_json(solution, runner.solution_document(run))
     if schedule is not None and run.verified:
         run.record["schedule"] = schedule_files.write(schedule, run, chunks)
+    if paths is not None and run.verified:
+        run.record["paths"] = path_files.write(paths, run)
     if as_json:
         present.emit_json(run.record)
     else:

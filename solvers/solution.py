@@ -91,6 +91,8 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
     instance = parse(instance_spec)
     if path.suffix.lower() == ".xml":
         return check_schedule(model, instance, path)
+    if path.suffix.lower() == ".npz":
+        return check_paths(model, instance, path)
     document = _read(path)
     if is_schedule(document):
         return check_schedule(model, instance, path, document)
@@ -132,6 +134,36 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
         "claimed": claimed,
         "metrics": model.metrics(data, objective if verified else None) if model.metrics else {},
         "reason": reason,
+    }
+
+
+def check_paths(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
+    """Verify weighted paths for every commodity (:mod:`formulations.alltoall.weighted_paths`) on a topology.
+
+    Raises
+    ------
+    BadFile
+        If the file is malformed, too large, or for another topology; also for another formulation than the master.
+    """
+    from formulations.alltoall import weighted_paths
+
+    if model.name != "alltoall.master" or not isinstance(instance, Topology):
+        msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
+        raise BadFile(msg)
+    paths = weighted_paths.read(path, instance)
+    violations = weighted_paths.violations(instance, paths)
+    worst = max(violations, key=lambda k: violations[k])
+    verified = violations[worst] <= FEASIBLE
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "verified": verified,
+        "violations": violations,
+        "objective": paths.F,
+        "claimed": paths.F,
+        "metrics": paths.summary,
+        "reason": "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)",
     }
 
 

@@ -1,0 +1,226 @@
+r"""Weighted paths for every commodity out of a master solution, without child LPs, compact at a thousand ranks.
+
+The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962):
+from every target back to the source along the fullest arcs. At N = 1000, d = 4 that is some million paths; they are
+kept in flat arrays, and checked as such: every path runs from its source to its target over arcs that join, rates add
+up to F for each commodity, and loads stay within the capacities.
+
+File (``.npz``, no pickles)
+    ``instance_hash``           of the topology, as text
+    ``F``                       rate of every commodity
+    ``sources``, ``targets``    of the commodities, ascending by (source, target), ``(K,)``
+    ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
+    ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
+    ``arcs``, ``rate``          arc numbers from the source on; flow of each path, ``(P,)``
+    ``tail``, ``head``          of the arcs, so that the file can be read alone, ``(m,)``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall.concurrent_flow import commodities
+from instances.errors import BadFile, BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from instances.topology import Topology
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+
+#: A commodity is served when no more than this share is missing; the paths then take it on.
+ROUND_OFF = 1e-9
+#: Largest violation, relative, that :func:`violations` may show of what is written.
+EXACT = 1e-7
+#: Largest file that is read [bytes] and largest array in it [entries].
+MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPaths:
+    """The arrays of the file, see above."""
+
+    F: float
+    sources: I64
+    targets: I64
+    first_path: I64
+    first_arc: I64
+    arcs: I32
+    rate: F64
+
+    @property
+    def summary(self) -> dict[str, float | int]:
+        """Numbers of paths, and how long they are."""
+        length = np.diff(self.first_arc)
+        return {
+            "paths": int(self.rate.size),
+            "paths_per_commodity": self.rate.size / max(self.sources.size, 1),
+            "most_paths_of_a_commodity": int(np.diff(self.first_path).max(initial=0)),
+            "longest_path": int(length.max(initial=0)),
+        }
+
+
+def from_flow(topology: Topology, flow: F64) -> WeightedPaths:
+    """Split all sources' flows.
+
+    Parameters
+    ----------
+    topology
+        Its terminals are the ranks.
+    flow
+        ``g`` of ``alltoall.master``, ``(m, N)``; need not be exact or acyclic.
+
+    Raises
+    ------
+    BadInput
+        If some rank is not reached at all.
+    """
+    from formulations.alltoall.kernels.compiled_flow import Adjacency, unit_flows
+    from formulations.alltoall.kernels.compiled_paths import strip
+    from formulations.alltoall.single_source import NOISE
+
+    n, m, ends = topology.n, topology.arcs, topology.terminals
+    graph = Adjacency.of(topology)
+    whole, real = graph.workspace()
+    walk, load = np.empty(n, dtype=np.int64), np.zeros(m)
+    counts, lengths, rates, arcs = [], [], [], []
+    room = 8
+    for i, source in enumerate(ends.tolist()):
+        targets = np.delete(ends, i)
+        demand = np.zeros((1, n))
+        demand[0, targets] = 1.0
+        unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
+        served = unit_flows(
+            unit, demand, np.array([source]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
+            graph.entering, whole, real,
+        )  # fmt: skip
+        if not served:
+            msg = f"weighted paths: the flow of {topology.labels[source]} cannot serve every rank"
+            raise BadInput(msg)
+        load += unit[0]
+        per_target = np.empty(targets.size, dtype=np.int64)
+        while True:
+            most = m + targets.size
+            one, two = np.empty(most, dtype=np.int32), np.empty(most)
+            three = np.empty(most * room, dtype=np.int32)
+            paths, used = strip(
+                unit[0].copy(), source, targets, ROUND_OFF, graph.tail, graph.first_in, graph.entering, walk,
+                per_target, one, two, three,
+            )  # fmt: skip
+            if paths != -2:
+                break
+            room *= 2
+        if paths < 0:
+            target = topology.labels[targets[used]]
+            msg = f"weighted paths: too little of the flow of {topology.labels[source]} comes to {target}"
+            raise BadInput(msg)
+        counts.append(per_target)
+        lengths.append(one[:paths].copy())
+        rates.append(two[:paths].copy())
+        arcs.append(three[:used].copy())
+    F = float((topology.capacity[load > 0] / load[load > 0]).min())
+    sources, targets = commodities(topology)
+    return WeightedPaths(
+        F, sources, targets, _starts(counts), _starts(lengths), np.concatenate(arcs), np.concatenate(rates) * F
+    )
+
+
+def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
+    whole = np.concatenate(sizes)
+    return np.concatenate([[0], np.cumsum(whole, dtype=np.int64)])
+
+
+def violations(topology: Topology, paths: WeightedPaths) -> dict[str, float]:
+    """Worst violations, from numpy alone; 0 where all is well, infinite for what is no path at all.
+
+    ``commodities`` all ordered pairs of ranks, once; ``path`` arcs join and lead from source to target; ``rate``
+    rates are positive and add up to F, relative to F; ``capacity`` relative to the arc's.
+    """
+    found = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
+    sources, targets = commodities(topology)
+    first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
+    if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
+        found["commodities"] = 0.0
+    sound = (
+        first_path.shape == (sources.size + 1,) and first_arc.shape == (rate.size + 1,)
+        and first_path[0] == 0 and first_path[-1] == rate.size and (np.diff(first_path) > 0).all()
+        and first_arc[0] == 0 and first_arc[-1] == arcs.size and (np.diff(first_arc) > 0).all()
+        and arcs.size > 0 and arcs.min() >= 0 and arcs.max() < topology.arcs and np.isfinite(rate).all()
+        and np.isfinite(paths.F) and paths.F > 0
+    )  # fmt: skip
+    if not sound or found["commodities"]:
+        return found
+    joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
+    joined[first_arc[1:-1] - 1] = True  # from one path to the next nothing joins
+    owner = np.repeat(np.arange(sources.size), np.diff(first_path))
+    begins = np.array_equal(topology.tail[arcs[first_arc[:-1]]], sources[owner])
+    ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
+    found["path"] = 0.0 if joined.all() and begins and ends else np.inf
+    served = np.bincount(owner, rate, sources.size)
+    found["rate"] = max(float(np.abs(served / paths.F - 1.0).max()), -float(rate.min()) / paths.F, 0.0)
+    load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
+    found["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
+    return found
+
+
+def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
+    """Write the file, compressed fast."""
+    import zipfile
+
+    named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)}
+    named |= {"instance_hash": np.array(topology.hash), "tail": topology.tail, "head": topology.head}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in named.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def read(path: Path, topology: Topology) -> WeightedPaths:
+    """Read a file of paths on a topology; :func:`violations` says whether they hold.
+
+    Raises
+    ------
+    BadFile
+        If it is no such file, too large, or of another topology.
+    """
+    import zipfile
+
+    kinds = {"F": "f", "rate": "f", "instance_hash": "U"}
+    names = [f.name for f in fields(WeightedPaths)]
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            msg = f"{path}: more than the {MAX_BYTES} bytes that are read"
+            raise BadFile(msg)
+        with zipfile.ZipFile(path) as archive:
+            found = {}
+            for name in (*names, "instance_hash"):
+                info = archive.getinfo(f"{name}.npy")
+                if info.file_size > 8 * MAX_ENTRIES:
+                    msg = f"{path}: {name} has {info.file_size} bytes, more than the {8 * MAX_ENTRIES} that are read"
+                    raise BadFile(msg)
+                with archive.open(info) as entry:
+                    found[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=1000)
+    except OSError as reason:
+        msg = f"{path}: cannot be read ({reason.strerror}); name a file of paths"
+        raise BadFile(msg) from None
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as reason:
+        msg = f"{path}: is no file of paths ({str(reason).splitlines()[0]}); write it with solve --paths"
+        raise BadFile(msg) from None
+    for name, array in found.items():
+        kind = kinds.get(name, "i")
+        if array.dtype.kind != kind or array.ndim != int(name not in {"F", "instance_hash"}):
+            msg = f"{path}: {name} is {array.dtype} of shape {array.shape}; write it with solve --paths"
+            raise BadFile(msg)
+    if str(found["instance_hash"]) != topology.hash:
+        msg = f"{path}: instance_hash is {str(found['instance_hash'])[:16]!r}, not {topology.spec}'s; name its topology"
+        raise BadFile(msg)
+    return WeightedPaths(float(found["F"]), *(found[name] for name in names[1:]))

@@ -1,0 +1,111 @@
+"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are believed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from reference import SMALL, optimum
+
+from analysis.cli import cli
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import weighted_paths as wp
+from instances import BadFile, parse
+from instances.errors import BadInput
+from solvers.compile import compile_model
+
+
+def solved(spec):
+    topology = parse(spec)
+    data = formulation("alltoall.master").prepare(topology, {})
+    form = compile_model(model.build_matrix(data))
+    F, x = optimum(form)
+    return topology, F, form.values(x)["g"]
+
+
+@pytest.mark.parametrize("spec", SMALL)
+def test_paths_carry_what_the_master_promises(spec):
+    topology, F, flow = solved(spec)
+    paths = wp.from_flow(topology, flow)
+    assert max(wp.violations(topology, paths).values()) < 1e-9
+    assert pytest.approx(F, rel=1e-6) == paths.F
+    # Few: a source has at most one path for each arc and target.
+    assert paths.rate.size <= topology.ranks * (topology.arcs + topology.ranks)
+
+
+def test_circulations_and_noise_are_no_paths():
+    topology, F, flow = solved("genkautz:n=12,d=3")
+    noisy = flow + 1e-12 + 5.0 * (np.arange(flow.shape[1]) == 3)
+    paths = wp.from_flow(topology, noisy)
+    assert max(wp.violations(topology, paths).values()) < 1e-9
+    assert paths.F <= F * (1 + 1e-9)
+    assert wp.from_flow(topology, np.zeros_like(flow)).F > 0  # breadth-first trees, a bad but honest answer
+
+
+def test_corrupted_paths_are_refused():
+    topology, _, flow = solved("genkautz:n=12,d=3")
+    good = wp.from_flow(topology, flow)
+    arcs = good.arcs.copy()
+    arcs[3] = (arcs[3] + 1) % topology.arcs
+    rate = good.rate.copy()
+    rate[5] *= 1.5
+    negative = good.rate.copy()
+    negative[0] = -negative[0]
+    first = good.first_path.copy()
+    first[1] += 1
+    beyond = good.arcs.copy()
+    beyond[0] = topology.arcs
+    for field, wrong, block in (
+        ("arcs", arcs, "path"), ("rate", rate, "rate"), ("rate", negative, "rate"), ("first_path", first, "rate"),
+        ("arcs", beyond, "path"), ("targets", good.sources, "commodities"), ("F", 2 * good.F, "rate"),
+    ):  # fmt: skip
+        assert wp.violations(topology, replace(good, **{field: wrong}))[block] > 1e-3
+    doubled = replace(good, rate=2 * good.rate, F=2 * good.F)
+    assert wp.violations(topology, doubled)["capacity"] > 0.5
+
+
+def test_files_come_back_and_others_are_refused(tmp_path):
+    topology, _, flow = solved("ring:6")
+    paths = wp.from_flow(topology, flow)
+    file = tmp_path / "paths.npz"
+    wp.write(file, topology, paths)
+    again = wp.read(file, topology)
+    for field in fields(paths):
+        np.testing.assert_array_equal(getattr(again, field.name), getattr(paths, field.name))
+    with pytest.raises(BadFile, match="instance_hash"):
+        wp.read(file, parse("ring:7"))
+    with pytest.raises(BadFile, match="cannot be read"):
+        wp.read(tmp_path / "none.npz", topology)
+    junk = tmp_path / "junk.npz"
+    for content in (b"PK", file.read_bytes()[:-40]):
+        junk.write_bytes(content)
+        with pytest.raises(BadFile, match="no file of paths"):
+            wp.read(junk, topology)
+    named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)} | {"instance_hash": topology.hash}
+    np.savez(junk, **{**named, "rate": paths.rate.astype(complex)})
+    with pytest.raises(BadFile, match="rate"):
+        wp.read(junk, topology)
+    np.savez(junk, **{**named, "arcs": np.array([None], dtype=object)})
+    with pytest.raises(BadFile, match="no file of paths"):
+        wp.read(junk, topology)
+
+
+def test_too_little_flow_is_said():
+    topology = parse("ring:4,directed")
+    with pytest.raises(BadInput):
+        wp.from_flow(topology.with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3), np.zeros((3, 4)))
+
+
+def test_from_the_command_line(tmp_path):
+    file = tmp_path / "paths.npz"
+    run = CliRunner().invoke(
+        cli, ["solve", "alltoall.master", "genkautz:n=12,d=3", "--no-store", "--json", "--paths", str(file)]
+    )
+    assert run.exit_code == 0, run.output
+    checked = CliRunner().invoke(cli, ["check", "alltoall.master", "genkautz:n=12,d=3", str(file)])
+    assert checked.exit_code == 0, checked.output
+    other = CliRunner().invoke(cli, ["check", "alltoall.master", "genkautz:n=13,d=3", str(file)])
+    assert other.exit_code != 0
