@@ -161,11 +161,11 @@ def _example(laboratory: Laboratory) -> Measurement:
     from formulations.optree.schedules import tree_schedule, violations
     from instances import parse
 
-    ring = parse("wdm-ring:n=16,wavelengths=2")
+    ring: Any = parse("wdm-ring:n=16,wavelengths=2")
     steps = {}
     for name, radices in (("one stage", [16]), ("4-ary, two stages", [4, 4]), ("3-ary, three stages", [3, 3, 2])):
-        schedule = tree_schedule(ring, radices)  # type: ignore[arg-type]
-        if any(violations(ring, schedule).values()):  # type: ignore[arg-type]
+        schedule = tree_schedule(ring, radices)
+        if any(violations(ring, schedule).values()):
             msg = f"the schedule of {radices} on 16 nodes is not valid"
             raise ArithmeticError(msg)
         steps[name] = {"counted": sum(Fabric(16, 2).stages(radices)), "schedule": schedule.rounds}
@@ -222,7 +222,7 @@ def _one_stage(_: Laboratory) -> Measurement:
     claimed = _percent(theory.optree_steps(1024, 64), 128)
     return Measurement(
         value, Verdict.SELF_CONTRADICTED, instances=("wdm-ring:n=1024,wavelengths=64",),
-        reason=f"Lemma 1 gives ceil(1024^2/8)/64 = 2048. With 128 OpTree would save {claimed:.1f} %, not the 96.85 % "
+        reason=f"Lemma 1 gives ceil(1024^2/8)/64 = 2048. With 128 it would save {claimed:.1f} %, not the 96.85 % "
         f"of section IV-B; with 2048 it saves {_percent(theory.optree_steps(1024, 64), value):.2f} %. 128 is n/8.",
     )  # fmt: skip
 
@@ -246,7 +246,7 @@ def _integer(laboratory: Laboratory) -> Measurement:
         found[count] = int(record["objective"])
     return Measurement(
         found, Verdict.REPRODUCED if found["lemma"] == 70 else Verdict.NOT_REPRODUCED, instances=(spec,),
-        reason=f"Proven optima over all whole radices. Under the paper's count (Lemma 1 as printed, all ceilings taken) "
+        reason=f"Proven optima over all whole radices. Under the paper's count (Lemma 1 as printed, all ceilings) "
         f"{found['lemma']}; {found['printed']} if only Theorem 1's terms are rounded up; {found['exact']} with what "
         "the stages really need (odd radices take one wavelength fewer than Lemma 1 says), by radices that are not "
         "all equal.",
