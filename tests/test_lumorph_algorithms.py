@@ -35,8 +35,7 @@ from instances import parse
 from instances.errors import BadInput
 from solvers.methods import methods
 from solvers.methods.base import Context
-from solvers.rounds.algorithms.realisation import realised
-from solvers.rounds.algorithms.wavelength_bundles import edge_colours
+from solvers.rounds.algorithms.realisation import edge_colours, realised
 from solvers.runner import solve
 from solvers.task import Task
 

@@ -118,15 +118,22 @@ def pattern_of(
     return pattern, batches
 
 
-def _composed(call: Call, spreading: Pattern, order: I64, parameters: Mapping[str, Any]) -> Pattern:
-    """The call by a spreading of shards on ranks ``0..p-1``, rank i being ``call.ranks[order[i]]``."""
+def _composed(call: Call, spreading: Pattern, order: I64, *, backwards: I64 | None = None) -> Pattern:
+    """The call by a spreading of shards on ranks ``0..p-1``, rank i being ``call.ranks[order[i]]``.
+
+    ``backwards`` is the order for what runs backwards, if it is another one.
+    """
+    ahead = _placed(call, spreading, order)
+    if call.kind == "spread":
+        return ahead
+    back = (ahead if backwards is None else _placed(call, spreading, backwards)).backwards()
+    return back if call.kind == "sum" else back.then(ahead)
+
+
+def _placed(call: Call, spreading: Pattern, order: I64) -> Pattern:
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
-    made = spreading.of(call.ranks[order], place[call.owners]).renamed(np.arange(call.ranks.max() + 1), call.chunks)
-    if call.kind == "spread":
-        return made
-    backwards = made.backwards()
-    return backwards if call.kind == "sum" else backwards.then(made)
+    return spreading.of(call.ranks[order], place[call.owners]).renamed(np.arange(call.ranks.max() + 1), call.chunks)
 
 
 def _peers(needed: int, limits: Limits, what: str) -> None:
@@ -147,11 +154,13 @@ def _recursive(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any
     p = call.ranks.size
     _peers(min(radix, p) - 1, limits, f"recursive: radix={radix}")
     made = recursive(p, radix, given["scheme"], near=given["order"] == "near-first")
-    return _composed(call, made, np.arange(p), given)
+    return _composed(call, made, np.arange(p))
 
 
 def _ring(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
-    return _composed(call, ring(call.ranks.size), cycle_order(call.ranks, shape), given)
+    order = cycle_order(call.ranks, shape)
+    # The other way round for what runs backwards: sums and copies then go round the same way, on standing circuits.
+    return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
 
 
 def cycle_order(ranks: I64, shape: Shape) -> I64:
@@ -271,7 +280,7 @@ def _squares(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any])
             raise NotApplicable(msg)
         made = whole_exchange(radices, call.chunks.size)
         return made.renamed(call.ranks[order], call.chunks)
-    return _composed(call, exchange(radices), order, given)
+    return _composed(call, exchange(radices), order)
 
 
 _BATCH = Parameter("batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers take")

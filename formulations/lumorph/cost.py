@@ -141,7 +141,8 @@ def chunk_sizes(sizes: ArrayLike, chunks: int) -> F64:
 
 
 def _sizes(sizes: ArrayLike, chunk: I64) -> F64:
-    return chunk_sizes(sizes, int(chunk.max(initial=-1)) + 1 if np.ndim(sizes) == 0 else np.size(sizes))
+    used = int(chunk.max(initial=-1)) + 1
+    return chunk_sizes(sizes, used if np.ndim(sizes) == 0 else max(np.size(sizes), used))
 
 
 def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Timeline:
@@ -246,12 +247,13 @@ def ring_time(n: int, size: float, machine: Machine) -> float:
 
 
 def recursive_time(radices: Sequence[int], size: float, machine: Machine) -> float:
-    """Recursive exchange all-reduce with these digits, nearest first [us]; r is paid in every round but the turn.
+    """Recursive exchange all-reduce with these digits, nearest first [us].
 
-    With ``charged="changes"`` the last step of the reduction and the first of the spreading use the same circuits.
+    The last step of the reduction and the first of the spreading use the same circuits: charged for changes, it pays r
+    once less.
     """
     n = int(np.prod(radices))
-    total, reached = 0.0, 1
+    total, reached = (-machine.reconfigure_us if machine.charged == "changes" else 0.0), 1
     for m in radices:
         total += 2 * (machine.alpha_us + machine.reconfigure_us)
         total += 2 * (m - 1) * reached / n * size * machine.beta / usable(machine.lasers, m - 1)

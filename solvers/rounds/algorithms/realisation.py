@@ -9,8 +9,9 @@ Steps of a pattern follow each other. Within a step every pair of GPUs gets circ
                    with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
 
 Routes come from Algorithm 2 (:func:`solvers.routing.min_overlap.min_overlap_routes`) or are random shortest ones;
-rounds and wavelengths from :func:`solvers.rounds.assign_rounds`. With ``per_wavelength=False`` a waveguide holds one
-bundle whatever its wavelengths, as the paper's counts of overlaps take it; wavelengths are then an edge colouring.
+rounds and wavelengths from :func:`solvers.rounds.assign_rounds`, or from an edge colouring where the GPUs alone bind.
+With ``per_wavelength=False`` a waveguide holds one bundle whatever its wavelengths, as the paper's counts of overlaps
+take it; wavelengths are then an edge colouring.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from formulations.base import NotApplicable
 from formulations.rounds.check import Limits
 from formulations.rounds.schedule import RoundSchedule, taken_paths
-from solvers.rounds.algorithms.wavelength_bundles import edge_colours
+from formulations.sipml.edge_colouring import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from formulations.lumorph.patterns import Pattern
+    from formulations.lumorph.route_sets import RouteSet
     from instances import Topology
 
     I64 = NDArray[np.int64]
@@ -237,7 +239,33 @@ class _Machine:
         found = assign_rounds(
             self.topology, limits, source, target, routes=routes, least=least, seconds=self.search_s, seed=self.seed
         )
+        if found.rounds > least:
+            coloured = self._by_colours(source, target, limits, routes)
+            if coloured is not None and int(coloured[0].max()) + 1 < found.rounds:
+                return coloured
         return found.round, found.wavelength, found.path_start, found.path_arcs
+
+    def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
+        """Fewest colours for the GPUs (first fit may take more), if the arcs happen to have room for them."""
+        ports = limits.ports or 1
+        colour = edge_colours(source, target, self.topology.n) // ports
+        length = np.diff(routes.start)
+        key = np.repeat(colour, length) * self.topology.arcs + routes.arcs
+        if np.unique(key, return_counts=True)[1].max() > limits.waveguides:
+            return None
+        when, wave = np.divmod(colour, limits.wavelengths)
+        return when, wave, routes.start, routes.arcs
+
+
+def edge_colours(source: I64, target: I64, n: int) -> I64:
+    """Colours of circuits ``source[k] -> target[k]``, ``(K,)``: as many as the busiest end has, none twice at an end."""
+    degree = max(int(np.bincount(ends, minlength=n).max()) for ends in (source, target))
+    match = matchings(n, source, target, degree)
+    colour, u = np.nonzero(match >= 0)
+    order = np.lexsort((colour, u * n + match[colour, u]))
+    found = np.empty_like(source)
+    found[np.argsort(source * n + target, kind="stable")] = colour[order]
+    return found
 
 
 def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
