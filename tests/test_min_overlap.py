@@ -1,0 +1,518 @@
+"""Minimum overlap: both forms against brute force, closed forms, bounds in order, symmetries, corrupted solutions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import optimum
+
+from formulations import formulation
+from formulations.alltoall.path_sets import PathRule
+from formulations.base import NotApplicable
+from formulations.lumorph import circuits as lists
+from formulations.lumorph import cuts, min_overlap
+from instances import BadInput, Topology, parse
+from instances.errors import BadFile
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.errors import MethodMismatch
+from solvers.outcome import Proof
+from solvers.routing.min_overlap import FluidLengths, min_overlap_routes, shortest_routes, straight_or_shortest
+from solvers.solution import solution_document
+from solvers.task import Task
+
+NAME = "lumorph.min-overlap"
+
+
+def data_of(spec, **parameters):
+    return min_overlap.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+
+
+def given_pairs(topology, pairs, **changes):
+    s, d = (np.array(ends, dtype=np.int64) for ends in zip(*pairs, strict=True))
+    data = min_overlap.unit_data(topology, s, d)
+    return min_overlap.in_model(data, "path", PathRule(**changes)) if changes else data
+
+
+def best_of(data, form="cvxpy"):
+    compiled = compile_model(formulation(NAME).build[form](data))
+    value, x = optimum(compiled)
+    return round(value), compiled, compiled.values(x)
+
+
+def brute_force(data):
+    """Every combination of simple paths, those of networkx; branches no better than the best so far are left."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(data.topology.n))
+    for a, (u, v) in enumerate(zip(data.topology.tail.tolist(), data.topology.head.tolist(), strict=True)):
+        graph.add_edge(u, v, key=a)
+    pairs = zip(*(ends.tolist() for ends in data.commodities), strict=True)
+    choices = [[[e[2] for e in path] for path in nx.all_simple_edge_paths(graph, s, d)] for s, d in pairs]
+    load, best = [0] * data.topology.arcs, len(choices) + 1
+
+    def place(k, worst):
+        nonlocal best
+        if k == len(choices):
+            best = worst
+            return
+        for path in choices[k]:
+            for a in path:
+                load[a] += 1
+            higher = max(worst, *(load[a] for a in path))
+            if higher < best:
+                place(k + 1, higher)
+            for a in path:
+                load[a] -= 1
+
+    place(0, 0)
+    if best > len(choices):
+        raise NotApplicable(data.topology.spec)
+    return best
+
+
+def canonical(form):
+    names = form.column_names()
+    order = np.argsort(names)
+    dense, rows = form.A.toarray()[:, order], {}
+    for i, name in enumerate(form.row_names()):
+        sign = np.sign(dense[i][np.flatnonzero(dense[i])[0]])
+        ends = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])
+        rows[name] = [*(sign * dense[i] + 0.0), *ends]
+    return rows, sorted(names), form.cost[order], form.integer[order], form.col_lower[order], form.col_upper[order]
+
+
+# The model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "parameters"), [
+    ("lightpath:2x3", {"circuits": "recursive:3:0"}), ("mesh:2x3", {"circuits": "permutation", "seed": 3}),
+    ("kautz:d=2,D=1", {"circuits": "all"}), ("lightpath:3x3+fail=3,seed=1", {"circuits": "permutation"}),
+    ("lightpath:3x3", {"model": "path", "k": 3}), ("ring:5", {"model": "path", "paths": "all", "circuits": "all"}),
+])  # fmt: skip
+def test_both_builds_are_the_same_matrix_of_the_size_foretold(spec, parameters):
+    data = data_of(spec, **parameters)
+    forms = [compile_model(formulation(NAME).build[form](data)) for form in ("pyomo", "cvxpy")]
+    one, other = map(canonical, forms)
+    assert one[0].keys() == other[0].keys()
+    for row in one[0]:
+        np.testing.assert_array_equal(one[0][row], other[0][row], err_msg=row)
+    for x, y in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert min_overlap.estimate(data) == forms[0].size
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**31))
+def test_both_forms_and_the_method_find_what_brute_force_finds(seed):
+    random = np.random.default_rng(seed)
+    mesh = parse(f"lightpath:2x3+fail={random.integers(2)},seed={random.integers(9)}")
+    pairs = [tuple(random.choice(6, 2, replace=False)) for _ in range(random.integers(1, 6))]
+    try:
+        arc = given_pairs(mesh, pairs)
+        truth = brute_force(arc)
+    except NotApplicable:
+        return  # the missing link cut some circuit off
+    assert best_of(arc)[0] == truth
+    path, _, values = best_of(given_pairs(mesh, pairs, kind="all"))
+    assert path == truth
+    assert min_overlap.objective(given_pairs(mesh, pairs, kind="all"), values) == truth
+    found = min_overlap_routes(mesh, *arc.commodities)
+    assert found.bound <= truth <= found.load
+    assert found.load == truth
+
+
+@pytest.mark.parametrize(("spec", "pairs"), [
+    ("lightpath:3x3", [(0, 8), (8, 0), (2, 6), (6, 2), (0, 8)]), ("ring:6", [(0, 3), (3, 0), (1, 4), (0, 3)]),
+    ("complete:4", [(0, 3)] * 4 + [(1, 3), (2, 3)]),
+])  # fmt: skip
+def test_the_arc_form_traces_to_routes_of_its_optimum(spec, pairs):
+    data = given_pairs(parse(spec), pairs)
+    value, compiled, values = best_of(data)
+    assert value == brute_force(data)
+    repaired = min_overlap.repair(data, values)
+    assert max(min_overlap.residuals(data, repaired).values()) == 0
+    routes = min_overlap.decode(data, repaired)
+    assert [(s, d) for s, d, _ in routes] == [(int(s), int(d)) for s, d in pairs]
+    assert np.bincount(np.concatenate([arcs for _, _, arcs in routes])).max() == value
+    assert compiled.size == min_overlap.estimate(data)
+
+
+def test_a_route_set_may_be_worse_than_all_paths():
+    pairs = [(0, 2), (0, 2)]
+    mesh = parse("lightpath:2x3")
+    assert best_of(given_pairs(mesh, pairs))[0] == 1
+    assert best_of(given_pairs(mesh, pairs, kind="shortest"))[0] == 2
+    assert best_of(given_pairs(mesh, pairs, kind="k", k=1))[0] == 2
+    assert best_of(given_pairs(mesh, pairs, kind="k", k=4))[0] == 1
+
+
+def test_capacities_are_not_asked():
+    fat = parse("ring:4").scaled(7.0)
+    assert (data_of(fat).topology.capacity == 1.0).all()
+    assert runner.solve(Task(NAME, fat, settings={"circuits": "all"})).objective == 2
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", ["2x4", "4x4", "4x8", "8x4", "8x8", "8x16", "16x16", "8x32", "4x64", "3x9", "6x8"])
+def test_xy_routes_attain_the_closed_form_of_every_recursive_exchange(shape):
+    mesh = parse(f"lightpath:{shape}")
+    rows, columns = map(int, shape.split("x"))
+    proven = 0
+    for radix in (2, 3, 4, 8):
+        try:
+            steps = lists.exchange_steps(mesh.n, radix)
+        except BadInput:
+            continue
+        for step in range(len(steps)):
+            data = data_of(mesh, circuits=f"recursive:{radix}:{step}")
+            closed = cuts.exchange_overlap(data.circuits, (rows, columns))
+            load = min_overlap.overlap(straight_or_shortest(mesh, *data.commodities))
+            if closed is None:
+                continue
+            straight = cuts.straight_cuts(mesh, data.commodities, (rows, columns)).value
+            assert load == closed == straight, (radix, step)
+            assert [b.value for b in min_overlap.bounds(data) if b.exact] == [closed]
+            proven += 1
+    assert proven >= 2
+
+
+@pytest.mark.parametrize(("shape", "load"), [("16x16", 16), ("8x32", 32), ("4x64", 64)])
+def test_the_top_step_of_quadrupling_depends_on_the_shape(shape, load):
+    """Not 30 waveguides for all (paper, figure 5)."""
+    steps = [f"recursive-quadrupling:{step}" for step in range(4)]
+    assert (
+        max(max(b.value for b in min_overlap.bounds(data_of(f"lightpath:{shape}", circuits=c))) for c in steps) == load
+    )
+
+
+def test_closed_forms_hold_for_the_arcs_not_for_the_name():
+    mesh = parse("lightpath:4x4")
+    broken = mesh.with_arcs(mesh.tail[1:], mesh.head[1:], mesh.capacity[1:])
+    assert not [b for b in min_overlap.bounds(data_of(broken, circuits="recursive-doubling:1")) if b.exact]
+    restricted = data_of(mesh, circuits="recursive-doubling:1", model="path")
+    assert not [b for b in min_overlap.bounds(restricted) if b.exact]
+
+
+@pytest.mark.parametrize("spec", ["lightpath:3x4", "mesh:3x4+fail=4,seed=2", "torus:3x4"])
+def test_rectangles_are_counted_as_one_by_one(spec):
+    topology, random = parse(spec), np.random.default_rng(1)
+    s, d = random.integers(0, 12, (2, 30))
+    s, d = s[s != d], d[s != d]
+    best = 0
+    for r1, r2 in itertools.combinations(range(4), 2):
+        for c1, c2 in itertools.combinations(range(5), 2):
+            inside = np.zeros((3, 4), dtype=bool)
+            inside[r1:r2, c1:c2] = True
+            inside = inside.ravel()
+            for a, b, u, v in ((s, d, topology.tail, topology.head), (d, s, topology.head, topology.tail)):
+                crossing, arcs = int((inside[a] & ~inside[b]).sum()), int((inside[u] & ~inside[v]).sum())
+                best = max(best, -(-crossing // arcs) if arcs else 0)
+    assert cuts.rectangle_cuts(topology, (s, d), (3, 4)).value == best
+    assert cuts.straight_cuts(topology, (s, d), (3, 4)).value <= best
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**31))
+def test_cuts_lengths_and_loads_stand_in_order(seed):
+    random = np.random.default_rng(seed)
+    mesh = parse(f"lightpath:2x4+fail={random.integers(3)},seed={random.integers(99)}")
+    try:
+        data = data_of(mesh, circuits="permutation", seed=int(random.integers(99)))
+    except NotApplicable:
+        return
+    fluid = FluidLengths(data.topology, *data.commodities)
+    fluid.improve(200)
+    lp = min_overlap.certify(data, {"congestion": fluid.best}).value
+    best = best_of(data)[0]
+    for bound in min_overlap.bounds(data):
+        assert bound.value <= best
+    assert lp <= best
+    for _ in range(5):
+        assert min_overlap.length_bound(data, random.exponential(size=mesh.arcs) ** 3) <= best
+    assert min_overlap.length_bound(data, np.zeros(mesh.arcs)) == 0
+    assert min_overlap.certify(data, {}) is None
+
+
+def test_a_cut_is_no_better_than_the_fluid_optimum_rounded_up():
+    data = data_of("lightpath:4x4+fail=3,seed=2", seed=1)
+    lengths = []
+    for number in range(2):
+        lengths.append(FluidLengths(data.topology, *data.commodities))
+        lengths[-1].improve(20 + 400 * number)
+    proven = [min_overlap.length_bound(data, fluid.best) for fluid in lengths]
+    assert max(b.value for b in data.cuts) <= max(proven)
+    assert lengths[0].level[0] <= lengths[1].level[0]
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.permutations(range(9)), st.integers(0, 1000))
+def test_relabelling_and_reversing_keep_the_optimum(order, seed):
+    mesh = parse("lightpath:3x3+fail=2,seed=3")
+    s, d = data_of(mesh, seed=seed).commodities
+    new = np.array(order)
+    loads = []
+    for topology, sources, targets in (
+        (mesh, s, d), (mesh.relabelled(new), new[s], new[d]), (mesh.reversed(), d, s),
+    ):  # fmt: skip
+        data = min_overlap.unit_data(topology, sources, targets)
+        loads.append(best_of(data)[0])
+        assert max(b.value for b in min_overlap.bounds(data)) <= loads[-1]
+    assert len(set(loads)) == 1
+
+
+# Solutions --------------------------------------------------------------------------------------------------------
+
+
+def test_cycles_beside_the_path_are_feasible_and_dropped():
+    mesh = parse("lightpath:2x4")
+    data = given_pairs(mesh, [(0, 1), (4, 5)])
+    arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(mesh.tail, mesh.head, strict=True))}
+    x = np.zeros((mesh.arcs, 2))
+    x[[arc[0, 1]], 0] = x[[arc[4, 5]], 1] = 1.0
+    for k in (0, 1):
+        x[[arc[e] for e in ((2, 3), (3, 7), (7, 6), (6, 2))], k] = 1.0
+    values = {"x": x, "Lambda": np.asarray(2.0)}
+    assert max(min_overlap.residuals(data, values).values()) == 0  # as the model is printed
+    assert min_overlap.decode(data, values) == [(0, 1, [arc[0, 1]]), (4, 5, [arc[4, 5]])]
+    assert min_overlap.objective(data, values) == 1
+    assert min_overlap.repair(data, values)["x"].sum() == 2
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.__setitem__((0, 0), 1 - x[0, 0]), lambda x: x.__setitem__((slice(None), 1), 0),
+    lambda x: x.__setitem__((slice(None), 0), x[:, 1].copy()), lambda x: x.__imul__(0.5), lambda x: x.fill(np.nan),
+    lambda x: x.fill(1.0),
+])  # fmt: skip
+def test_corrupted_arc_solutions_are_refused(change):
+    data = given_pairs(parse("lightpath:3x3"), [(0, 8), (2, 6), (7, 1)])
+    values = min_overlap.repair(data, best_of(data)[2])
+    assert max(min_overlap.residuals(data, values).values()) == 0
+    x = values["x"].copy()
+    change(x)
+    assert max(min_overlap.residuals(data, {**values, "x": x}).values()) > 1e-6
+    assert max(min_overlap.residuals(data, {**values, "Lambda": values["Lambda"] - 1}).values()) > 1e-6
+
+
+def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
+    task = Task(NAME, "lightpath:4x4+fail=2,seed=1", settings={"circuits": "permutation", "seed": "5"})
+    document = solution_document(runner.solve(task))
+    file = tmp_path / "routes.json"
+
+    def verdict(**changes):
+        file.write_text(json.dumps({**document, **changes}))
+        return runner.check(NAME, task.instance, file)
+
+    assert verdict()["verified"]
+    assert verdict()["metrics"]["max_load"] == document["objective"]
+    assert not verdict(objective=document["objective"] - 1)["verified"]
+    arcs = document["values"]["path_arcs"]
+    broken = [*arcs["value"]]
+    broken[0] = broken[0] % 40 + 1
+    understated = {**document["values"]["Lambda"], "value": [document["objective"] - 1]}
+    lost = {**arcs, "index": arcs["index"][1:], "value": arcs["value"][1:]}
+    for name, entry in (("path_arcs", {**arcs, "value": broken}), ("Lambda", understated), ("path_arcs", lost)):
+        found = verdict(values={**document["values"], name: entry})
+        assert not found["verified"], name
+    swapped = {**document["settings"], "seed": 6}  # the same routes for other circuits
+    assert not verdict(settings=swapped)["verified"]
+
+
+# Methods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "settings_", "load"), [
+    ("lightpath:16x16", {"circuits": "recursive-quadrupling:3"}, 16),
+    ("lightpath:8x16", {"circuits": "permutation", "seed": "1"}, 5),
+    ("lightpath:4x4", {"circuits": "all"}, 16),
+    ("lightpath:8x16+fail=23,seed=5", {"seed": "5"}, 7),
+])  # fmt: skip
+def test_the_default_proves_the_optimum(spec, settings_, load):
+    run = runner.solve(Task(NAME, spec, settings=settings_))
+    assert run.record["method"] == "negotiated-rerouting"
+    assert (run.objective, run.bound, run.proof) == (load, load, Proof.OPTIMAL)
+    metrics = run.record["metrics"]
+    assert metrics["max_load"] == load
+    assert metrics["circuits"] == run.plan.data.circuits.count
+    assert max(metrics["bounds"].values()) <= load
+    assert metrics["longest_path"] >= metrics["mean_length"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["8x16", "16x16", "8x32", "4x64"])
+@pytest.mark.parametrize("seed", range(4))
+def test_permutations_at_rack_scale_are_proven(shape, seed):
+    run = runner.solve(Task(NAME, f"lightpath:{shape}", settings={"seed": str(seed)}))
+    assert run.proof is Proof.OPTIMAL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "seeds"), [
+    ("lightpath:8x16+fail=23", (1, 3, 5)), ("lightpath:16x16+fail=48", (1, 2, 8)), ("lightpath:4x64+fail=44", (2, 4)),
+    ("lightpath:8x32+fail=47", (5, 7, 8)),
+])  # fmt: skip
+def test_with_a_tenth_of_the_links_gone_too(spec, seeds):
+    for seed in seeds:
+        run = runner.solve(Task(NAME, f"{spec},seed={seed}", settings={"seed": str(seed)}))
+        assert (run.proof, run.record["gap"]) == (Proof.OPTIMAL, 0.0)
+
+
+@pytest.mark.parametrize("method", ["xy-routes", "random-shortest", "sssp", "lp-rounding", "exact-routing", "highs"])
+def test_every_method_gives_verified_routes_no_better_than_the_optimum(method):
+    run = runner.solve(Task(NAME, "lightpath:3x4", method=method, settings={"seed": "2"}))
+    assert run.verified
+    assert run.objective >= 2 >= run.bound
+    assert run.objective == 2 or method not in {"exact-routing", "highs"}
+
+
+@pytest.mark.parametrize("method", ["negotiated-rerouting", "highs"])
+def test_route_sets_have_their_own_optimum(method):
+    run = runner.solve(Task(NAME, "lightpath:4x4", method=method, settings={"model": "path", "k": "3", "seed": "1"}))
+    assert run.verified
+    assert run.record["metrics"]["path_set"] == "3 shortest paths"
+    exact = best_of(data_of("lightpath:4x4", model="path", k=3, seed=1))[0]
+    assert run.bound <= exact == run.objective
+
+
+def test_random_shortest_paths_are_shortest_seeded_and_uniform():
+    mesh = parse("lightpath:3x3")
+    s, d = np.zeros(3000, dtype=np.int64), np.full(3000, 8)
+    routes = shortest_routes(mesh, s, d, np.random.default_rng(4))
+    assert (routes.length == 4).all()
+    kinds, count = np.unique(routes.arcs.reshape(-1, 4), axis=0, return_counts=True)
+    assert len(kinds) == 6
+    assert count.min() > 400  # 500 expected, deviation 20
+    again = shortest_routes(mesh, s, d, np.random.default_rng(4))
+    np.testing.assert_array_equal(routes.arcs, again.arcs)
+
+
+def test_routes_in_process_are_whole_and_the_same_for_a_seed():
+    mesh = parse("lightpath:8x8+fail=8,seed=1")
+    s, d = data_of(mesh, seed=7).commodities
+    one, other = min_overlap_routes(mesh, s, d, seed=3), min_overlap_routes(mesh, s, d, seed=3)
+    np.testing.assert_array_equal(one.routes.arcs, other.routes.arcs)
+    assert one.bound <= one.load
+    for k in range(s.size):
+        path = one.routes.path(k)
+        assert (mesh.tail[path[0]], mesh.head[path[-1]]) == (s[k], d[k])
+        assert (mesh.head[path[:-1]] == mesh.tail[path[1:]]).all()
+
+
+def test_routes_in_process_need_no_grid():
+    graph = parse("genkautz:n=24,d=3")
+    random = np.random.default_rng(0)
+    s, d = np.arange(24), np.roll(random.permutation(24), 1)
+    s, d = s[s != d], d[s != d]
+    found = min_overlap_routes(graph, s, d)
+    assert found.cut == "vertex-cut"
+    assert found.load <= min_overlap.overlap(straight_or_shortest(graph, s, d))
+
+
+# Circuit lists ----------------------------------------------------------------------------------------------------
+
+
+def test_recursive_exchanges_are_the_known_patterns():
+    mesh = parse("lightpath:4x4")
+    for step in range(4):
+        found = lists.read_circuits(f"recursive-doubling:{step}", mesh, 0, "test")
+        np.testing.assert_array_equal(found.targets, np.arange(16) ^ (1 << step))
+    found = lists.read_circuits("recursive-quadrupling:1", mesh, 0, "test")
+    assert sorted(found.targets[found.sources == 1].tolist()) == [5, 9, 13]  # the paper's figure 13, counted from 0
+    assert lists.exchange_steps(128, 4) == [(1, 4), (4, 4), (16, 4), (64, 2)]
+    every = {(int(s), int(d)) for s, d in zip(*data_of("mesh:2x3", circuits="all").commodities, strict=True)}
+    assert len(every) == 30
+
+
+@pytest.mark.parametrize(("suffix", "text"), [
+    (".csv", "source,destination\n0,1\n# a comment\n\n0.1, 1.2\n"), (".json", "[[0, 1], [1, 5]]"),
+    (".json", '{"circuits": [["0", 1], ["0.1", "1.2"]]}'),
+])  # fmt: skip
+def test_circuit_files(tmp_path, suffix, text):
+    path = tmp_path / f"circuits{suffix}"
+    path.write_text(text)
+    data = data_of("lightpath:2x3", circuits=f"file:{path}")
+    assert [ends.tolist() for ends in data.commodities] == [[0, 1], [1, 5]]
+
+
+def test_a_changed_file_is_another_task(tmp_path):
+    path = tmp_path / "circuits.csv"
+    path.write_text("0,1\n")
+    task = Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"})
+    key, pinned = runner.resume_key(task), lists.CircuitSpec(f"file:{path}")
+    path.write_text("0,2\n")
+    assert runner.resume_key(task) != key
+    with pytest.raises(BadFile, match="has changed"):
+        data_of("lightpath:2x3", circuits=pinned)
+
+
+@pytest.mark.parametrize(("suffix", "text", "word"), [
+    (".csv", "0,0\n", "itself"), (".csv", "0,9\n", "no vertex"), (".csv", "0\n", "no pair"), (".csv", "", "no circuit"),
+    (".csv", "0,1,2\n", "no pair"), (".csv", "0,-1\n", "no vertex"), (".json", "[[0, 1.5]]", "no pair"),
+    (".json", "[[0, true]]", "no pair"), (".json", "{", "no JSON"), (".json", "3", "list"),
+    (".json", "[" * 10_000, "no JSON"),
+    (".csv", '"0\0,1', "no "), (".json", '[{"0": 1}]', "no pair"),
+])  # fmt: skip
+def test_bad_circuit_files_are_refused_in_one_line(tmp_path, suffix, text, word):
+    path = tmp_path / f"circuits{suffix}"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=word) as caught:
+        runner.solve(Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"}))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "circuits.csv"
+    path.write_bytes(b"\xff\xfe0,1")
+    for where, word in ((path, "UTF-8"), (tmp_path / "none.csv", "No such file"), (tmp_path, "directory")):
+        with pytest.raises(BadFile, match=word):
+            data_of("lightpath:2x3", circuits=f"file:{where}")
+    path.write_text("0,1\n" * 3)
+    monkeypatch.setattr(lists, "MAX_CIRCUITS", 2)
+    with pytest.raises(BadFile, match="3 circuits"):
+        data_of("lightpath:2x3", circuits=f"file:{path}")
+    monkeypatch.setattr(lists, "MAX_BYTES", 5)
+    with pytest.raises(BadFile, match="bytes"):
+        data_of("lightpath:2x3", circuits=f"file:{path}")
+
+
+@pytest.mark.parametrize(("spec", "settings_", "word"), [
+    ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "outside 0..3"),
+    ("lightpath:4x4", {"circuits": "recursive-doubling:-1"}, "whole number"),
+    ("lightpath:4x4", {"circuits": "recursive:17:0"}, "radix 17"),
+    ("lightpath:4x4", {"circuits": "recursive:1:0"}, "radix 1"),
+    ("lightpath:2x3", {"circuits": "recursive-doubling:1"}, "power of 2"),
+    ("lightpath:4x4", {"circuits": "recursive-doubling"}, "no circuit list"),
+    ("lightpath:4x4", {"circuits": "some"}, "no circuit list"),
+    ("lightpath:4x4", {"circuits": "permutation", "seed": "-1"}, "negative"),
+    ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
+    ("lightpath:4x4", {"model": "node"}, "arc, path"),
+    ("lightpath:4x4", {"model": "path", "k": "0"}, "k=0"),
+    ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
+    ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
+    ("servers:n=4,degree=2,traffic=alltoall", {}, "no topology"),
+])  # fmt: skip
+def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        runner.solve(Task(NAME, spec, settings=settings_))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_too_large_or_does_not_fit_is_refused():
+    with pytest.raises(NotApplicable, match="variables"):
+        min_overlap.build_cvxpy(data_of("lightpath:16x16", circuits="all"))
+    with pytest.raises(MethodMismatch, match="route set"):
+        runner.solve(Task(NAME, "lightpath:4x4", method="xy-routes", settings={"model": "path"}))
+
+
+def test_parallel_arcs_count_apart():
+    double = Topology(2, [0, 0, 1], [1, 1, 0])
+    data = given_pairs(double, [(0, 1), (0, 1), (0, 1)])
+    assert best_of(data)[0] == 2 == max(b.value for b in min_overlap.bounds(data))
+    assert min_overlap_routes(double, *data.commodities).load == 2
