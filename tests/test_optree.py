@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from formulations.optree.schedules import (
     violations,
 )
 from formulations.optree.stages import COUNTS, Fabric, best_by_depth, best_tree, uniform_tree, walks
-from formulations.rounds.schedule import RoundSchedule, vars_of
+from formulations.rounds.schedule import RoundSchedule
 from instances import BadInput, WdmRing, parse
 from solvers import runner
 from solvers.compile import compile_model
@@ -50,6 +51,11 @@ def trees(n, product=1, before=()):
         return
     for m in range(2, -(-n // product) + 1):
         yield from trees(n, product * m, (*before, m))
+
+
+def arrays_of(schedule):
+    """The fields of a schedule by name."""
+    return {field.name: getattr(schedule, field.name) for field in fields(schedule)}
 
 
 def compiled(name, instance, form="cvxpy", **parameters):
@@ -380,13 +386,13 @@ def test_the_paper_s_size_is_scheduled_and_checked():
 def test_corrupted_schedules_are_refused():
     instance = ring(12, 2)
     good = tree_schedule(instance, [4, 3])
-    fields = vars_of(good)
+    arrays = arrays_of(good)
 
     def broken(**changes):
-        found = violations(instance, RoundSchedule(**{**fields, **changes}))
+        found = violations(instance, RoundSchedule(**{**arrays, **changes}))
         return {name for name, count in found.items() if count}
 
-    wavelength, chunk, target = (fields[f].copy() for f in ("circuit_wavelength", "transfer_chunk", "transfer_target"))
+    wavelength, chunk, target = (arrays[f].copy() for f in ("circuit_wavelength", "transfer_chunk", "transfer_target"))
     assert "waveguides" in broken(circuit_wavelength=np.zeros_like(wavelength))
     wavelength[0] = 2
     assert "paths" in broken(circuit_wavelength=wavelength)
@@ -395,9 +401,9 @@ def test_corrupted_schedules_are_refused():
     target[0] = (target[0] + 1) % 12
     assert "payload" in broken(transfer_target=target)
     assert "causality" in broken(**{
-        name: fields[name].max() - fields[name] for name in ("circuit_round", "transfer_round")
+        name: arrays[name].max() - arrays[name] for name in ("circuit_round", "transfer_round")
     })  # fmt: skip
-    assert "paths" in broken(circuit_arcs=fields["circuit_arcs"][::-1].copy())
+    assert "paths" in broken(circuit_arcs=arrays["circuit_arcs"][::-1].copy())
     rest = np.arange(1, good.transfers)
     assert "post" in {k for k, v in violations(instance, good.taken(np.arange(good.circuits), rest)).items() if v}
 
@@ -424,11 +430,11 @@ def test_a_schedule_turned_round_the_ring_is_a_schedule(n, turn, w):
     schedule = tree_schedule(instance, best_tree(Fabric(n, w)).radices)
     key = instance.tail * n + instance.head
     arc = np.searchsorted(key, (instance.tail + turn) % n * n + (instance.head + turn) % n)
-    fields = vars_of(schedule)
+    arrays = arrays_of(schedule)
     for name in ("circuit_source", "circuit_target", "transfer_source", "transfer_target", "transfer_chunk"):
-        fields[name] = (fields[name] + turn) % n
-    fields["circuit_arcs"] = arc[fields["circuit_arcs"]]
-    moved = RoundSchedule(**fields)
+        arrays[name] = (arrays[name] + turn) % n
+    arrays["circuit_arcs"] = arc[arrays["circuit_arcs"]]
+    moved = RoundSchedule(**arrays)
     assert not any(violations(instance, moved).values())
     assert moved.rounds == schedule.rounds
 
@@ -479,3 +485,60 @@ def test_arcs_onward_of_lines_and_rings():
         assert instance.intact
     assert not parse("wdm-ring:n=8,wavelengths=2+scale=2").intact
     assert isinstance(ring(5), WdmRing)
+
+
+# claims and figures -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "verdict"), [
+    ("depths", "reproduced"), ("table1-wrht", "reproduced"), ("table1-one-stage", "self-contradicted"),
+    ("table1-optree", "reproduced"), ("table1-depth", "self-contradicted"), ("fig4-saving", "reproduced"),
+    ("fig5-wrht", "reproduced"), ("fig6-wrht", "not-reproduced"), ("fig6-order", "reproduced"),
+    ("abstract", "self-contradicted"), ("conversion", "not-testable"), ("example", "reproduced"),
+    ("theorem1", "not-reproduced"), ("fig5-slowly", "not-reproduced"),
+])  # fmt: skip
+def test_claims(name, verdict):
+    from analysis.claims import Laboratory, claims
+
+    row = claims()[f"optree.{name}"].examine(Laboratory())
+    assert row["verdict"] == verdict
+    assert row["reason"] or verdict == "reproduced"
+
+
+@pytest.mark.slow
+def test_swept_claims_name_their_smallest_counterexample():
+    from analysis.claims import Laboratory, claims
+
+    rows = {name: claims()[f"optree.{name}"].examine(Laboratory()) for name in ("lemma1-ring", "theorem2", "optimal")}
+    assert rows["lemma1-ring"]["counterexample"].startswith("wdm-ring:n=3 ")
+    assert rows["lemma1-ring"]["violations"] == sum(n % 2 for n in range(3, 129))
+    assert rows["theorem2"]["counterexample"].startswith("n=22:")
+    assert rows["optimal"]["violations"] > 0
+
+
+def test_figures_take_their_rows_from_runs(tmp_path):
+    from analysis.figures import figures
+    from analysis.plots_style import png
+    from analysis.report_data import collect
+    from analysis.store import Store
+
+    store = Store(tmp_path / "runs")
+    tasks = [Task(ONE, "wdm-ring:n=5,wavelengths=1")]
+    for count, depth in (("lemma", 4), ("exact", 5)):
+        tasks.append(Task(TREE, "wdm-ring:n=512,wavelengths=64", settings={"count": count, "depth": depth}))
+        tasks.append(Task(TREE, "wdm-ring:n=1024,wavelengths=64", settings={"count": count}))
+    for task in tasks:
+        store.save(runner.solve(task))
+    results = collect(store).results
+    told = {}
+    for one in figures():
+        if one.paper == "optree":
+            rows = one.select(results)
+            told[one.name] = (len(rows), one.finding(rows))
+            assert png(one.draw(rows)).startswith(b"\x89PNG")
+    assert {name: count for name, (count, _) in told.items()} == {
+        "optree-lemma1": 1, "optree-4": 2, "optree-5": 2, "optree-6": 0,
+    }  # fmt: skip
+    assert "rings of 5 nodes" in told["optree-lemma1"][1]
+    assert "exact 31 at depth 5; lemma 32" in told["optree-4"][1]
+    assert "exact 70, lemma 72" in told["optree-5"][1]
