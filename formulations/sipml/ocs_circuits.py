@@ -246,7 +246,7 @@ def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
 
 
 def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
-    """Circuits of every pair, ``(|P|,)``, out of ``match``, ``x`` or ``c``, whichever is there first; None if unreadable."""
+    """Circuits of every pair, ``(|P|,)``, from the first of ``match``, ``x``, ``c`` that is there; None if unreadable."""
     pairs, d = data.transfers.pairs, data.degree
     if "match" in values:
         found = _from_match(data, np.asarray(values["match"], dtype=float))
@@ -316,7 +316,7 @@ def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def bounds(data: Circuits) -> list[Bound]:
-    """What the ports of one server alone allow: its bytes over all ports; and the least time of whole circuits, exact."""
+    """What one server's ports allow: its bytes over all of them; and the least time of whole circuits, exact."""
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
@@ -324,7 +324,7 @@ def bounds(data: Circuits) -> list[Bound]:
     worst = int(data.server_times.argmax())
     told = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = (
-        f"just below, the whole circuits {told} are more than its {data.degree} ports; Koenig's theorem gives the rest"
+        f"faster needs more whole circuits {told} than its {data.degree} ports; by Koenig no more stands in the way"
     )
     found.append(Bound("ports", float(data.server_times[worst]), reason, "sipml", exact=True))
     return found
@@ -389,8 +389,8 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("model", str, default="counts", help="circuits counted a pair, or placed switch by switch", choices=MODELS),
-        Parameter("bandwidth", float, default=1.0, help="bytes per second of one circuit; 1: times in bytes per circuit"),
+        Parameter("model", str, default="counts", help="circuits counted, or switch by switch", choices=MODELS),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times are bytes per circuit"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

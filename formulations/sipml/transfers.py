@@ -1,6 +1,7 @@
 r"""Transfers over whole circuits: the time of the slowest, and what no assignment of circuits undercuts.
 
-Source  SiP-ML, section 3.3 ("assign circuits to each pair of GPUs ... such that the maximum transfer time is minimized")
+Source  SiP-ML, section 3.3 ("assign circuits to each pair of GPUs ... such that the maximum transfer time is
+        minimized")
 Sets    p in P pairs of servers with traffic
 Data    V_p > 0 bytes of the pair, (|P|,); B bandwidth of one circuit [bytes/s]
 Vars    c_p >= 1 whole circuits of the pair
@@ -10,9 +11,9 @@ Vars    c_p >= 1 whole circuits of the pair
 Needs. T is attained iff every pair has c_p >= n_p(T) = ceil(V_p / (T B)). Comparisons are made between the floating
 point quotients V_p / c themselves, which fall with c, so that every n_p(T) is exact for the objective as computed.
 
-Bounds. If weights w_p >= 0 allow at most sum_p w_p c_p <= C whatever the assignment, then T is at least the least T with
-sum_p w_p n_p(T) <= C (:func:`least_times`): found by bisection over the floating point numbers themselves, at most 64
-halvings. Needs are rounded up to whole circuits, so this is stronger than the volume bound sum_p w_p V_p / (C B).
+Bounds. If weights w_p >= 0 allow at most sum_p w_p c_p <= C whatever the assignment, then T is at least the least T
+with sum_p w_p n_p(T) <= C (:func:`least_times`): found by bisection over the floating point numbers themselves, at
+most 64 halvings. Needs are rounded up to whole circuits, so this is stronger than the volume bound sum_p w_p V_p / (C B).
 
 Linear form. 1/c is convex, so at whole c the chords through neighbouring whole numbers are exact: with
 v_p = V_p / max V, low_p <= c_p <= high_p, and t = T B / max V,
@@ -124,7 +125,8 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
     with np.errstate(over="ignore", under="ignore"):
         times = volume / bandwidth
     if not np.isfinite(times).all() or (times < np.finfo(float).tiny * 2.0**60).any():
-        msg = f"{where}: traffic from {volume.min():g} to {volume.max():g} bytes over {bandwidth:g} bytes/s is out of range"
+        told = f"{volume.min():g} to {volume.max():g} bytes over {bandwidth:g} bytes/s"
+        msg = f"{where}: {told} take no time that a computer can tell; scale the traffic"
         raise BadInput(msg)
     return Transfers(traffic.shape[0], source, target, volume, bandwidth)
 

@@ -40,7 +40,7 @@ def bisect(data: Circuits) -> tuple[float, float]:
 
 
 def overfull(data: Circuits, circuits: NDArray[np.int64]) -> int | None:
-    """A server side (i: out of server i, n + j: into server j) with more circuits than ports; None if all keep to them."""
+    """A server side (i: out of server i, n + j: into server j) with more circuits than ports; None if there is none."""
     group, pair = data.by_server
     used = np.bincount(group, circuits[pair].astype(float), minlength=2 * data.n)
     worst = int(used.argmax())

@@ -1,0 +1,187 @@
+r"""Disjoint arcs of a ring: what one wavelength of one direction can carry, as walks, and the best by weight.
+
+A wavelength carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
+as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
+and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
+commodity: walks that leave v and end at whatever u, so that n commodities hold all sets of a direction (independent
+sets of the conflict graph: Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, by columns; here by arcs). Whole
+flows of a commodity split into its sets, because the line has no cycles: any number of wavelengths, no symmetry.
+
+The other direction is the same on mirrored nodes, i -> -i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+
+def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
+    """Ends of pairs as clockwise arcs on the cut ring, the target 0 written n: way 0 as they are, way 1 mirrored."""
+    tail, head = (source, target) if way == 0 else (-source % n, -target % n)
+    return tail, np.where(head == 0, n, head)
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Index sets of the walks of both directions.
+
+    Attributes
+    ----------
+    flow_way, flow_start, flow_pair
+        Circuits on the line: direction, commodity v, pair, ``(|F|,)`` each.
+    flow_tail, flow_head
+        Their ends on the cut line, ``(|F|,)``.
+    idle_way, idle_start, idle_tail
+        Idle segments a -> a + 1, ``(|H|,)`` each.
+    over_way, over_pair, over_tail, over_head
+        Crossing circuits; their commodity is ``over_head``, ``(|X|,)`` each.
+    node_way, node_start, node
+        Rows of conservation: node a of commodity v, ``(rows,)`` each.
+    """
+
+    n: int
+    flow_way: I64
+    flow_start: I64
+    flow_pair: I64
+    flow_tail: I64
+    flow_head: I64
+    idle_way: I64
+    idle_start: I64
+    idle_tail: I64
+    over_way: I64
+    over_pair: I64
+    over_tail: I64
+    over_head: I64
+    node_way: I64
+    node_start: I64
+    node: I64
+
+    @property
+    def rows(self) -> int:
+        """Rows of conservation."""
+        return int(self.node.size)
+
+    def row_of(self, way: I64, start: I64, node: I64) -> I64:
+        """Row of node a of commodity v, -1 where it has none (the start of commodity 0, and node n)."""
+        n = self.n
+        key = (self.node_way * n + self.node_start) * (n + 1) + self.node
+        wanted = (way * n + start) * (n + 1) + node
+        at = np.minimum(np.searchsorted(key, wanted), max(key.size - 1, 0))
+        return np.where(key[at] == wanted, at, -1) if key.size else np.full(wanted.shape, -1)
+
+
+def walks(n: int, source: I64, target: I64) -> Walks:
+    """The index sets for these pairs."""
+    flow: list[I64] = []
+    idle: list[I64] = []
+    over: list[I64] = []
+    nodes: list[I64] = []
+    for way in (0, 1):
+        tail, head = directed(n, source, target, way)
+        crossing = head < tail
+        over.append(np.stack([np.full(crossing.sum(), way), np.flatnonzero(crossing), tail[crossing], head[crossing]]))
+        line = np.flatnonzero(~crossing)
+        for v in range(n):
+            tails = tail[crossing & (head == v)]
+            if v and tails.size == 0:
+                continue
+            end = n if v == 0 else int(tails.max())
+            here = line[(tail[line] >= v) & (head[line] <= end)]
+            flow.append(np.stack([np.full(here.size, way), np.full(here.size, v), here, tail[here], head[here]]))
+            at = np.arange(v, end)
+            idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at]))
+            inner = np.arange(1, n) if v == 0 else np.arange(v, end + 1)
+            nodes.append(np.stack([np.full(inner.size, way), np.full(inner.size, v), inner]))
+    parts = [np.concatenate(part, axis=1).astype(np.int64) for part in (flow, idle, over, nodes)]
+    return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
+
+
+def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:
+    """Largest total weight (each >= 0) of pairs that one wavelength of a direction can carry, ``(|P|,)``.
+
+    Longest walks from every node at once: n steps on an (n, n) array.
+    """
+    tail, head = directed(n, source, target, way)
+    gain = np.full((n, n + 1), -np.inf)
+    line = head > tail
+    gain[tail[line], head[line]] = weight[line]
+    best = np.full((n, n + 1), -np.inf)
+    np.fill_diagonal(best, 0.0)
+    for b in range(1, n + 1):
+        reached = np.maximum(best[:, b - 1], (best[:, :b] + gain[:b, b]).max(axis=1))
+        best[:, b] = np.maximum(best[:, b], reached)
+    crossing = ~line
+    over = best[head[crossing], tail[crossing]] + weight[crossing]
+    return float(max(best[0, n], over.max(initial=0.0)))
+
+
+def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[int]]] | None:
+    """Whole flows split into sets: (direction, pairs) of every wavelength that carries some; None if they do not.
+
+    Parameters
+    ----------
+    flow, idle, over
+        Whole, not negative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
+    """
+    n = walk.n
+    out: dict[tuple[int, int, int], list[list[int]]] = {}
+    for way, v, a, b, pair, count in zip(
+        walk.flow_way.tolist(), walk.flow_start.tolist(), walk.flow_tail.tolist(), walk.flow_head.tolist(),
+        walk.flow_pair.tolist(), flow.tolist(), strict=True,
+    ):  # fmt: skip
+        if count > 0:
+            out.setdefault((way, v, a), []).append([count, b, pair])
+    for way, v, a, count in zip(
+        walk.idle_way.tolist(), walk.idle_start.tolist(), walk.idle_tail.tolist(), idle.tolist(), strict=True
+    ):
+        if count > 0:
+            out.setdefault((way, v, a), []).append([count, a + 1, -1])
+    ends: dict[tuple[int, int], dict[int, list[int]]] = {}
+    for way, pair, u, v, count in zip(
+        walk.over_way.tolist(), walk.over_pair.tolist(), walk.over_tail.tolist(), walk.over_head.tolist(),
+        over.tolist(), strict=True,
+    ):  # fmt: skip
+        if count > 0:
+            ends.setdefault((way, v), {})[u] = [count, pair]
+    found: list[tuple[int, list[int]]] = []
+
+    def follow(way: int, v: int) -> list[int] | None:
+        at, pairs = v, []
+        sinks = ends.get((way, v), {}) if v else {}
+        while True:
+            if at == n:
+                return pairs if v == 0 else None
+            if at in sinks and sinks[at][0] > 0:
+                sinks[at][0] -= 1
+                return [*pairs, sinks[at][1]]
+            choices = out.get((way, v, at), [])
+            while choices and choices[-1][0] == 0:
+                choices.pop()
+            if not choices:
+                return None
+            choices[-1][0] -= 1
+            at, pair = choices[-1][1], choices[-1][2]
+            if pair >= 0:
+                pairs.append(pair)
+
+    for way in (0, 1):
+        for v in range(n):
+            starts = sum(count for count, _, _ in out.get((way, v, v), []))
+            for _ in range(starts):
+                pairs = follow(way, v)
+                if pairs is None:
+                    return None
+                if pairs:
+                    found.append((way, pairs))
+    left = any(item[0] for items in out.values() for item in items)
+    left |= any(item[0] for sinks in ends.values() for item in sinks.values())
+    return None if left else found

@@ -1,0 +1,610 @@
+r"""Wavelengths on the arcs of an optical ring: the slowest transfer as fast as possible.
+
+Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; the appendix A with its own program is not at hand). Sets:
+        Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011
+Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n a direction;
+        w in 0 .. W-1 wavelengths
+Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
+Vars    c_p in low_p .. high_p circuits of the pair, whole, (|P|,); t the time T in units of max V / B
+
+min (max V / B) t  s.t.
+    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`formulations.sipml.transfers`)
+
+model=sets (:mod:`formulations.sipml.ring_sets`), of a size that does not depend on W; f, over >= 0 whole, idle >= 0:
+    walk[r]        walks of a commodity (d,v) are kept up at node a: in - out - over ending there + over starting = 0
+    light[d]       walks that leave 0 uncrossed + over (those that cross) <= W
+    serve[p]       c_p - sum f - sum over <= 0
+
+model=arcs, x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W):
+    free[d,s,w]    sum_{p over s} x_pdw <= 1
+    serve[p]       c_p - sum_{d,w} x_pdw <= 0
+
+Bounds. For weights w_p >= 0 no assignment has sum w_p c_p above W times (heaviest set clockwise + anticlockwise),
+which a dynamic program finds; with needs rounded up to whole circuits that is a bound on T
+(:func:`formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that leave an
+interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
+
+Every pair has circuits at all times: there may be no solution (``refute``). Assignments may also be given as
+``circuits``, (E, 3): pair, direction, wavelength. The checker reads any, and looks at every segment and wavelength.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.optree.one_stage import whole_fibres
+from formulations.optree.wavelengths import arcs_taken
+from formulations.sipml import PAPER
+from formulations.sipml.ring_sets import Walks, heaviest_set, strip, walks
+from formulations.sipml.transfers import Transfers, chord_count, chords, least_times, transfers_of
+from instances.families.server_pools import servers
+from instances.servers import ServerPool
+from instances.wdm import WdmRing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "sipml.ring-wavelengths"
+MODELS = ("sets", "arcs")
+#: More nodes or wavelengths than this are refused.
+MOST_NODES, MOST_WAVELENGTHS = 512, 100_000
+#: Larger matrices than this are refused by name of their size rather than built.
+MOST_NONZEROS = 20_000_000
+#: Cuts whose whole circuits are counted, by volume.
+CUTS = 256
+#: Circuits that are checked (or stripped) at most.
+MOST_CIRCUITS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RingTraffic:
+    """Data of the model."""
+
+    n: int
+    wavelengths: int
+    transfers: Transfers
+    model: str
+
+    @cached_property
+    def hops(self) -> I64:
+        """Segments of every pair clockwise and anticlockwise, ``(|P|, 2)``."""
+        onward = (self.transfers.target - self.transfers.source) % self.n
+        return np.stack([onward, self.n - onward], axis=1)
+
+    @cached_property
+    def distance_bound(self) -> float:
+        """Least T [s] that arcs allow: every circuit takes its shortest way's segments, of 2 n W."""
+        weight = self.hops.min(axis=1).astype(float)
+        return self.weighted_time(weight, 2.0 * self.n * self.wavelengths)
+
+    def weighted_time(self, weight: F64, capacity: float) -> float:
+        """Least T [s] at which needs of these weights, ``(|P|,)``, keep to a capacity."""
+        used = np.flatnonzero(weight > 0)
+        if used.size == 0:
+            return 0.0
+        group = np.zeros(used.size, dtype=np.int64)
+        return float(least_times(self.transfers, group, used, weight[used], np.array([capacity]))[0])
+
+    def priced_time(self, weight: F64) -> float:
+        """Least T [s] that any weights >= 0 prove, ``(|P|,)``."""
+        moves = self.transfers
+        sets = sum(heaviest_set(self.n, moves.source, moves.target, weight, way) for way in (0, 1))
+        return self.weighted_time(weight, self.wavelengths * sets)
+
+    @cached_property
+    def cut_bound(self) -> tuple[float, int, int]:
+        """Least T [s] that the worst cut allows, its first node, and how many it cuts off.
+
+        Cuts are ranked by volume, and the first ``CUTS`` of each of volume and pairs get their whole circuits counted.
+        """
+        n, moves, capacity = self.n, self.transfers, 2.0 * self.wavelengths
+        first, size = (part.ravel() for part in np.mgrid[0:n, 1:n])
+        ranks = []
+        for each in (moves.volume, np.ones(moves.pairs)):
+            dense = np.zeros((2 * n, 2 * n))
+            for a in (0, n):
+                for b in (0, n):
+                    dense[moves.source + a, moves.target + b] = each
+            total = np.zeros((2 * n + 1, 2 * n + 1))
+            total[1:, 1:] = dense.cumsum(axis=0).cumsum(axis=1)
+            last = first + size
+            out = total[last, first + n] - total[first, first + n] - total[last, last] + total[first, last]
+            ranks.append(np.argsort(-out, kind="stable")[:CUTS])
+        chosen = np.unique(np.concatenate(ranks))
+        members = (moves.source[None, :] - first[chosen, None]) % n < size[chosen, None]
+        members &= (moves.target[None, :] - first[chosen, None]) % n >= size[chosen, None]
+        group, pair = np.nonzero(members)
+        times = least_times(moves, group, pair, np.ones(pair.size), np.full(chosen.size, capacity))
+        times = np.where(members.any(axis=1), times, 0.0)
+        worst = int(times.argmax())
+        return float(times[worst]), int(first[chosen[worst]]), int(size[chosen[worst]])
+
+    @cached_property
+    def least(self) -> float:
+        """The best analytic bound on T [s], infinite where there is no solution."""
+        return max(self.distance_bound, self.cut_bound[0])
+
+    @cached_property
+    def high(self) -> I64:
+        """Circuits beyond these do not help any pair: the needs at the analytic bound, ``(|P|,)``."""
+        if not np.isfinite(self.least):
+            return np.ones(self.transfers.pairs, dtype=np.int64)
+        return np.minimum(self.transfers.needs(self.least), 2 * self.wavelengths)
+
+    @cached_property
+    def walks(self) -> Walks:
+        """Index sets of ``model=sets``."""
+        return walks(self.n, self.transfers.source, self.transfers.target)
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RingTraffic:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a whole optical ring or a pool of at least 3 servers; more nodes or wavelengths than
+        ``MOST_NODES``, ``MOST_WAVELENGTHS``.
+    BadInput
+        For traffic that does not exist, no traffic, or a bandwidth that is not positive.
+    """
+    given = parameters or {}
+    count = int(given.get("wavelengths", 0))
+    if count < 0:
+        msg = f"{NAME}: wavelengths={count}; give a number of wavelengths, or 0 for the instance's own"
+        raise NotApplicable(msg)
+    if isinstance(instance, ServerPool):
+        if instance.n < 3:
+            msg = f"{NAME}: a ring needs at least 3 servers, {instance.spec} has {instance.n}"
+            raise NotApplicable(msg)
+        n, pool, count = instance.n, instance, count or instance.degree
+        _refuse_size(n, count)
+    elif isinstance(instance, WdmRing):
+        ring = whole_fibres(instance, NAME)
+        n, count = ring.n, count or ring.wavelengths
+        _refuse_size(n, count)
+        pool = servers(
+            n,
+            1,
+            str(given.get("traffic", "alltoall")),
+            seed=int(given.get("seed", 0)),
+            volume=float(given.get("volume", 1e6)),
+        )
+    else:
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
+        raise NotApplicable(msg)
+    where = f"{NAME}: {getattr(instance, 'spec', '')}"
+    transfers = transfers_of(pool.traffic, float(given.get("bandwidth", 1.0)), where)
+    return RingTraffic(n, count, transfers, str(given.get("model", "sets")))
+
+
+def _refuse_size(n: int, wavelengths: int) -> None:
+    if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
+        msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; take at most {MOST_NODES} and {MOST_WAVELENGTHS}"
+        raise NotApplicable(msg)
+
+
+def refute(data: RingTraffic) -> Bound | None:
+    """No solution, if one circuit a pair is more than all segments or some cut hold."""
+    if np.isfinite(data.least):
+        return None
+    if np.isinf(data.distance_bound):
+        told = (
+            f"one circuit a pair takes {int(data.hops.min(axis=1).sum())} segments of {2 * data.n * data.wavelengths}"
+        )
+        return Bound("arc-load", np.inf, told, "sipml")
+    _, first, size = data.cut_bound
+    told = f"one circuit a pair is more than {2 * data.wavelengths} out of the {size} nodes from {first} on"
+    return Bound("cut", np.inf, told, "sipml")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one model as triplets: row, column within its variable block, value."""
+
+    entries: dict[str, tuple[I64, I64, F64]]
+    count: int
+
+
+def walk_rows(walk: Walks) -> Rows:
+    """``walk``: in - out = over ending - over starting, as in - out - ending + starting = 0."""
+
+    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
+        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
+        column = np.arange(way.size)
+        row = np.concatenate([into, out])
+        value = np.repeat([1.0, -1.0], way.size)
+        kept = row >= 0
+        return row[kept], np.tile(column, 2)[kept], value[kept]
+
+    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
+    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
+    # A crossing circuit ends a walk at its tail and starts one at its head.
+    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
+    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+
+
+def light_rows(walk: Walks) -> Rows:
+    """``light``: what leaves node 0 uncrossed, and what crosses."""
+
+    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
+        column = np.flatnonzero(mask)
+        return way[column], column, np.ones(column.size)
+
+    return Rows({
+        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+    }, 2)  # fmt: skip
+
+
+def serve_rows(walk: Walks, pairs: int) -> Rows:
+    """What ``serve`` subtracts: circuits on the line and crossing, by pair."""
+    return Rows({
+        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+    }, pairs)  # fmt: skip
+
+
+def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
+    """For ``model=arcs``: (direction, segment) as d n + s, and (pair, direction) as 2 p + d, of every use."""
+    moves = data.transfers
+    source, target = np.repeat(moves.source, 2), np.repeat(moves.target, 2)
+    onward = np.tile([True, False], moves.pairs)
+    span, _, owner = arcs_taken(data.n, source, target, onward)
+    return np.where(onward[owner], span, data.n + span), owner
+
+
+def _refuse_large(data: RingTraffic) -> None:
+    nonzeros = estimate(data)["nonzeros"]
+    if nonzeros > MOST_NONZEROS:
+        msg = f"{NAME}: the model would have {nonzeros:,} non-zeros; model=sets or --method ring-first-fit need less"
+        raise NotApplicable(msg)
+
+
+def build_cvxpy(data: RingTraffic) -> CvxpyModel:
+    """The model in matrix form."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    _refuse_large(data)
+    moves, W = data.transfers, data.wavelengths
+    pairs = moves.pairs
+    low = np.ones(pairs, dtype=np.int64)
+    rows = chords(moves.shares, low, data.high, NAME)
+    c = cp.Variable(pairs, name="c", integer=True, bounds=[1, data.high.astype(float)])
+    t = cp.Variable(name="t", bounds=[0, 1])
+    tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
+    chord = t + tilt @ c >= rows.level
+    width = int(data.high.max())
+    constraints: list[Any] = [chord]
+    named = {"chord": Named(chord, (pairs, width), rows.pair * width + rows.j - 1)}
+    variables = {"c": Named(c, (pairs,)), "t": Named(t, ())}
+    if data.model == "sets":
+        walk = data.walks
+        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
+        whole = {
+            name: cp.Variable(size, name=name, nonneg=True, integer=name != "idle")
+            for name, size in sizes.items() if size
+        }  # fmt: skip
+        variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
+
+        def apply(part: Rows) -> Any:
+            return sum(
+                sp.csr_array((value, (row, column)), shape=(part.count, sizes[name])) @ whole[name]
+                for name, (row, column, value) in part.entries.items() if name in whole
+            )  # fmt: skip
+
+        if walk.rows:
+            kept = apply(walk_rows(walk)) == 0
+            constraints.append(kept)
+            named["walk"] = Named(kept, (walk.rows,))
+        light = apply(light_rows(walk)) <= W
+        serve = c - apply(serve_rows(walk, pairs)) <= 0
+        constraints += [light, serve]
+        named |= {"light": Named(light, (2,)), "serve": Named(serve, (pairs,))}
+    else:
+        x = cp.Variable(pairs * 2 * W, name="x", boolean=True)
+        place, owner = _arc_uses(data)
+        over = sp.csr_array((np.ones(place.size), (place, owner)), shape=(2 * data.n, 2 * pairs))
+        used = np.unique(place)
+        free = sp.kron(over[used], sp.eye_array(W), format="csr") @ x <= 1
+        serve = c - sp.kron(sp.eye_array(pairs), np.ones((1, 2 * W)), format="csr") @ x <= 0
+        constraints += [free, serve]
+        variables["x"] = Named(x, (pairs, 2, W), np.arange(pairs * 2 * W))
+        cells = (used[:, None] * W + np.arange(W)).ravel()
+        named |= {"free": Named(free, (2, data.n, W), cells), "serve": Named(serve, (pairs,))}
+    return CvxpyModel(cp.Problem(cp.Minimize(moves.unit_time * t), constraints), variables, named)
+
+
+def build_pyomo(data: RingTraffic) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    moves, W = data.transfers, data.wavelengths
+    pairs, high = moves.pairs, data.high.tolist()
+    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
+    at = {(p, j - 1): r for r, (p, j) in enumerate(zip(rows.pair.tolist(), rows.j.tolist(), strict=True))}
+    model = pyo.ConcreteModel(name="wavelengths on a ring")
+    model.c = pyo.Var(range(pairs), domain=pyo.Integers, bounds=lambda _, p: (1, high[p]))
+    model.t = pyo.Var(bounds=(0, 1))
+    model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
+    model.chord = pyo.Constraint(
+        list(at),
+        rule=lambda model, p, j: model.t + float(rows.slope[at[p, j]]) * model.c[p] >= float(rows.level[at[p, j]]),
+    )
+    variables: dict[str, tuple[int, ...]] = {"c": (pairs,), "t": ()}
+    named: dict[str, tuple[int, ...]] = {"chord": (pairs, int(data.high.max())), "serve": (pairs,)}
+    if data.model == "sets":
+        walk = data.walks
+        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
+        for name, size in sizes.items():
+            if size:
+                domain = pyo.NonNegativeReals if name == "idle" else pyo.NonNegativeIntegers
+                setattr(model, name, pyo.Var(range(size), domain=domain))
+                variables[name] = (size,)
+
+        def sums(part: Rows) -> list[Any]:
+            terms: list[list[Any]] = [[] for _ in range(part.count)]
+            for name, (row, column, value) in part.entries.items():
+                for i, j, a in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
+                    terms[i].append(a * getattr(model, name)[j])
+            return [pyo.quicksum(item) for item in terms]
+
+        kept, light, served = sums(walk_rows(walk)), sums(light_rows(walk)), sums(serve_rows(walk, pairs))
+        model.walk = pyo.Constraint(range(walk.rows), rule=lambda _, r: kept[r] == 0)
+        model.light = pyo.Constraint(range(2), rule=lambda _, d: light[d] <= W)
+        model.serve = pyo.Constraint(range(pairs), rule=lambda model, p: model.c[p] - served[p] <= 0)
+        named |= {"walk": (walk.rows,), "light": (2,)}
+    else:
+        model.x = pyo.Var(range(pairs), range(2), range(W), domain=pyo.Binary)
+        over: dict[tuple[int, int], list[int]] = {}
+        for place, owner in zip(*(part.tolist() for part in _arc_uses(data)), strict=True):
+            over.setdefault(divmod(place, data.n), []).append(owner // 2)
+        model.free = pyo.Constraint(
+            sorted(over), range(W), rule=lambda model, d, s, w: pyo.quicksum(model.x[p, d, w] for p in over[d, s]) <= 1
+        )
+        model.serve = pyo.Constraint(
+            range(pairs),
+            rule=lambda model, p: model.c[p] - pyo.quicksum(model.x[p, d, w] for d in (0, 1) for w in range(W)) <= 0,
+        )
+        variables["x"] = (pairs, 2, W)
+        named["free"] = (2, data.n, W)
+    return PyomoModel(model, variables=variables, constraints=named)
+
+
+def estimate(data: RingTraffic) -> dict[str, int]:
+    """Size of the model."""
+    pairs, n, W = data.transfers.pairs, data.n, data.wavelengths
+    rows = chord_count(np.ones(pairs, dtype=np.int64), data.high)
+    if data.model == "arcs":
+        uses = pairs * n
+        used = np.unique(_arc_uses(data)[0]).size
+        x = 2 * pairs * W
+        return {
+            "variables": pairs + 1 + x, "constraints": rows + used * W + pairs,
+            "nonzeros": 2 * rows + uses * W + pairs + x, "integers": pairs + x,
+        }  # fmt: skip
+    walk = data.walks
+    whole = walk.flow_way.size + walk.over_way.size
+    parts = (walk_rows(walk), light_rows(walk), serve_rows(walk, pairs))
+    entries = sum(row.size for part in parts for row, _, _ in part.entries.values())
+    return {
+        "variables": int(pairs + 1 + whole + walk.idle_way.size), "constraints": rows + walk.rows + 2 + pairs,
+        "nonzeros": int(2 * rows + pairs + entries), "integers": int(pairs + whole),
+    }  # fmt: skip
+
+
+def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
+    """Circuits (pair, direction, wavelength), ``(E, 3)``, and how far from whole they were; None if unreadable."""
+    if "circuits" in values:
+        given = np.asarray(values["circuits"], dtype=float)
+        if given.ndim != 2 or given.shape[1] != 3 or given.shape[0] > MOST_CIRCUITS or not np.isfinite(given).all():
+            return None
+        whole = np.rint(given)
+        top = np.array([data.transfers.pairs, 2, 2**52])
+        if (whole < 0).any() or (whole >= top).any():
+            return None
+        return whole.astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
+    if "x" in values:
+        x = np.asarray(values["x"], dtype=float)
+        if x.shape != (data.transfers.pairs, 2, data.wavelengths) or not np.isfinite(x).all():
+            return None
+        return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
+    walk = data.walks
+    flows = []
+    fraction = 0.0
+    for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
+        given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
+        if (
+            given.shape != (size,)
+            or not np.isfinite(given).all()
+            or (given < -0.5).any()
+            or given.sum() > MOST_CIRCUITS
+        ):
+            return None
+        flows.append(np.rint(given).astype(np.int64))
+        fraction = max(fraction, float(np.abs(given - np.rint(given)).max(initial=0.0)))
+    sets = strip(walk, *flows)
+    if sets is None:
+        return None
+    return circuits_of_sets(sets), fraction
+
+
+def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
+    """Sets (direction, pairs) on wavelengths of their own, in order, as ``circuits``."""
+    found: list[tuple[int, int, int]] = []
+    used = [0, 0]
+    for way, pairs in sets:
+        found += [(pair, way, used[way]) for pair in pairs]
+        used[way] += 1
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``whole`` distance from whole numbers; ``wavelengths`` beyond W; ``free`` circuits too many on a segment of a
+    wavelength; ``served`` pairs without a circuit; ``count`` circuits claimed by c and not there; ``time`` by how much
+    t understates T, relative (c, t: where given).
+    """
+    blocks = ("whole", "wavelengths", "free", "served", "count", "time")
+    read = circuits_of(data, values)
+    if read is None:
+        return dict.fromkeys(blocks, np.inf)
+    circuits, fraction = read
+    moves, n = data.transfers, data.n
+    pair, way, wavelength = circuits.T
+    worst = dict.fromkeys(blocks, 0.0)
+    worst["whole"] = fraction
+    worst["wavelengths"] = float(max(0, wavelength.max(initial=-1) + 1 - data.wavelengths))
+    hops = int(data.hops[pair, way].sum())
+    room = 2 * n * int(wavelength.max(initial=-1) + 1)
+    if hops > room:  # more segments than all wavelengths have: not worth listing
+        worst["free"] = float(-(-hops // max(room, 1)) - 1)
+    else:
+        span, _, owner = arcs_taken(n, moves.source[pair], moves.target[pair], way == 0)
+        _, count = np.unique((wavelength[owner] * 2 + way[owner]) * n + span, return_counts=True)
+        worst["free"] = float(count.max(initial=1) - 1)
+    there = np.bincount(pair, minlength=moves.pairs)
+    worst["served"] = float((there < 1).sum())
+    c = there.astype(float)
+    if "c" in values:
+        c = np.asarray(values["c"], dtype=float)
+        if c.shape != there.shape or not np.isfinite(c).all():
+            return dict.fromkeys(blocks, np.inf)
+        worst["count"] = float(np.maximum(c - there, 0.0).max())
+    if "t" in values:
+        stated, true = float(np.asarray(values["t"])), moves.slowest(np.maximum(c, there)) / moves.unit_time
+        worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+    return worst
+
+
+def objective(data: RingTraffic, values: Mapping[str, F64]) -> float:
+    """T [s] of the circuits, recounted; infinite where a pair has none."""
+    read = circuits_of(data, values)
+    return (
+        np.inf if read is None else data.transfers.slowest(np.bincount(read[0][:, 0], minlength=data.transfers.pairs))
+    )
+
+
+def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """Whole flows (or x), and c and t recounted from them; None where they cannot be read."""
+    read = circuits_of(data, values)
+    if read is None:
+        return None
+    there = np.bincount(read[0][:, 0], minlength=data.transfers.pairs)
+    if (there < 1).any():
+        return None
+    whole = {name: np.rint(values[name]) for name in ("circuits", "x", "f", "idle", "over") if name in values}
+    c = np.minimum(there, data.high).astype(float)
+    return {**whole, "c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time)}
+
+
+def bounds(data: RingTraffic) -> list[Bound]:
+    """Segments, and the worst cut."""
+    time, first, size = data.cut_bound
+    told = f"the whole circuits out of the {size} nodes from {first} on have {2 * data.wavelengths} to leave by"
+    return [
+        Bound("arc-load", data.distance_bound, "faster, circuits take more segments than there are", "sipml"),
+        Bound("cut", time, told, "sipml"),
+    ]  # fmt: skip
+
+
+def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
+    """The bound that prices of pairs prove, whatever their quality: the heaviest sets are found again."""
+    if "serve" not in duals:
+        return None
+    weight = np.nan_to_num(np.abs(np.asarray(duals["serve"], dtype=float)))
+    if weight.shape != (data.transfers.pairs,) or not weight.max(initial=0.0) > 0:
+        return None
+    value = data.priced_time(weight / weight.max())
+    return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
+
+
+def metrics(data: RingTraffic, value: float | None) -> dict[str, Any]:
+    """The slowest transfer and the size of the problem."""
+    moves = data.transfers
+    return {
+        "transfer_s": value,
+        "max_load": None if value is None else value * moves.bandwidth,
+        "wavelengths_available": data.wavelengths,
+        "pairs": moves.pairs,
+        "nodes": data.n,
+    }
+
+
+def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Any]:
+    """Circuits, wavelengths in use, the share of (segment, wavelength) in use, and circuits on the longer way."""
+    read = circuits_of(data, values)
+    if read is None:
+        return {}
+    pair, way, wavelength = read[0].T
+    hops = data.hops[pair, way]
+    return {
+        "circuits": int(pair.size), "wavelengths": int(wavelength.max(initial=-1) + 1),
+        "use": float(hops.sum() / (2 * data.n * data.wavelengths)),
+        "detours": int((hops > data.hops[pair].min(axis=1)).sum()),
+    }  # fmt: skip
+
+
+def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int, bool, int]]:
+    """Circuits as (source, target, clockwise, wavelength).
+
+    Raises
+    ------
+    NotApplicable
+        If the values are no valid assignment.
+    """
+    read = circuits_of(data, values)
+    if read is None or max(residuals(data, values).values()) > 1e-6:
+        msg = f"{NAME}: the values are no valid assignment of wavelengths"
+        raise NotApplicable(msg)
+    pair, way, wavelength = read[0].T
+    ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
+    return list(zip(*(part.tolist() for part in ends), strict=True))
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="section 3.3 (A.1)",
+    title="Wavelengths on the arcs of an optical ring: least slowest transfer",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("model", str, default="sets", help="sets of disjoint arcs as walks, or wavelength by wavelength",
+                  choices=MODELS),
+        Parameter("wavelengths", int, default=0, help="of every fibre; 0: the ring's own, or a server's ports"),
+        Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
+        Parameter("seed", int, default=0, help="on a wdm-ring: of traffic=random"),
+        Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes of a pair, alltoall and random"),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times are bytes per circuit"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    certify=certify,
+    repair=repair,
+    metrics=metrics,
+    describe=describe,
+    decode=decode,
+    estimate=estimate,
+    refute=refute,
+    prefers="ring-sets",
+    size="about n^3/3 variables (sets), 2 |P| W (arcs)",
+)  # fmt: skip
