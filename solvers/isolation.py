@@ -29,6 +29,7 @@ from solvers.errors import BadOption, SolverUnavailable
 from solvers.outcome import Outcome, PrimalStatus, SolveRequest, Termination
 from solvers.scratch import read_arrays, read_json, read_progress, scratch_folder, write_arrays, write_json
 from solvers.standard_form import assemble
+from solvers.worker import note_nested_peak
 
 if TYPE_CHECKING:
     import threading
@@ -54,7 +55,8 @@ class Answer:
     """What became of an isolated call.
 
     ``ending`` is None if the function returned; then ``values`` and ``arrays`` are what it returned.
-    Otherwise they are what it last reported, and ``message`` says what happened.
+    Otherwise they are what it last reported, and ``message`` says what happened. ``peak_memory_mb`` is the most that
+    the worker and the workers it started held together [MB].
     """
 
     ending: Termination | None
@@ -128,7 +130,9 @@ def call_isolated(
             kill_tree(process)
             if process.stdin is not None:
                 process.stdin.close()
-        return _collect(folder, process, watch, ending, message)
+        answer = _collect(folder, process, watch, ending, message)
+        note_nested_peak(answer.peak_memory_mb)
+        return answer
 
 
 class _Watch:

@@ -44,7 +44,7 @@ def main() -> NoReturn:
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent reports it
         traceback.print_exc()
         answer = {"failure": f"{type(error).__name__}: {error}"}
-    answer["peak_memory_mb"] = peak_memory_mb()
+    answer["peak_memory_mb"] = tree_peak_mb()
     write_json(folder / "answer.json", answer)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -109,14 +109,32 @@ def _watch_pipe() -> None:
     os.killpg(os.getpid(), signal.SIGKILL)
 
 
+_nested_peak_mb = 0.0
+
+
+def note_nested_peak(child_mb: float | None) -> None:
+    """Remember what a worker of ours came to, together with what we hold: it may be too short-lived to be watched."""
+    global _nested_peak_mb
+    _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
+
+
+def tree_peak_mb() -> float | None:
+    """Largest memory of this process and of the workers it started [MB], None where it is not told."""
+    return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
+
+
 def peak_memory_mb() -> float | None:
     """Largest resident memory of this process so far [MB], None where it is not told.
 
     Not ``ru_maxrss``: after an exec that still counts the parent's memory.
     """
+    return _memory_mb("VmHWM:")
+
+
+def _memory_mb(field: str) -> float | None:
     try:
         for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(field):
                 return float(line.split()[1]) * 1024 / 1e6
     except OSError:
         pass

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.cli import main
@@ -175,6 +176,43 @@ def test_command_line_says_refusal_as_json_contract_wants(capfd: Any) -> None:
     assert len(told.err.strip().splitlines()) == 1
     assert main(["solve", "alltoall.link-mcf", "ring:4", "--memory-limit", "2", "--json", "--no-store"]) == 0
     assert json.loads(capfd.readouterr().out)["verified"]
+
+
+def hold(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """In a worker: hold so many MB for a moment too short to be watched."""
+    np.ones(int(arguments["mb"] * 1e6) // 8)
+    return {}, {}
+
+
+def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """In a worker: hold some, and let a worker of its own hold more."""
+    from solvers.isolation import call_isolated
+
+    mine = np.ones(int(arguments["own"] * 1e6) // 8)
+    inner = call_isolated(f"{__name__}:hold", arguments)
+    return {"inner": inner.peak_memory_mb, "kept": float(mine[0])}, {}
+
+
+def test_peak_counts_the_worker_and_its_workers() -> None:
+    from solvers.isolation import call_isolated
+
+    empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
+    flat = call_isolated(f"{__name__}:hold", {"mb": 200})
+    assert 195 <= (flat.peak_memory_mb or 0.0) - empty <= 260
+    deep = call_isolated(f"{__name__}:hold_below", {"mb": 200, "own": 100})
+    assert deep.finished, deep.message
+    assert 195 <= deep.values["inner"] - empty <= 260
+    assert 295 <= (deep.peak_memory_mb or 0.0) - 2 * empty <= 400
+
+
+def test_a_method_tells_the_peak_of_its_sub_solves() -> None:
+    """Master-child's children are processes below its own: the record counts them all."""
+    from solvers.isolation import call_isolated
+
+    empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
+    run = runner.solve(Task("alltoall.link-mcf", "ring:4", "master-child", settings={"jobs": 2}))
+    assert run.verified
+    assert run.record["peak_memory_mb"] > 1.7 * empty
 
 
 # What there is --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from solvers.adapters.base import Adapter, Capabilities
 from solvers.adapters.options import refused
+from solvers.adapters.protobuf_arrays import extend
 from solvers.adapters.protobuf_options import effective, set_options
 from solvers.adapters.trail import fill
 from solvers.errors import BadOption
@@ -97,23 +98,24 @@ class Glop(Adapter):
         """Build the model message from whole arrays."""
         model = self.load("ortools.math_opt.model_pb2").ModelProto()
         m, n = form.A.shape
-        model.variables.ids.extend(range(n))
-        model.variables.lower_bounds.extend(form.col_lower.tolist())
-        model.variables.upper_bounds.extend(form.col_upper.tolist())
-        model.variables.integers.extend([False] * n)
-        model.linear_constraints.ids.extend(range(m))
-        model.linear_constraints.lower_bounds.extend(form.row_lower.tolist())
-        model.linear_constraints.upper_bounds.extend(form.row_upper.tolist())
+        columns, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
+        extend(columns, "ids", np.arange(n))
+        extend(columns, "lower_bounds", form.col_lower)
+        extend(columns, "upper_bounds", form.col_upper)
+        extend(columns, "integers", np.zeros(n, dtype=bool))
+        extend(rows, "ids", np.arange(m))
+        extend(rows, "lower_bounds", form.row_lower)
+        extend(rows, "upper_bounds", form.row_upper)
         model.objective.maximize = form.sense == "max"
         model.objective.offset = form.offset
         used = np.flatnonzero(form.cost)
-        model.objective.linear_coefficients.ids.extend(used.tolist())
-        model.objective.linear_coefficients.values.extend(form.cost[used].tolist())
+        extend(model.objective.linear_coefficients, "ids", used)
+        extend(model.objective.linear_coefficients, "values", form.cost[used])
         by_row = form.A.tocsr()
         by_row.sort_indices()
-        model.linear_constraint_matrix.row_ids.extend(np.repeat(np.arange(m), np.diff(by_row.indptr)).tolist())
-        model.linear_constraint_matrix.column_ids.extend(by_row.indices.tolist())
-        model.linear_constraint_matrix.coefficients.extend(by_row.data.tolist())
+        extend(matrix, "row_ids", np.repeat(np.arange(m), np.diff(by_row.indptr)))
+        extend(matrix, "column_ids", by_row.indices)
+        extend(matrix, "coefficients", by_row.data)
         return model
 
 
