@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from instances import Topology
+    from instances import ServerPool, Topology
     from solvers.outcome import Proof, Termination
     from solvers.plan import Plan
 
@@ -43,7 +43,7 @@ class Task:
     """
 
     formulation: str
-    instance: str | Topology
+    instance: str | Topology | ServerPool
     method: str = "auto"
     form: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -25,9 +25,13 @@ class WeightedPath:
 
 
 def strip_paths(
-    topology: Topology, source: int, flow: NDArray[np.float64], targets: NDArray[np.int64], amount: float
+    topology: Topology,
+    source: int,
+    flow: NDArray[np.float64],
+    targets: NDArray[np.int64],
+    amount: float | NDArray[np.float64],
 ) -> list[list[WeightedPath]]:
-    """Split a flow that brings ``amount`` to every target into paths.
+    """Split a flow that brings ``amount`` (of its own, if there are several) to every target into paths.
 
     Walks back from each target along the in-arc with most flow left; every walk empties an arc or ends a demand,
     so that there are at most ``m + len(targets)`` paths.
@@ -41,7 +45,7 @@ def strip_paths(
     targets
         Distinct vertices other than the source.
     amount
-        What every target gets.
+        What every target gets, positive; or for each its own, shape of ``targets``.
 
     Returns
     -------
@@ -59,12 +63,11 @@ def strip_paths(
     into: list[list[int]] = [[] for _ in range(topology.n)]
     for a in np.flatnonzero(left > 0).tolist():
         into[topology.head[a]].append(a)
-    enough = amount * (1.0 - 1e-9)
     result = []
-    for target in targets.tolist():
+    for target, wanted in zip(targets.tolist(), np.broadcast_to(amount, targets.shape).tolist(), strict=True):
         paths: list[WeightedPath] = []
-        need = amount
-        while need > amount - enough:
+        need = wanted
+        while need > wanted * 1e-9:
             walk: list[int] = []
             u, width = target, need
             while u != source:
@@ -77,7 +80,7 @@ def strip_paths(
                 u = tails[best]
             if width <= 0.0:
                 msg = (
-                    f"flow decomposition: the flow of source {source} brings {amount - need:g} of {amount:g} "
+                    f"flow decomposition: the flow of source {source} brings {wanted - need:g} of {wanted:g} "
                     f"to {target}; give a flow that serves every target"
                 )
                 raise BadInput(msg)
@@ -86,5 +89,5 @@ def strip_paths(
             need -= width
             paths.append(WeightedPath(walk[::-1], width))
         carried = sum(path.amount for path in paths)
-        result.append([WeightedPath(path.arcs, path.amount * amount / carried) for path in paths])
+        result.append([WeightedPath(path.arcs, path.amount * wanted / carried) for path in paths])
     return result

@@ -1,0 +1,176 @@
+r"""Routing of least maximum load over circuits that are fixed: what host-based forwarding could attain.
+
+Source  TopoOpt, section 5.5 (routing strategy, figure 15); Shahrokhi & Matula, J. ACM 37(2), 1990
+Sets    v in V servers; a in A circuits; s in S servers that send
+Data    circuits and rings of a heuristic (``circuits``); D_st >= 0 demand [bytes] of ``traffic``, in units of
+        Lambda_0 = the most that a server sends or receives over its circuits, (n, |S|)
+Vars    f_as >= 0 what left server s, over circuit a [Lambda_0], (m, |S|); F >= 0 served fraction [-]
+
+max F  s.t.
+    balance[u,s]   inflow_u(f_s) - outflow_u(f_s) >= F D_su      u != s
+    capacity[a]    sum_s f_as <= 1
+
+Circuits into s are fixed at 0. All demand at once has a maximum load of Lambda_0 / F: F = Lambda_0 / min max load, at
+most 1. Any lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall.bounds import any_lengths_bound
+from formulations.base import Bound, Formulation, NotApplicable, Parameter
+from formulations.topoopt import PAPER
+from formulations.topoopt.circuits import ports_left
+from formulations.topoopt.design import TopologyDesign, build_design, server_pool
+from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+NAME = "topoopt.routing"
+#: More servers than this have too large a flow matrix for any solver here.
+MOST_SERVERS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class FixedCircuits(model.ConcurrentFlow):
+    """Data of the model: the flow problem, the design whose circuits it takes, and Lambda_0 [bytes]."""
+
+    design: TopologyDesign
+    unit: float
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> FixedCircuits:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a server pool with such traffic, of at most ``MOST_SERVERS`` servers.
+    """
+    pool = server_pool(instance, NAME)
+    given = parameters or {}
+    if pool.n > MOST_SERVERS:
+        msg = f"{NAME}: {pool.n} servers have too many flows; take at most {MOST_SERVERS}"
+        raise NotApplicable(msg)
+    found = ocs_reconfig(pool) if given.get("circuits") == "ocs-reconfig" else topology_finder(pool)
+    wanted = found.demand if given.get("traffic", "all") == "all" else pool.point_to_point
+    if not wanted.any():
+        msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all of it with traffic=all"
+        raise NotApplicable(msg)
+    return flow_over(found, wanted)
+
+
+def flow_over(design: TopologyDesign, demand: NDArray[np.float64]) -> FixedCircuits:
+    """The data for any demand [bytes], shape ``(n, n)``, over the circuits of a design."""
+    topology, n = design.topology, design.pool.n
+    free_out, free_in = ports_left(n, 0, design.circuits)  # minus the circuits that there are
+    out, into = np.maximum(-free_out, 1), np.maximum(-free_in, 1)
+    unit = float(max((demand.sum(axis=1) / out).max(), (demand.sum(axis=0) / into).max()))
+    sources = np.flatnonzero(demand.sum(axis=1) > 0)
+    blocked = topology.head[:, None] == sources[None, :]
+    scaled = demand[sources].T / unit
+    return FixedCircuits(
+        topology, sources, scaled, topology.capacity, blocked, equality=False, flow="f", design=design, unit=unit
+    )
+
+
+def bounds(data: FixedCircuits) -> list[Bound]:
+    """Ports, hops, and lengths by multiplicative weights: upper bounds on F."""
+    hops = model.length_bound(data, np.ones(data.topology.arcs))
+    lengths = any_lengths_bound(data)
+    return [
+        Bound("ports", 1.0, "some server sends or receives Lambda_0 over each of its circuits", "topoopt"),
+        Bound("distance", hops, "every byte takes at least the fewest hops", "topoopt"),
+        Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
+    ]
+
+
+def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int | None]:
+    """The least maximum load [bytes], and that of the heuristic's own routes over the same circuits."""
+    least = data.unit / value if value else None
+    own = data.design
+    return {
+        "F": value,
+        "max_load": least,
+        "unit_load": data.unit,
+        "heuristic_load": own.max_load,
+        "heuristic_over_optimum": own.max_load / least if least else None,
+        "heuristic_tax": own.bandwidth_tax,
+        "circuits": data.topology.arcs,
+    }
+
+
+def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+    """Loads of a verified flow that serves all demand [bytes]: every circuit's, ascending; and its bandwidth tax."""
+    load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
+    return {
+        "loads": np.sort(load).tolist(),
+        "heuristic_loads": np.sort(data.design.loads).tolist(),
+        "least_over_most": float(load.min() / load.max()),
+        "bandwidth_tax": float(load.sum() / (data.demand.sum() * data.unit)),
+    }
+
+
+def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign:
+    """The design with these routes, every byte of its demand served.
+
+    Raises
+    ------
+    NotApplicable
+        If the flow is not of all its demand, or reaches some server not at all.
+    """
+    from formulations.alltoall.path_stripping import strip_paths
+    from formulations.alltoall.single_source import unit_flow
+
+    own = data.design
+    if not np.allclose(data.demand.T * data.unit, own.demand[data.sources]):
+        msg = f"{NAME}: routes of some of the traffic make no design; solve with traffic=all"
+        raise NotApplicable(msg)
+    flow = unit_flow(data.topology, data.sources, data.demand, np.asarray(values["f"], dtype=float))
+    if flow is None:
+        msg = f"{NAME}: the flow does not reach every server; give a verified one"
+        raise NotApplicable(msg)
+    routes: list[tuple[list[int], float]] = []
+    for k, source in enumerate(data.sources.tolist()):
+        targets = np.flatnonzero(data.demand[:, k] > 0)
+        amounts = data.demand[targets, k]
+        for paths in strip_paths(data.topology, source, flow[:, k], targets, amounts):
+            routes += [(path.arcs, path.amount * data.unit) for path in paths]
+    return build_design(own.pool, own.circuits, own.rings, routes)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="section 5.5, figure 15",
+    title="Routing of least maximum load over the circuits of a heuristic",
+    sense="max",
+    problem="LP",
+    parameters=(
+        Parameter("circuits", str, default="topology-finder", help="whose circuits",
+                  choices=("topology-finder", "ocs-reconfig")),
+        Parameter("traffic", str, default="all", help="what is routed: all, or point-to-point alone",
+                  choices=("all", "point-to-point")),
+    ),
+    prepare=prepare,
+    build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
+    residuals=model.residuals,
+    objective=model.objective,
+    bounds=bounds,
+    certify=model.certify,
+    repair=model.repair,
+    metrics=metrics,
+    describe=describe,
+    decode=decode,
+    estimate=model.estimate,
+    concurrent="F",
+    size="m |S| + 1 variables",
+)  # fmt: skip
