@@ -1,7 +1,8 @@
 r"""Rounds and wavelengths for circuits that may stand in any order: first fit, then ejection search.
 
 A *colour* is a wavelength of a round: R rounds of L wavelengths are R L colours, colour ``k`` being wavelength
-``k mod L`` of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` circuits, an arc holds ``waveguides``.
+``k mod L`` of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` circuits, an arc
+holds ``waveguides``.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Assignment(NamedTuple):
 class Packing:
     """The circuits as items for :mod:`solvers.rounds.packing`.
 
-    ``first``, ``start``, ``needs``, ``tie``, ``room`` as there; ``wavelengths`` is L; ``bin_of`` and ``choice`` the colour
-    and route of every circuit so far (-1: none).
+    ``first``, ``start``, ``needs``, ``tie``, ``room`` as there; ``wavelengths`` is L; ``bin_of`` and ``choice`` the
+    colour and route of every circuit so far (-1: none).
     """
 
     routes: RouteSet
@@ -144,8 +145,8 @@ def squeeze(
     made = 0
     while left() > 0 and (stop is None or made < stop):
         homeless, steps = eject(
-            items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, bins, bin_of, choice, until,
-            int(random.integers(2**31)), stride,
+            items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, bins, bin_of, choice,
+            until, int(random.integers(2**31)), stride,
         )  # fmt: skip
         made += steps
         if homeless == 0:

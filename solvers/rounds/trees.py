@@ -91,3 +91,23 @@ def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets:
             arcs[i] = parents[s, v]
             v = tail[arcs[i]]
     return route_start, arcs
+
+
+@njit(cache=True, nogil=True)
+def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F64) -> F64:
+    """Load of every arc when each pair's demand ``(n, n)`` goes a lightest way, ``(m,)``."""
+    n, m = first_out.size - 1, head.size
+    load = np.zeros(m)
+    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
+    heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
+    for s in range(n):
+        if not demand[s].any():
+            continue
+        _tree(first_out, head, weight, s, distance, parent, heap, key)
+        for t in range(n):
+            if demand[s, t] > 0.0 and np.isfinite(distance[t]):
+                v = t
+                while v != s:
+                    load[parent[v]] += demand[s, t]
+                    v = tail[parent[v]]
+    return load

@@ -1,0 +1,314 @@
+r"""One round of copies, compiled: who receives which chunk from whom, over which arcs of which wavelength.
+
+Receivers take turns. One looks, in a wavelength that it does not receive on yet, for the nearest vertex with a free
+laser that holds one of its rarest missing chunks, over arcs with room (breadth first, against the arcs). One that finds
+none anywhere takes the way of least conflict and ejects what stands there (rip-up and reroute); arcs fought over grow
+dearer (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+    U64 = NDArray[np.uint64]
+    F64 = NDArray[np.float64]
+    B1 = NDArray[np.bool_]
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(items: I64) -> None:
+    for i in range(items.size - 1, 0, -1):
+        j = np.random.randint(i + 1)  # noqa: NPY002
+        items[i], items[j] = items[j], items[i]
+
+
+@njit(cache=True, nogil=True)
+def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
+    """Set in ``mask`` the ``many`` chunks of ``wanted`` with the fewest holders, ties at random; how many those are.
+
+    ``count`` (as long as the most holders that there can be, + 1) and ``index`` are room to work in.
+    """
+    total = 0
+    count[:] = 0
+    for w in range(wanted.size):
+        bits = wanted[w]
+        while bits != np.uint64(0):
+            low = bits & (~bits + np.uint64(1))
+            bits ^= low
+            b = 0
+            while (low >> np.uint64(b)) != np.uint64(1):
+                b += 1
+            index[total] = 64 * w + b
+            count[holders[64 * w + b]] += 1
+            total += 1
+    if total <= many:
+        mask[:] = wanted
+        return total
+    mask[:] = 0
+    most, below = 0, 0
+    while below + count[most] <= many:
+        below += count[most]
+        most += 1
+    # All with fewer than ``most`` holders, and a random sample of those with as many.
+    open_places, open_items = many - below, count[most]
+    for i in range(total):
+        c = index[i]
+        take = holders[c] < most
+        if holders[c] == most:
+            take = np.random.randint(open_items) < open_places  # noqa: NPY002
+            open_items -= 1
+            open_places -= take
+        if take:
+            mask[c // 64] |= np.uint64(1) << np.uint64(c % 64)
+    return many
+
+
+@njit(cache=True, nogil=True)
+def _pick(available: U64, wanted: U64, holders: I64) -> int:
+    """The rarest chunk in both, ties at random; -1 if there is none."""
+    best, ties, least = -1, 0, np.int64(1) << 60
+    for w in range(available.size):
+        bits = available[w] & wanted[w]
+        while bits != np.uint64(0):
+            low = bits & (~bits + np.uint64(1))
+            bits ^= low
+            b = 0
+            while (low >> np.uint64(b)) != np.uint64(1):
+                b += 1
+            c = 64 * w + b
+            if holders[c] < least:
+                best, least, ties = c, holders[c], 1
+            elif holders[c] == least:
+                ties += 1
+                if np.random.randint(ties) == 0:  # noqa: NPY002
+                    best = c
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _meets(a: U64, b: U64) -> bool:
+    for w in range(a.size):  # noqa: SIM110 - compiled
+        if a[w] & b[w] != np.uint64(0):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64, in_arc: I64, tail: I64, holds: U64,
+             mask: U64, used: I32, sends: I32, depth: I64, way: I64, queue: I64) -> int:  # fmt: skip
+    """The nearest vertex with something of ``mask`` and a free laser, over arcs with room; -1 if there is none.
+
+    ``used`` and ``sends`` are those of one wavelength; ``base`` turns the order of arcs; ``way`` gets the arc out of
+    every vertex towards v.
+    """
+    found, touched, front = -1, 1, 0
+    queue[0], depth[v] = v, 0
+    while front < touched and found < 0:
+        u = queue[front]
+        front += 1
+        if depth[u] >= reach:
+            break
+        degree = first_in[u + 1] - first_in[u]
+        for i in range(degree):
+            a = in_arc[first_in[u] + (i + base) % degree]
+            s = tail[a]
+            if used[a] >= room or depth[s] >= 0:
+                continue
+            depth[s], way[s] = depth[u] + 1, a
+            queue[touched] = s
+            touched += 1
+            if sends[s] < ports and _meets(holds[s], mask):
+                found = s
+                break
+    for i in range(touched):
+        depth[queue[i]] = -1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, tail: I64, holds: U64, mask: U64,
+                    used: I32, sends: I32, price: F64, cost: F64, done: B1, way: I64) -> int:  # fmt: skip
+    """The vertex from which v gets something of ``mask`` with the least conflict in one wavelength; -1 if cut off."""
+    n = cost.size
+    cost[:] = np.inf
+    done[:] = False
+    cost[v] = 0.0
+    best, found = np.inf, -1
+    while True:
+        u, least = -1, np.inf
+        for x in range(n):
+            if not done[x] and cost[x] < least:
+                u, least = x, cost[x]
+        if u < 0 or least >= best:
+            return found
+        done[u] = True
+        if u != v and _meets(holds[u], mask):
+            end = least if sends[u] < ports else least + 2.0 + 4.0 * np.random.random()  # noqa: NPY002
+            if end < best:
+                best, found = end, u
+        for i in range(first_in[u], first_in[u + 1]):
+            a = in_arc[i]
+            step = 0.2 + price[a] + 0.3 * np.random.random()  # noqa: NPY002
+            if used[a] >= room:
+                step += 3.0
+            if cost[u] + step < cost[tail[a]]:
+                cost[tail[a]], way[tail[a]] = cost[u] + step, a
+
+
+@njit(cache=True, nogil=True)
+def _eject(w: int, x: int, source: I32, chunk: I32, hops: I32, path: I32, users: I32, used: I32, sends: I32,
+           holders: I64, wants: U64) -> None:  # fmt: skip
+    """Undo the circuit into x on wavelength w."""
+    for i in range(hops[w, x]):
+        a = path[w, x, i]
+        for j in range(used[w, a]):
+            if users[w, a, j] == x:
+                users[w, a, j] = users[w, a, used[w, a] - 1]
+                break
+        used[w, a] -= 1
+    sends[w, source[w, x]] -= 1
+    c = chunk[w, x]
+    holders[c] -= 1
+    wants[x, c // 64] |= np.uint64(1) << np.uint64(c % 64)
+    source[w, x] = -1
+
+
+@njit(cache=True, nogil=True)
+def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports: int, holds: U64, wants: U64,
+              holders: I64, quota: I64, rare: int, near: int, most_steps: int, seed: int,
+              source: I32, chunk: I32, hops: I32, path: I32) -> int:  # fmt: skip
+    """Fill one round.
+
+    Parameters
+    ----------
+    first_in, in_arc
+        Arcs into v are ``in_arc[first_in[v]:first_in[v + 1]]``.
+    room, ports
+        Circuits of one wavelength that an arc holds; that a vertex sends, at most.
+    holds, wants
+        Bit sets of chunks, ``(n, words)``, at the start of the round; ``wants`` loses what is planned.
+    holders
+        Holders of every chunk; grows by what is planned.
+    quota
+        Chunks that every vertex should receive, at most one a wavelength; on return what is missing.
+    rare, near
+        How many of its rarest chunks a receiver looks for first, and how many arcs away.
+    most_steps
+        Turns with ejections that are taken at most.
+    source, chunk, hops, path
+        Out: the circuit into vertex v on wavelength w is entry ``[w, v]``: its source (-1 for none), chunk, number of
+        arcs, and arcs (``path`` is ``(wavelengths, n, longest)``).
+
+    Returns
+    -------
+    Receptions still missing.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
+    n, m, words, waves, longest = holds.shape[0], tail.size, holds.shape[1], source.shape[0], path.shape[2]
+    source[:] = -1
+    users = np.full((waves, m, room), -1, dtype=np.int32)
+    used = np.zeros((waves, m), dtype=np.int32)
+    sends = np.zeros((waves, n), dtype=np.int32)
+    price = np.zeros((waves, m))
+    queue, way = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    depth = np.full(n, -1, dtype=np.int64)
+    cost, done = np.empty(n), np.empty(n, dtype=np.bool_)
+    mask = np.zeros(words, dtype=np.uint64)
+    spread, index = np.zeros(n + 2, dtype=np.int64), np.empty(64 * words, dtype=np.int64)
+    turn = np.empty(int(quota.sum()) + 1, dtype=np.int64)
+    count = 0
+    for v in range(n):
+        for _ in range(quota[v]):
+            turn[count] = v
+            count += 1
+    _shuffle(turn[:count])
+    order = np.arange(waves)
+    steps, stale, least_missing = 0, 0, count
+    while count > 0 and steps < most_steps and stale < 40 * least_missing + 400:
+        at = count - 1 if steps == 0 else np.random.randint(count)  # noqa: NPY002
+        v = turn[at]
+        into, s = -1, -1
+        for attempt in range(3):
+            many = rare if attempt == 0 else (4 * rare if attempt == 1 else 64 * words)
+            wanted = _rarest(wants[v], holders, many, mask, spread, index)
+            _shuffle(order)
+            for w in order:
+                if source[w, v] < 0:
+                    turned = np.random.randint(64)  # noqa: NPY002
+                    s = _nearest(v, turned, ports, room, min(near if attempt < 2 else n, longest), first_in, in_arc,
+                                 tail, holds, mask, used[w], sends[w], depth, way, queue)  # fmt: skip
+                    if s >= 0:
+                        into = int(w)
+                        break
+            if s >= 0 or (wanted < many and near >= n):
+                break
+        if s < 0:
+            steps += 1
+            stale += 1
+            mask[:] = wants[v]
+            for w in order:
+                if source[w, v] < 0:
+                    into = int(w)
+                    break
+            s = _least_conflict(v, ports, room, first_in, in_arc, tail, holds, mask, used[into], sends[into],
+                                price[into], cost, done, way)  # fmt: skip
+            length, u = 0, int(s)
+            while s >= 0 and u != v:
+                length += 1
+                u = head[way[u]]
+            if s < 0 or length > longest:
+                # Nobody within reach has anything for v: it is out of this round.
+                count -= 1
+                turn[at] = turn[count]
+                continue
+            if sends[into, s] >= ports:
+                skip = np.random.randint(ports)  # noqa: NPY002
+                for x in range(n):
+                    if source[into, x] == s:
+                        if skip == 0:
+                            _eject(into, x, source, chunk, hops, path, users, used, sends, holders, wants)
+                            turn[count] = x
+                            count += 1
+                            break
+                        skip -= 1
+            u = s
+            while u != v:
+                a = way[u]
+                if used[into, a] >= room:
+                    price[into, a] += 0.5
+                    x = users[into, a, np.random.randint(room)]  # noqa: NPY002
+                    _eject(into, x, source, chunk, hops, path, users, used, sends, holders, wants)
+                    turn[count] = x
+                    count += 1
+                u = head[a]
+        c = _pick(holds[s], mask, holders)
+        source[into, v], chunk[into, v] = s, c
+        length, u = 0, s
+        while u != v:
+            a = way[u]
+            path[into, v, length] = a
+            length += 1
+            users[into, a, used[into, a]] = v
+            used[into, a] += 1
+            u = head[a]
+        hops[into, v] = length
+        sends[into, s] += 1
+        holders[c] += 1
+        wants[v, c // 64] &= ~(np.uint64(1) << np.uint64(c % 64))
+        count -= 1
+        turn[at] = turn[count]
+        if count < least_missing:
+            least_missing, stale = count, 0
+    for v in range(n):
+        for w in range(waves):
+            if source[w, v] >= 0:
+                quota[v] -= 1
+    return int(quota.sum())
