@@ -38,7 +38,7 @@ def test_phases_are_read_from_where_they_are_told() -> None:
 
 
 def test_slope_is_that_of_the_measured_points_alone() -> None:
-    many = [run("time-form", n) for n in (50, 80, 100, 200)]
+    many = [run("time-form", n) for n in (50, 60, 100, 200)]
     late = run("time-form", 400, termination="time-limit", ok=False, proof="none", time_solve_s=60.2)
     refused = run("time-form", 800, termination="refused", ok=False, proof="none", time_solve_s=np.nan)
     table = rows_of(pd.DataFrame([*many, late, refused]))
@@ -51,6 +51,15 @@ def test_slope_is_that_of_the_measured_points_alone() -> None:
     assert fitted[1:] == (50, 200)
     assert "solve N^2.0 (N = 50 to 200), certify" in finding(table)
     assert "ended by its limit from N = 400" in finding(table)
+
+
+def test_start_up_at_small_sizes_is_left_out_where_there_are_enough_larger_ones() -> None:
+    slow = [run("time-form", n, time_solve_s=40.0) for n in (27, 36)]
+    table = rows_of(pd.DataFrame([*slow, *(run("time-form", n) for n in (64, 100, 200))]))
+    fitted = slope(table[table["phase"] == "solve"])
+    assert fitted is not None
+    assert fitted[0] == pytest.approx(2.0)
+    assert fitted[1:] == (64, 200)
 
 
 @pytest.mark.parametrize("sizes", [(50, 100), (50, 55, 60)], ids=["few", "close"])
@@ -72,7 +81,8 @@ def test_other_runs_stay_out() -> None:
         run("time-form", 50, requested_tol=1e-6), run("time-form", 50, instance="genkautz:n=50,d=3"),
         run("time-form", 50, instance="genkautz:n=50,d=4+fail=3,seed=0"), run("glop", 50),
         run("time-form", 50, instance="torus:5x10"),
-        run("time-form", 50, termination="crashed", ok=False, proof="none"), run("time-form", 50, proof="certified-gap"),
+        run("time-form", 50, termination="crashed", ok=False, proof="none"),
+        run("time-form", 50, proof="certified-gap"),
     ]  # fmt: skip
     assert rows_of(pd.DataFrame(others)).empty
 

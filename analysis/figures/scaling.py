@@ -35,6 +35,8 @@ PHASES = {
 TOL = 1e-4
 #: A line through fewer points, or over less than this factor of N, is no slope; what takes less [s] is start-up.
 FEWEST, SPAN, SHORTEST_S = 3, 1.7, 0.02
+#: Start-up weighs on smaller N: they are left out of a fit where there are enough larger ones.
+LARGE = 64
 COLUMNS = ["route", "phase", "n", "seconds", "state"]
 
 
@@ -87,8 +89,13 @@ def _phases(row: Any) -> dict[str, float | None]:
 def slope(points: pd.DataFrame) -> tuple[float, int, int] | None:
     """Exponent of N by least squares on log-log over measured points, with the N that it spans; None for too few."""
     used = points[(points["state"] == "measured") & (points["seconds"] >= SHORTEST_S)]
-    if len(used) < FEWEST or used["n"].max() < SPAN * used["n"].min():
+    large = used[used["n"] >= LARGE]
+    for some in (large, used):
+        if len(some) >= FEWEST and some["n"].max() >= SPAN * some["n"].min():
+            break
+    else:
         return None
+    used = some
     exponent = np.polyfit(np.log(used["n"].to_numpy(float)), np.log(used["seconds"].to_numpy(float)), 1)[0]
     return float(exponent), int(used["n"].min()), int(used["n"].max())
 
