@@ -32,8 +32,9 @@ def solution_document(run: Run) -> dict[str, Any]:
     """The verified solution of a run as a JSON-able document.
 
     ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
-    ``shape``, and for the non-zeros ``index`` (one list of integers an entry) and ``value``. ``arcs`` names the
-    arcs that flow indices count: ``[tail, head, capacity]`` each.
+    ``shape``, and for the non-zeros ``index`` (one list of integers an entry) and ``value``; ``duals`` are what
+    proved the bound, where there are any. ``arcs`` names the arcs that flow indices count:
+    ``[tail, head, capacity]`` each.
 
     Raises
     ------
@@ -55,6 +56,8 @@ def solution_document(run: Run) -> dict[str, Any]:
         "proof": str(run.proof),
         "values": {name: _coordinates(array) for name, array in run.values.items()},
     }
+    if run.duals is not None:
+        document["duals"] = {name: _coordinates(np.asarray(array)) for name, array in run.duals.items()}
     if run.needed is not None and run.needed.values is not None:
         document["needed"] = {name: _coordinates(array) for name, array in run.needed.values.items()}
     if isinstance(instance, Topology):
@@ -93,7 +96,7 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
         return check_schedule(model, instance, path)
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path)
-    document = _read(path)
+    document = read_document(path)
     if is_schedule(document):
         return check_schedule(model, instance, path, document)
     for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
@@ -109,12 +112,12 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
     arguments: tuple[Any, ...] = (instance, parameters)
     if model.needs is not None:
         basis = formulation(model.needs)
-        needed = _arrays(document, "needed", path)
+        needed = named_arrays(document, "needed", path)
         data = basis.prepare(instance)
         violations |= {f"{basis.name}.{k}": v for k, v in _residuals(basis, data, needed, path).items()}
         arguments = (instance, parameters, needed)
     data = model.prepare(*arguments)
-    values = _arrays(document, "values", path)
+    values = named_arrays(document, "values", path)
     violations |= _residuals(model, data, values, path)
     objective = model.objective(data, values)
     claimed = document.get("objective")
@@ -223,7 +226,14 @@ def _residuals(model: Any, data: Any, values: Mapping[str, NDArray[np.float64]],
         raise BadFile(msg) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """A solution document or a schedule, as JSON gives it.
+
+    Raises
+    ------
+    BadFile
+        If it cannot be read, is too large, or is neither.
+    """
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -242,8 +252,14 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _arrays(document: Mapping[str, Any], key: str, path: Path) -> dict[str, NDArray[np.float64]]:
-    """Named arrays out of their coordinate form, every size checked before anything is allocated."""
+def named_arrays(document: Mapping[str, Any], key: str, path: Path) -> dict[str, NDArray[np.float64]]:
+    """Named arrays out of their coordinate form, every size checked before anything is allocated.
+
+    Raises
+    ------
+    BadFile
+        For anything else than numbers at distinct places of a shape.
+    """
     named = document.get(key)
     if not isinstance(named, dict) or not named:
         msg = f"{path}: {key!r} must be an object of named arrays"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ from formulations.alltoall import single_source
 from formulations.alltoall.bounds import bounds
 from formulations.alltoall.orbits import find
 from instances import Topology, parse
+from instances.errors import BadInput
 from solvers import runner, verify
 from solvers.compile import compile_model
 from solvers.errors import MethodMismatch
@@ -27,6 +29,7 @@ from solvers.methods.certified_pdhg import refuse
 from solvers.outcome import Proof, Termination
 from solvers.pdhg.closing import Closing
 from solvers.pdhg.saddle import Saddle
+from solvers.pdhg.start import read_start
 from solvers.pdhg.team import Team
 from solvers.plan import make_plan
 from solvers.task import Task
@@ -215,6 +218,87 @@ def test_symmetry_changes_only_the_work():
     assert one["objective"] == pytest.approx(other["objective"], rel=1e-4)
 
 
+# Warm starts
+
+
+def document(tmp_path, spec, tol=1e-4):
+    run = runner.solve(Task("alltoall.master", spec, method="certified-pdhg", tol=tol))
+    file = tmp_path / "start.json"
+    file.write_text(json.dumps(runner.solution_document(run)))
+    return file, run
+
+
+def started(spec, file, **more):
+    task = Task("alltoall.master", spec, method="certified-pdhg", settings={"start": str(file)}, **more)
+    return runner.solve(task)
+
+
+@pytest.mark.parametrize("symmetry", ["true", "false"])
+def test_an_own_solution_is_there_at_once(tmp_path, symmetry):
+    file, first = document(tmp_path, "genkautz:n=60,d=4")
+    task = Task(
+        "alltoall.master", "genkautz:n=60,d=4", method="certified-pdhg", tol=1.1e-4,
+        settings={"start": str(file), "symmetry": symmetry},
+    )  # fmt: skip
+    run = runner.solve(task)
+    assert run.record["metrics"]["iterations"] == 0
+    assert run.objective == pytest.approx(first.objective, rel=1e-6)
+    assert run.proof == Proof.OPTIMAL
+
+
+def test_a_near_solution_helps_and_a_far_one_does_no_harm(tmp_path):
+    file, _ = document(tmp_path, "genkautz:n=60,d=4")
+    assert started("genkautz:n=60,d=4+scale=7.0", file, tol=1.1e-4).record["metrics"]["iterations"] == 0
+    topology = parse("genkautz:n=60,d=4")
+    slow = topology.with_arcs(topology.tail, topology.head, np.where(np.arange(topology.arcs) == 5, 0.5, 1.0))
+    data = prepared(slow)
+    with Team(1) as team:
+        cold, warm = Saddle(data, team), Saddle(data, team, start=read_start(str(file), data))
+        assert warm.lower() > 1.05 * cold.lower()
+    for other in ("random-regular:n=60,d=4,seed=1", "genkautz:n=60,d=4+fail=3,seed=0"):
+        run = started(other, file, tol=1e-3)
+        assert run.proof == Proof.OPTIMAL
+        assert run.record["gap"] <= 1e-3
+
+
+def test_a_worthless_start_costs_time_only(tmp_path):
+    file, run = document(tmp_path, "genkautz:n=30,d=3")
+    content = json.loads(file.read_text())
+    random = np.random.default_rng(0)
+    content["values"]["g"]["value"] = random.exponential(size=len(content["values"]["g"]["value"])).tolist()
+    content["duals"]["capacity"]["value"] = random.exponential(size=len(content["duals"]["capacity"]["value"])).tolist()
+    file.write_text(json.dumps(content))
+    again = started("genkautz:n=30,d=3", file, tol=1e-4)
+    assert again.proof == Proof.OPTIMAL
+    assert again.objective == pytest.approx(run.objective, rel=2e-4)
+
+
+def test_bad_starts_are_refused_in_one_line(tmp_path):
+    file, _ = document(tmp_path, "genkautz:n=12,d=3")
+    good = json.loads(file.read_text())
+    bad = (
+        {"formulation": "alltoall.link-mcf"}, {"arcs": []}, {"arcs": [[0, 1]]}, {"arcs": [[0, 10**30, 1.0]]},
+        {"arcs": [[0, 99, 1.0]] * len(good["arcs"])}, {"arcs": good["arcs"][1:]}, {"values": {}},
+        {"duals": {"other": good["duals"]["capacity"]}}, {"format": "something"},
+    )  # fmt: skip
+    for change in bad:
+        file.write_text(json.dumps(good | change))
+        with pytest.raises(BadInput) as caught:
+            started("genkautz:n=12,d=3", file)
+        assert "\n" not in str(caught.value)
+    file.write_text(json.dumps(good))
+    for spec in ("genkautz:n=13,d=3", "ring:12+host=1.0"):
+        if spec.startswith("ring"):
+            assert (
+                started(spec, file, tol=1e-3).proof == Proof.OPTIMAL
+            )  # the same ranks on other arcs: no help, no harm
+        else:
+            with pytest.raises(BadInput, match="sources"):
+                started(spec, file)
+    with pytest.raises(BadInput, match="cannot be read"):
+        started("genkautz:n=12,d=3", tmp_path / "none.json")
+
+
 # Through the runner
 
 
@@ -247,7 +331,8 @@ def test_a_time_limit_keeps_flow_and_bound():
     saved = []
     context = Context(
         task=task, formulation=formulation(task.formulation), data=data, instance=data.topology,
-        parameters={"precision": "auto", "steps": 10**6, "symmetry": False}, deadline=time.monotonic() + 3.0,
+        parameters={"precision": "auto", "steps": 10**6, "symmetry": False, "start": ""},
+        deadline=time.monotonic() + 3.0,
         solve=runner.solve, save=lambda answer, objective: saved.append((answer, objective)),
     )  # fmt: skip
     answer = certified_pdhg.run(context)

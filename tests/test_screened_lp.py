@@ -34,7 +34,7 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     task = Task("alltoall.master", spec, method="screened-lp", tol=tol, threads=1)
     topology = parse(spec)
     data = formulation(task.formulation).prepare(topology, {})
-    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000} | parameters
+    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
     return Context(
         task=task, formulation=formulation(task.formulation), data=data, instance=topology, parameters=settings,
         deadline=None if limit is None else time.monotonic() + limit, solve=runner.solve,

@@ -10,7 +10,8 @@ The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior
 3. *Upper bound*: every source's flow made exactly feasible (cycles cancelled, in-arc fractions, demands sent back
    along them, double precision).
 4. *Feasibility polishing* (:mod:`solvers.pdhg.closing`), once the lower bound has settled.
-5. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`formulations.alltoall.orbits`), one of each
+5. *Warm start*, on request (:mod:`solvers.pdhg.start`): flows and lengths of a near instance's solution.
+6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`formulations.alltoall.orbits`), one of each
    is worked on, and its flow lifted in the end.
 
 Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
@@ -59,13 +60,14 @@ def run(context: Context) -> Answer:
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
     orbits = find(context.data) if context.parameters["symmetry"] else None
     keeper, termination, message = iterate(
-        context, METHOD.name, orbits, task.tol, single=single, steps=context.parameters["steps"]
-    )
+        context, METHOD.name, orbits, task.tol, single=single, steps=context.parameters["steps"],
+        start=context.parameters["start"],
+    )  # fmt: skip
     return keeper.last(termination, message)
 
 
 def iterate(
-    context: Context, name: str, orbits: Orbits | None, tol: float, *, single: bool, steps: int
+    context: Context, name: str, orbits: Orbits | None, tol: float, *, single: bool, steps: int, start: str = ""
 ) -> tuple[Keeper, Termination, str]:
     """Let the iteration close the gap to ``tol``, reporting as it goes.
 
@@ -77,6 +79,8 @@ def iterate(
         Its reduction, if any.
     tol, single, steps
         Gap to reach, precision, most iterations.
+    start
+        Solution document to start from, if any.
 
     Returns
     -------
@@ -84,15 +88,18 @@ def iterate(
     """
     from solvers.pdhg.closing import Closing
     from solvers.pdhg.saddle import Saddle
+    from solvers.pdhg.start import read_start
     from solvers.pdhg.team import Team
 
+    near = read_start(start, context.data) if start else None
     data: ConcurrentFlow = context.data if orbits is None else orbits.reduced
     begun = time.monotonic()
     threads = context.task.threads if data.topology.arcs * data.groups >= THREADED else 1
     keeper = Keeper(context, name)
     termination, message = Termination.TOLERANCE, ""
     with Team(threads) as team:
-        saddle = Saddle(data, team, np.float32 if single else np.float64, orbits)
+        saddle = Saddle(data, team, np.float32 if single else np.float64, orbits, near)
+        del near
         closing = Closing(saddle, tol, context.remaining, keeper.change, steps)
         keeper.closing = closing
         try:
@@ -214,6 +221,7 @@ METHOD = Method(
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="most iterations"),
+        Parameter("start", str, default="", help="solution document of this or a near instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,

@@ -44,8 +44,9 @@ def run(context: Context) -> Answer:
     orbits = find(context.data)
     tol = context.task.tol
     keeper, termination, message = iterate(
-        context, METHOD.name, orbits, max(tol, FIRST_TOL), single=True, steps=context.parameters["steps"]
-    )
+        context, METHOD.name, orbits, max(tol, FIRST_TOL), single=True, steps=context.parameters["steps"],
+        start=context.parameters["start"],
+    )  # fmt: skip
     closing = keeper.closing
     assert closing is not None
     if closing.gap <= tol or termination is Termination.TIME_LIMIT or closing.lengths is None or closing.flows is None:
@@ -101,6 +102,7 @@ METHOD = Method(
         Parameter("threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs stay"),
         Parameter("rounds", int, default=5, help="most interior-point solves, each with more arcs"),
         Parameter("steps", int, default=1_000_000, help="most first-order iterations"),
+        Parameter("start", str, default="", help="solution document of this or a near instance to start from"),
     ),
     run=run,
 )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from formulations.alltoall.concurrent_flow import ConcurrentFlow
     from formulations.alltoall.orbits import Orbits
+    from solvers.pdhg.start import Start
     from solvers.pdhg.team import Team
 
     Array = NDArray[np.floating]
@@ -72,6 +73,8 @@ class Saddle:
     orbits
         If given, ``data`` is :attr:`~formulations.alltoall.orbits.Orbits.reduced`: every load is meaned over the orbit
         of its arc, so that weights are equal on orbits, and both bounds are those of the whole problem.
+    start
+        Flows of all sources and lengths to start from, instead of even splits and uniform lengths.
 
     Attributes
     ----------
@@ -91,6 +94,7 @@ class Saddle:
         team: Team,
         precision: type[np.floating] = np.float32,
         orbits: Orbits | None = None,
+        start: Start | None = None,
     ) -> None:
         topology = data.topology
         self.data, self.team, self.precision = data, team, precision
@@ -119,6 +123,8 @@ class Saddle:
         self.weight: F64 = self.capacity / self.capacity.sum()
         self.plain = self.weight.copy()
         self._begin()
+        if start is not None:
+            self._begin_from(start)
         self.price0, self.flow0, self.weight0 = (np.zeros_like(x) for x in (self.price, self.flow, self.weight))
         self.count = 0
         self.target: float | None = None
@@ -165,6 +171,26 @@ class Saddle:
         self.team.run(job, len(self.chunks))
         into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
         self.arc_stiff = self.capacity**2 / np.maximum(into, np.finfo(float).tiny)
+
+    def _begin_from(self, start: Start) -> None:
+        """Flows and lengths of ``start``, shortest distances under them as potentials."""
+        from formulations.alltoall.concurrent_flow import distances
+
+        flows, lengths = start.flows, start.lengths
+        if self.orbits is not None:
+            flows = self.orbits.settle(flows[:, self.orbits.representative]) * self.orbits.weight
+        for b in range(self.blocks):
+            lanes = self._lanes(b)
+            self.flow[b, :, : lanes.stop - lanes.start] = flows[self.order, lanes]
+        if lengths is None:
+            return
+        weight = self._fold(lengths[self.order]) * self.capacity
+        self.weight[:] = weight / weight.sum()
+        self.plain[:] = self.weight
+        reach = np.nan_to_num(distances(self.data, self.lengths()), posinf=0.0)
+        for b in range(self.blocks):
+            lanes = self._lanes(b)
+            self.price[b, :, : lanes.stop - lanes.start] = reach[:, lanes]
 
     # Iterating
 

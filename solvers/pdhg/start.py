@@ -1,0 +1,113 @@
+r"""Where the iteration starts, out of a solution document: of the same instance, or of one that is nearly the same.
+
+Arcs are told by their ends (parallel ones in order), so that capacities may have changed and arcs failed or come. What
+the document says decides only the time: bounds are computed from the iterate as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from instances.errors import BadFile
+from solvers.solution import named_arrays, read_document
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from formulations.alltoall.concurrent_flow import ConcurrentFlow
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Unit flows, ``(m, |K|)``, and arc lengths, ``(m,)``, on the arcs of the problem; lengths may be missing."""
+
+    flows: F64
+    lengths: F64 | None
+
+
+def read_start(name: str, data: ConcurrentFlow) -> Start:
+    """Read a document of ``alltoall.master`` and carry it over to the arcs of ``data``.
+
+    Lost arcs are dropped; new ones carry nothing and are as long as the mean.
+
+    Raises
+    ------
+    BadFile
+        If it is no such document, or has other vertices or sources.
+    """
+    path, topology = Path(name), data.topology
+    document = read_document(path)
+    if document.get("formulation") != "alltoall.master":
+        msg = f"{path}: start takes a solution of alltoall.master, not of {document.get('formulation')!r}"
+        raise BadFile(msg)
+    tail, head = _arcs(document.get("arcs"), path)
+    values = named_arrays(document, "values", path)
+    flows, F = values.get("g"), values.get("F")
+    if flows is None or F is None or F.shape != () or not F > 0 or flows.shape != (tail.size, data.groups):
+        msg = (
+            f"{path}: g has shape {None if flows is None else flows.shape}, but {topology.spec} has {data.groups} "
+            f"sources and the file {tail.size} arcs; start from a solution for as many ranks, with F above 0"
+        )
+        raise BadFile(msg)
+    if max(tail.max(initial=0), head.max(initial=0)) >= topology.n:
+        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; start from a nearer instance"
+        raise BadFile(msg)
+    ours, theirs = _common(topology.tail, topology.head, tail, head, topology.n)
+    unit = np.zeros((topology.arcs, data.groups))
+    unit[ours] = np.maximum(flows[theirs], 0.0) / float(F)
+    unit[data.blocked] = 0.0
+    lengths = None
+    if "duals" in document:
+        found = named_arrays(document, "duals", path).get("capacity")
+        if found is None or found.shape != tail.shape:
+            msg = f"{path}: duals.capacity must have one entry an arc; write the file with solve --solution"
+            raise BadFile(msg)
+        found = np.maximum(found, 0.0)
+        if found.max(initial=0.0) > 0:
+            lengths = np.full(topology.arcs, found.mean())
+            lengths[ours] = found[theirs]
+    return Start(unit, lengths)
+
+
+def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
+    good = isinstance(entries, list) and all(
+        isinstance(e, list) and len(e) == 3 and type(e[0]) is int and type(e[1]) is int and min(e[0], e[1]) >= 0
+        for e in entries
+    )
+    if not good or not entries:
+        msg = f"{path}: 'arcs' must list [tail, head, capacity]; write the file with solve --solution"
+        raise BadFile(msg)
+    assert isinstance(entries, list)
+    try:
+        ends = np.array([e[:2] for e in entries], dtype=np.int64)
+    except OverflowError:
+        msg = f"{path}: an arc ends at a vertex beyond any topology"
+        raise BadFile(msg) from None
+    return ends[:, 0], ends[:, 1]
+
+
+def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> tuple[I64, I64]:
+    """Positions of the arcs that both lists have; parallel arcs pair off in order."""
+    one, other = tail * n + head, other_tail * n + other_head
+    most = max(one.size, other.size)
+    _, ours, theirs = np.intersect1d(
+        one * most + _before(one), other * most + _before(other), assume_unique=True, return_indices=True
+    )
+    return ours, theirs
+
+
+def _before(key: I64) -> I64:
+    """How many equal keys stand before each."""
+    order = np.argsort(key, kind="stable")
+    same = key[order]
+    begins = np.flatnonzero(np.diff(same, prepend=same[:1] - 1))
+    count = np.empty(key.size, dtype=np.int64)
+    count[order] = np.arange(key.size) - np.repeat(begins, np.diff(np.append(begins, key.size)))
+    return count
