@@ -72,7 +72,7 @@ def _direct(demand: F64, number: I64, pairs: I64) -> Walks:
 
 
 def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
-    """One walk of fewest hops for every pair; of several the one by the lowest last forwarders."""
+    """One walk of fewest hops for every pair."""
     import scipy.sparse as sp
     from scipy.sparse.csgraph import dijkstra
 
@@ -92,11 +92,19 @@ def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
 
 
 def _predecessors(n: int, circuits: I64, hops: F64) -> I64:
-    """The lowest server before v on a shortest way from s, entry (s, v); -1 for v = s."""
+    """The server before v on a shortest way from s, entry (s, v); -1 for v = s.
+
+    Of several the one whose number mixed with s and v is least, as equal-cost multi-path routing by hash does: always
+    to take the lowest would lead nearly all traffic over a few circuits.
+    """
     before = np.full((n, n), -1, dtype=np.int64)
-    for u, v in np.unique(circuits, axis=0)[::-1]:
-        fits = hops[:, v] == hops[:, u] + 1
+    least = np.full((n, n), np.iinfo(np.int64).max)
+    sources = np.arange(n)
+    for u, v in np.unique(circuits, axis=0).tolist():
+        mixed = ((sources * 73_856_093) ^ (u * 19_349_663) ^ (v * 83_492_791)) * 2_654_435_761 % (1 << 32)
+        fits = (hops[:, v] == hops[:, u] + 1) & (mixed < least[:, v])
         before[fits, v] = u
+        least[fits, v] = mixed[fits]
     return before
 
 
