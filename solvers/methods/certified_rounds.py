@@ -21,7 +21,7 @@ from formulations.base import Parameter
 from solvers.methods.base import Answer, Method
 from solvers.outcome import Termination
 from solvers.rounds.prices import tight_bound
-from solvers.rounds.search import PhaseSearch, TiedRoutes
+from solvers.rounds.search import PhaseSearch, TiedRoutes, compile_search
 from solvers.task import Task
 
 if TYPE_CHECKING:
@@ -101,8 +101,10 @@ class _State:
 
     def search(self) -> None:
         """Share the time among the phases that have not met their bounds."""
-        end = time.monotonic() + float(self.context.parameters["search_s"])
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done]
+        for copies in {self.phases[k].searches_copies for k in open_ones}:
+            compile_search(copies=copies)
+        end = time.monotonic() + float(self.context.parameters["search_s"])
         for number, k in enumerate(open_ones):
             phase = self.phases[k]
             share = time.monotonic() + max(self._left(end), 0.0) / (len(open_ones) - number)

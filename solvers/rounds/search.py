@@ -2,6 +2,7 @@ r"""The rounds of one phase of copies: constructions first, search last, until a
 
     exchange    every delivery straight from a holder, by the permutations of :mod:`solvers.rounds.exchange`
     ring        :mod:`solvers.rounds.ring`
+    halving     :mod:`solvers.rounds.halving`
     first fit   straight from a holder, :mod:`solvers.rounds.assignment`
     ejection    the same, packed into fewer rounds
     spreading   copies of copies, :mod:`solvers.rounds.spreading`
@@ -19,11 +20,13 @@ import numpy as np
 
 from formulations.rounds.schedule import direct
 from instances.lightpath import LightpathMesh
-from solvers.rounds.assignment import improve, orders, pack_first, packing
+from solvers.rounds.assignment import improve, orders, pack_first, packing, squeeze
 from solvers.rounds.exchange import mesh_exchange
+from solvers.rounds.halving import halving_broadcast
+from solvers.rounds.prices import tight_bound
 from solvers.rounds.ring import ring_all_gather
 from solvers.rounds.routing import candidates, intact
-from solvers.rounds.spreading import policies, spread_copies
+from solvers.rounds.spreading import Policy, policies, spread_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +49,23 @@ class TiedRoutes:
 
     routes: RouteSet
     wave: I64
+
+
+def compile_search(*, copies: bool) -> None:
+    """Have the compiled searches ready, so that no time limit pays for compiling them."""
+    from formulations.rounds.check import Limits
+    from formulations.rounds.collectives import collective
+    from instances import Topology
+
+    pair = Topology(2, [0, 1], [1, 0])
+    tiny = collective("all-gather", 2)
+    if copies:
+        spread_copies(pair, tiny, Limits(1), Policy(1, 1), 0, 4, lambda: 1.0)
+    else:
+        one, other = np.array([0]), np.array([1])
+        items = packing(pair, Limits(1), candidates(pair, one, other))
+        squeeze(items, 1, np.random.default_rng(0), lambda: 1.0)
+        tight_bound(pair, collective("all-to-all", 2), Limits(1), 9, lambda: 1.0, steps=1)
 
 
 class PhaseSearch:
@@ -95,6 +115,11 @@ class PhaseSearch:
         """Whether some chunk goes to several vertices, so that receivers may send it on."""
         return bool((self.collective.spread > 1).any())
 
+    @property
+    def searches_copies(self) -> bool:
+        """Whether the search is one of copies of copies, over any routes."""
+        return self.copies and self.tied is None
+
     def _keep(self, schedule: RoundSchedule | None, by: str) -> None:
         if schedule is not None and (self.best is None or schedule.rounds < self.best.rounds):
             self.best, self.found_by = schedule, by
@@ -136,7 +161,10 @@ class PhaseSearch:
         if self.tied is None:
             self._exchange(sources, target)
             if not self.done and self.copies:
-                self._keep(ring_all_gather(self.topology, self.collective, self.limits.wavelengths), "ring")
+                wavelengths = self.limits.wavelengths
+                self._keep(ring_all_gather(self.topology, self.collective, wavelengths), "ring")
+                if not self.done:
+                    self._keep(halving_broadcast(self.topology, self.collective, wavelengths), "halving")
         if self.best is None or not (self.done or self.copies):
             self._first_fit(sources, target)
 
@@ -198,7 +226,7 @@ class PhaseSearch:
         """Better schedules until the bound is met or ``left()`` is used up; tells ``improved`` of every one."""
         if self.done:
             return
-        if self.copies and self.tied is None:
+        if self.searches_copies:
             self._spread(left, improved)
         elif self._items is not None:
             self._squeeze(left, improved)
