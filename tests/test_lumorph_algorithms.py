@@ -35,7 +35,7 @@ from instances import parse
 from instances.errors import BadInput
 from solvers.methods import methods
 from solvers.methods.base import Context
-from solvers.rounds.algorithms.realisation import edge_colours, realised
+from solvers.rounds.algorithms.realisation import edge_colours, realised, split_rounds
 from solvers.runner import solve
 from solvers.task import Task
 
@@ -231,6 +231,19 @@ def test_counting_waveguides_the_papers_way_and_random_routes_stay_valid(per_wav
             pair = schedule.circuit_round[schedule.circuit_of_arc] * topology.arcs + schedule.circuit_arcs
             lanes = 16 if radix == 2 else 5
             assert np.unique(pair, return_counts=True)[1].max() == lanes
+
+
+@pytest.mark.parametrize("per_wavelength", [True, False])
+def test_split_rounds_are_those_of_the_schedule(per_wavelength):
+    known = {}
+    for waveguides in (1, 2, 3):
+        topology, limits = machine(f"lightpath:2x8,lasers=16,waveguides={waveguides}", None)
+        for radix in (2, 4):
+            pattern, _ = pattern_of("recursive", collective("all-gather", 16), topology, limits, radix=radix)
+            told = split_rounds(topology, limits, pattern, per_wavelength=per_wavelength, known_routes=known)
+            assert told.sum() == realised(topology, limits, pattern, per_wavelength=per_wavelength).rounds
+            assert (told >= 1).all()
+            assert waveguides > 1 or told.sum() > pattern.steps
 
 
 def test_lanes_share_the_lasers_in_proportion():

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Routing = Literal["min-overlap", "random"]
 Assigned = tuple["I64", "I64", "I64", "I64"]
+KnownRoutes = dict[bytes, tuple["I64", "I64"]]
 
 
 def realised(
@@ -83,6 +84,41 @@ def realised(
     return _joined(parts, pattern)
 
 
+def split_rounds(
+    topology: Topology,
+    limits: Limits,
+    pattern: Pattern,
+    *,
+    routing: Routing = "min-overlap",
+    per_wavelength: bool = True,
+    seed: int = 0,
+    known_routes: KnownRoutes | None = None,
+) -> I64:
+    """Rounds of every step of a pattern that copies, ``(steps,)``: as :func:`realised`, but without a schedule.
+
+    ``known_routes`` keeps the routes of every step's circuits for further calls on the same topology (an empty dict to
+    begin with); they depend on neither the waveguides nor how these are counted.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route.
+    """
+    machine = _Machine(topology, limits, routing, per_wavelength, seed, 0.0)
+    if known_routes is not None:
+        machine.routes = known_routes
+    n = topology.n
+    step, source, target, chunks = pattern.pairs(n)
+    cut = np.searchsorted(step, np.arange(pattern.steps + 1))
+    rounds = np.zeros(pattern.steps, dtype=np.int64)
+    for t, (a, b) in enumerate(zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True)):
+        if b > a:
+            lanes, bundle = machine.lanes(source[a:b], target[a:b], chunks[a:b])
+            wanted = np.repeat(np.arange(a, b), lanes)
+            rounds[t] = int(machine.assigned(source[wanted], target[wanted], bundle)[0].max()) + 1
+    return rounds
+
+
 class _Part:
     """Rounds of one step: its circuits, and the round of every transfer ``rows``."""
 
@@ -120,6 +156,7 @@ class _Machine:
         self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
         self.per_wavelength, self.search_s = per_wavelength, search_s
         self.known: dict[bytes, Assigned] = {}
+        self.routes: KnownRoutes = {}
 
     def step(self, pattern: Pattern, rows: I64) -> _Part:
         """Rounds of some transfers that do not wait for each other."""
@@ -128,9 +165,9 @@ class _Machine:
         order = np.argsort(key, kind="stable")
         pairs, first, chunks = np.unique(key[order], return_index=True, return_counts=True)
         source, target = np.divmod(pairs, n)
-        lanes, bundle = self._lanes(source, target, chunks)
+        lanes, bundle = self.lanes(source, target, chunks)
         wanted = np.repeat(np.arange(pairs.size), lanes)
-        when, wave, start, arcs = self._assigned(source[wanted], target[wanted], bundle)
+        when, wave, start, arcs = self.assigned(source[wanted], target[wanted], bundle)
         # Requests of a pair in the order of their rounds, and its chunks dealt out to them.
         by_round = np.lexsort((when, wanted))
         slot = _dealt(chunks, lanes, first)
@@ -190,7 +227,7 @@ class _Machine:
                 raise NotApplicable(msg)
         return parts
 
-    def _lanes(self, source: I64, target: I64, chunks: I64) -> tuple[I64, int]:
+    def lanes(self, source: I64, target: I64, chunks: I64) -> tuple[I64, int]:
         """Requests of every pair, and how many wavelengths a request is."""
         if self.limits.load is not None:
             return -(-chunks // self.limits.load), 1
@@ -200,7 +237,7 @@ class _Machine:
         bundle = reduce(gcd, np.unique(lanes).tolist())
         return lanes // bundle, int(bundle)
 
-    def _assigned(self, source: I64, target: I64, bundle: int) -> Assigned:
+    def assigned(self, source: I64, target: I64, bundle: int) -> Assigned:
         """Round, bundle of wavelengths and route of every request."""
         key = source.tobytes() + b"|" + target.tobytes() + bytes(str(bundle), "ascii")
         if key not in self.known:
@@ -225,14 +262,10 @@ class _Machine:
         """Rounds and wavelengths on one route each; no better than the busiest GPU and arc allow."""
         from formulations.lumorph.route_sets import RouteSet
         from solvers.rounds import assign_rounds
-        from solvers.routing.min_overlap import min_overlap_routes, shortest_routes
 
-        if self.routing == "random":
-            paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
-        else:
-            paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
-        routes = RouteSet(source, target, np.arange(source.size), paths.start, paths.arcs)
-        least = -(-int(np.bincount(paths.arcs).max()) // (limits.waveguides * limits.wavelengths))
+        start, arcs = self._routes(source, target)
+        routes = RouteSet(source, target, np.arange(source.size), start, arcs)
+        least = -(-int(np.bincount(arcs).max()) // (limits.waveguides * limits.wavelengths))
         if limits.ports is not None:
             busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
             least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
@@ -244,6 +277,18 @@ class _Machine:
             if coloured is not None and int(coloured[0].max()) + 1 < found.rounds:
                 return coloured
         return found.round, found.wavelength, found.path_start, found.path_arcs
+
+    def _routes(self, source: I64, target: I64) -> tuple[I64, I64]:
+        from solvers.routing.min_overlap import min_overlap_routes, shortest_routes
+
+        key = source.tobytes() + b"|" + target.tobytes()
+        if key not in self.routes:
+            if self.routing == "random":
+                paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
+            else:
+                paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
+            self.routes[key] = paths.start, paths.arcs
+        return self.routes[key]
 
     def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
         """Fewest colours for the GPUs (first fit may take more), if the arcs happen to have room for them."""
@@ -258,7 +303,7 @@ class _Machine:
 
 
 def edge_colours(source: I64, target: I64, n: int) -> I64:
-    """Colours of circuits ``source[k] -> target[k]``, ``(K,)``: as many as the busiest end has, none twice at an end."""
+    """Colours of circuits ``source[k] -> target[k]``, ``(K,)``: as many as the busiest end has, no two alike there."""
     degree = max(int(np.bincount(ends, minlength=n).max()) for ends in (source, target))
     match = matchings(n, source, target, degree)
     colour, u = np.nonzero(match >= 0)
