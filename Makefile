@@ -45,6 +45,9 @@ $(STAMP): requirements.lock pyproject.toml
 lock:            ## resolve pyproject.toml anew into requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header -o requirements.lock
+	@{ echo "# Locked dependencies of opticoll and its development tools, for every platform and Python >= 3.11."; \
+	   echo "# Made by \`make lock\` from pyproject.toml; \`make setup\` installs exactly this."; \
+	   cat requirements.lock; } > requirements.lock.new && mv requirements.lock.new requirements.lock
 
 clean:           ## remove the environment and caches (results stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
