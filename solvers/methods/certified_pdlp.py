@@ -31,6 +31,8 @@ SOLVERS = ("highs-pdlp", "pdlp", "cupdlpx")
 #: No PDLP reaches smaller tolerances in double precision.
 SMALLEST = 1e-9
 STEP = 0.1
+#: Time [s], and share of what is left, that a round leaves for starting a process, repair and certificate.
+RESERVE_S, RESERVE = 1.0, 0.15
 
 
 def takes(formulation: Formulation) -> bool:
@@ -59,6 +61,8 @@ def run(context: Context) -> Answer:
             left = context.remaining()
         except TimeoutError:
             return best.answer(Termination.TIME_LIMIT, "the time limit ended the rounds")
+        if left is not None:
+            left -= min(RESERVE_S + RESERVE * left + best.close_s, left / 2)
         request = SolveRequest(left, task.threads, tolerance, task.seed)
         outcome = solve_isolated(timed.form, name, request)
         best.take(timed.recover(outcome), tolerance)
