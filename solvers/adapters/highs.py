@@ -49,6 +49,27 @@ _HIPO_MISSING = (
 )
 
 
+def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
+    """Hand a whole problem over to a Highs object as arrays.
+
+    Raises
+    ------
+    BadOption
+        If a number is beyond its range.
+    """
+    A = form.A
+    sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
+    status = highs.passModel(
+        A.shape[1], A.shape[0], A.nnz, _COLUMNWISE, int(sense), float(form.offset),
+        form.cost, form.col_lower, form.col_upper, form.row_lower, form.row_upper,
+        A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data,
+        np.asarray(form.integer).astype(np.int32),
+    )  # fmt: skip
+    if status == highspy.HighsStatus.kError:
+        msg = "solver 'highs' refuses the problem: a bound or coefficient is beyond its range (1e15)"
+        raise BadOption(msg)
+
+
 class Highs(Adapter):
     """HiGHS by its own choice: dual simplex for an LP, branch and bound for a MIP."""
 
@@ -73,7 +94,7 @@ class Highs(Adapter):
         highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
         highs.setOptionValue("output_flag", False)
         effective = self._set_options(highspy, highs, form, request)
-        self._pass(highspy, highs, form)
+        pass_form(highspy, highs, form)
         if request.warm_start is not None and form.is_mip:
             index = np.arange(form.A.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
@@ -116,20 +137,6 @@ class Highs(Adapter):
         kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
         return typed(self.name, name, value, kinds[highs.getOptionType(name)[1].name])
 
-    def _pass(self, highspy: Any, highs: Any, form: StandardForm) -> None:
-        """Hand the whole problem over as arrays."""
-        A = form.A
-        sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
-        status = highs.passModel(
-            A.shape[1], A.shape[0], A.nnz, _COLUMNWISE, int(sense), float(form.offset),
-            form.cost, form.col_lower, form.col_upper, form.row_lower, form.row_upper,
-            A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data,
-            np.asarray(form.integer).astype(np.int32),
-        )  # fmt: skip
-        if status == highspy.HighsStatus.kError:
-            msg = f"solver {self.name!r} refuses the problem: a bound or coefficient is beyond its range (1e15)"
-            raise BadOption(msg)
-
     def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
         status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
         termination = _TERMINATION.get(status.name, Termination.ERROR)
@@ -169,7 +176,7 @@ class Highs(Adapter):
             raise BadOption(msg)
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
-        self._pass(highspy, highs, form)
+        pass_form(highspy, highs, form)
         columns, rows = names if names is not None else (form.column_names(), form.row_names())
         for j, name in enumerate(plain_names(columns, "x")):
             highs.passColName(j, name)

@@ -1,0 +1,280 @@
+r"""Best-first branch and bound over LP relaxations, dives in between; every leaf's bound is recomputed by us.
+
+The LP solver (HiGHS's dual simplex from the last basis: only column bounds change, so it stays dual feasible) is an
+oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see :mod:`solvers.branching.leaf`;
+its own words prove nothing. A leaf that cannot be closed by them keeps the bound of its parent.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.adapters.highs import pass_form
+from solvers.branching.leaf import LeafBounds
+from solvers.errors import NoSolution
+from solvers.relaxation import objective_step, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from solvers.standard_form import StandardForm
+
+    F64 = NDArray[np.float64]
+
+#: An integer column this near a whole number counts as whole.
+WHOLE = 1e-6
+#: A column's pseudo-costs are trusted once each side was seen so often; until then both children are tried.
+RELIABLE = 4
+#: At most so many columns are tried at a node, with so many simplex iterations each.
+TRIED, TRIAL_ITERATIONS = 8, 60
+#: Improvement of the bound that a trial shows at least, so that products do not vanish.
+LEAST_GAIN = 1e-6
+
+
+@dataclass(order=True)
+class Node:
+    """A part of the problem: its changed column bounds, and the bound that its parent proved."""
+
+    bound: float
+    order: int
+    changes: dict[int, tuple[float, float]] = field(compare=False)
+    branched: tuple[int, bool, float, float] | None = field(compare=False, default=None)
+
+
+class Tree:
+    """The search.
+
+    Parameters
+    ----------
+    form
+        A minimization.
+    incumbent, x
+        A known objective and solution, if any.
+    tol
+        Relative gap that counts as closed.
+    tick
+        Called before every node with (incumbent, bound, nodes, open); raises TimeoutError to end the search.
+    found
+        Called with every better x.
+    """
+
+    def __init__(
+        self, form: StandardForm, *, incumbent: float = np.inf, x: F64 | None = None, tol: float = 1e-6,
+        tick: Callable[[float, float, int, int], None] = lambda *_: None,
+        found: Callable[[F64, float], None] = lambda *_: None,
+    ) -> None:  # fmt: skip
+        self.form, self.leaf = form, LeafBounds.of(form)
+        self.incumbent, self.x, self.tol = incumbent, x, tol
+        self.tick, self.found = tick, found
+        self.whole = np.flatnonzero(np.asarray(form.integer))
+        self.step = objective_step(form)
+        self.nodes = self.unproven = 0
+        self.closed = np.inf  # the least bound among closed leaves
+        self._order = 0
+        self._oracle = _Oracle(form)
+        self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
+        self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
+        self._gain = np.zeros((2, form.cost.size))
+        self._seen = np.zeros((2, form.cost.size))
+        self._open: list[Node] = []
+        self._current: Node | None = None
+
+    @property
+    def bound(self) -> float:
+        """What the tree proves by now: the least bound of open and closed leaves, or the incumbent."""
+        open_ones = [node.bound for node in (self._current, *self._open[:1]) if node is not None]
+        return rounded(self.form, min([*open_ones, self.closed, self.incumbent]))
+
+    def run(self) -> None:
+        """Search until nothing is open; the tick may end it earlier, ``bound`` holds in any case.
+
+        Raises
+        ------
+        TimeoutError
+            From the tick.
+        """
+        heapq.heappush(self._open, Node(-np.inf, 0, {}))
+        while self._open:
+            self._current = heapq.heappop(self._open)
+            while self._current is not None:
+                self.tick(self.incumbent, self.bound, self.nodes, len(self._open))
+                self._current = self._deal(self._current)
+
+    def _cut(self, bound: float) -> bool:
+        """Whether a leaf of this bound cannot hold anything (sufficiently) better than the incumbent."""
+        if not np.isfinite(self.incumbent):
+            return bool(bound == np.inf)
+        return rounded(self.form, bound) >= self.incumbent - self.tol * abs(self.incumbent)
+
+    def _close(self, bound: float) -> None:
+        self.closed = min(self.closed, bound)
+
+    def _deal(self, node: Node) -> Node | None:
+        """Bound a node; close it, or branch, put one child on the heap and return the other to dive on."""
+        if self._cut(node.bound):
+            self._close(node.bound)
+            return None
+        lower, upper = self._lower.copy(), self._upper.copy()
+        for column, (low, high) in node.changes.items():
+            lower[column], upper[column] = low, high
+        self.nodes += 1
+        state, x, duals = self._oracle.solve(lower, upper)
+        bound = node.bound
+        if state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper):
+            self._learn(node, np.inf)
+            return None
+        if duals is not None and state != "infeasible":
+            bound = max(bound, self.leaf.bound(duals, lower, upper))
+            self._learn(node, bound)
+        if self._cut(bound):
+            self._close(bound)
+            return None
+        fraction = np.abs(x[self.whole] - np.rint(x[self.whole])) if x is not None else np.ones(self.whole.size)
+        free = lower[self.whole] < upper[self.whole]
+        if x is not None and state == "optimal" and (fraction <= WHOLE).all():
+            self._accept(x, lower, upper)
+            if self._cut(bound) or not free.any():
+                self._close(bound)
+                return None
+        candidates = self.whole[free & (fraction > WHOLE)] if x is not None else self.whole[free]
+        if candidates.size == 0:
+            candidates = self.whole[free]
+        if candidates.size == 0:
+            self.unproven += 1  # nothing to branch on, and no vector that closes it
+            self._close(bound)
+            return None
+        return self._branch(node, bound, x, candidates, lower, upper)
+
+    def _accept(self, x: F64, lower: F64, upper: F64) -> None:
+        """Take a solution with whole columns, its continuous ones solved again for exactly whole values."""
+        low, high = lower.copy(), upper.copy()
+        low[self.whole] = high[self.whole] = np.rint(x[self.whole])
+        state, again, _ = self._oracle.solve(low, high)
+        if state != "optimal" or again is None:
+            return
+        value = float(self.form.cost @ again) + self.form.offset
+        if value < self.incumbent - 1e-12 * abs(value):
+            self.incumbent, self.x = value, again
+            self.found(again, value)
+
+    def _branch(
+        self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
+    ) -> Node:
+        at = 0.5 * (lower + upper) if x is None else np.clip(x, lower, upper)
+        column = self._choose(bound, at, candidates, lower, upper) if x is not None else int(candidates[0])
+        below = float(np.floor(at[column] + WHOLE)) if at[column] < upper[column] else upper[column] - 1.0
+        fraction = float(np.clip(at[column] - below, 0.0, 1.0))
+        children = []
+        for up, ends in ((False, (lower[column], below)), (True, (below + 1.0, upper[column]))):
+            self._order += 1
+            children.append(Node(bound, -self._order, {**node.changes, column: ends}, (column, up, fraction, bound)))
+        dive = 1 if fraction > 0.5 else 0
+        heapq.heappush(self._open, children[1 - dive])
+        return children[dive]
+
+    def _learn(self, node: Node, bound: float) -> None:
+        """Take a child's gain into the pseudo-costs of the column it was branched on."""
+        if node.branched is None or not np.isfinite(node.branched[3]):
+            return
+        column, up, fraction, before = node.branched
+        self._see(column, up, fraction, bound - before)
+
+    def _see(self, column: int, up: bool, fraction: float, gain: float) -> None:
+        """Count what rounding a column up or down gained; an empty child counts as closing the gap."""
+        if not np.isfinite(gain):
+            if not np.isfinite(self.incumbent):
+                return
+            gain = abs(self.incumbent) * 0.1
+        self._gain[int(up), column] += max(gain, 0.0) / max(1.0 - fraction if up else fraction, WHOLE)
+        self._seen[int(up), column] += 1
+
+    def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
+        """The column whose children promise the largest product of gains; unknown ones are tried."""
+        fraction = np.clip(x[candidates] - np.floor(x[candidates] + WHOLE), 0.0, 1.0)
+        typical = self._gain.sum(axis=1) / np.maximum(self._seen.sum(axis=1), 1.0)
+        rate = np.where(
+            self._seen[:, candidates] > 0, self._gain[:, candidates] / np.maximum(self._seen[:, candidates], 1.0),
+            typical[:, None],
+        )  # fmt: skip
+        score = np.maximum(rate[0] * fraction, LEAST_GAIN) * np.maximum(rate[1] * (1 - fraction), LEAST_GAIN)
+        order = np.argsort(-(score + 1e-9 * np.minimum(fraction, 1 - fraction)), kind="stable")
+        unsure = [k for k in order.tolist() if self._seen[:, candidates[k]].min() < RELIABLE][:TRIED]
+        for k in unsure:
+            column, gains = int(candidates[k]), []
+            below = float(np.floor(x[column] + WHOLE))
+            for up in (False, True):
+                low, high = lower.copy(), upper.copy()
+                low[column], high[column] = (below + 1.0, high[column]) if up else (low[column], below)
+                gain = self._oracle.try_out(low, high, self.leaf, bound)
+                self._see(column, up, float(fraction[k]), gain)
+                gains.append(min(max(gain, LEAST_GAIN), 1e6))
+            score[k] = gains[0] * gains[1]
+        return int(candidates[int(np.argmax(score))])
+
+
+class _Oracle:
+    """HiGHS's dual simplex on one LP with changing column bounds."""
+
+    def __init__(self, form: StandardForm) -> None:
+        import highspy
+
+        self._highs = highspy.Highs()
+        self._highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
+        for name, value in (
+            ("output_flag", False), ("presolve", "off"), ("solver", "simplex"), ("threads", 1),
+            ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+        ):  # fmt: skip
+            self._highs.setOptionValue(name, value)
+        pass_form(highspy, self._highs, replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
+        self._lower, self._upper = form.col_lower.copy(), form.col_upper.copy()
+        self._most = 2**31 - 1
+        self._answers = 0
+
+    def solve(self, lower: F64, upper: F64) -> tuple[str, F64 | None, F64 | None]:
+        """State, x, and row duals (a ray of them if infeasible)."""
+        self._move(lower, upper)
+        self._highs.run()
+        status = self._highs.getModelStatus().name
+        if status == "kInfeasible":
+            return "infeasible", None, self._ray()
+        found = self._highs.getSolution()
+        duals = np.array(found.row_dual, dtype=float) if found.dual_valid else None
+        if status == "kOptimal":
+            self._answers += 1
+            return "optimal", np.array(found.col_value, dtype=float), duals
+        if not self._answers and duals is None:
+            msg = f"HiGHS does not solve the relaxation (it ends {status}): there is nothing to prove with"
+            raise NoSolution(msg)
+        return "unknown", None, duals
+
+    def try_out(self, lower: F64, upper: F64, leaf: LeafBounds, before: float) -> float:
+        """Gain of a child's bound after a few iterations; infinite if it is shown to be empty."""
+        basis = self._highs.getBasis()
+        self._highs.setOptionValue("simplex_iteration_limit", TRIAL_ITERATIONS)
+        try:
+            state, _, duals = self.solve(lower, upper)
+        finally:
+            self._highs.setOptionValue("simplex_iteration_limit", self._most)
+            self._highs.setBasis(basis)
+        if duals is None:
+            return 0.0
+        if state == "infeasible":
+            return float(np.inf) if leaf.empty(duals, lower, upper) else 0.0
+        return max(leaf.bound(duals, lower, upper) - before, 0.0)
+
+    def _move(self, lower: F64, upper: F64) -> None:
+        moved = np.flatnonzero((lower != self._lower) | (upper != self._upper)).astype(np.int32)
+        if moved.size:
+            self._highs.changeColsBounds(moved.size, moved, lower[moved], upper[moved])
+            self._lower, self._upper = lower.copy(), upper.copy()
+
+    def _ray(self) -> F64 | None:
+        highs: Any = self._highs
+        _, has, values = highs.getDualRay()
+        return np.array(values, dtype=float) if has else None

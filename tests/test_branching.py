@@ -1,0 +1,124 @@
+"""The certified tree: its optimum is another solver's, its bound holds whenever it is stopped, no leaf is believed."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from solvers.branching.leaf import LeafBounds
+from solvers.branching.tree import Tree
+from solvers.relaxation import objective_step, rounded
+from solvers.runner import solve
+from solvers.standard_form import StandardForm
+from solvers.task import Task
+
+
+def program(seed, *, rows=4, columns=6, continuous=2, equalities=1):
+    """A random bounded program, sometimes without a solution."""
+    random = np.random.default_rng(seed)
+    A = random.integers(-4, 6, (rows, columns)).astype(float) * (random.random((rows, columns)) < 0.7)
+    upper = random.integers(2, 12, rows).astype(float)
+    lower = np.where(np.arange(rows) < equalities, upper, upper - random.integers(1, 9, rows))
+    integer = np.arange(columns) >= continuous
+    cost = random.integers(-5, 9, columns).astype(float) + (0.0 if seed % 2 else random.random(columns))
+    return StandardForm(
+        sp.csc_array(A), lower, upper, random.integers(-2, 1, columns).astype(float),
+        random.integers(1, 5, columns).astype(float), cost, "min", offset=1.5, integer=integer,
+    )  # fmt: skip
+
+
+def answer_of(form):
+    found = milp(
+        form.cost, constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+        bounds=Bounds(form.col_lower, form.col_upper), integrality=np.asarray(form.integer, dtype=int),
+        options={"mip_rel_gap": 0.0},
+    )  # fmt: skip
+    return found.fun + form.offset if found.success else np.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 2))
+def test_the_optimum_is_another_solvers(seed, continuous, equalities):
+    form = program(seed, continuous=continuous, equalities=equalities)
+    tree = Tree(form, tol=1e-9)
+    tree.run()
+    best = answer_of(form)
+    assert tree.incumbent == pytest.approx(best, abs=1e-5)
+    if np.isfinite(best):
+        assert tree.bound == pytest.approx(best, abs=1e-5)
+        assert tree.x is not None
+        assert (form.A @ tree.x <= form.row_upper + 1e-6).all()
+        assert (form.A @ tree.x >= form.row_lower - 1e-6).all()
+    elif not tree.unproven:
+        assert tree.bound == np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 12))
+def test_a_stopped_tree_proves_no_more_than_is_true(seed, most):
+    form = program(seed, rows=6, columns=9)
+
+    def tick(_incumbent, _bound, nodes, _open):
+        if nodes >= most:
+            raise TimeoutError
+
+    tree = Tree(form, tick=tick)
+    with contextlib.suppress(TimeoutError):
+        tree.run()
+    assert tree.bound <= answer_of(form) + 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_any_duals_bound_and_no_ray_empties_what_is_not_empty(seed, other):
+    form = program(seed, equalities=0)
+    leaf, best = LeafBounds.of(form), answer_of(form)
+    y = np.random.default_rng(other).normal(size=form.A.shape[0])
+    assert leaf.bound(y, form.col_lower, form.col_upper) <= best + 1e-7
+    if np.isfinite(best):
+        assert not leaf.empty(y, form.col_lower, form.col_upper)
+        assert not leaf.empty(np.full(y.size, np.inf), form.col_lower, form.col_upper)
+    assert not leaf.empty(0 * y, form.col_lower, form.col_upper)
+
+
+def test_an_oracle_that_lies_proves_nothing():
+    form = program(3, rows=3, columns=5)
+    best = answer_of(form)
+    tree = Tree(form)
+    honest = tree._oracle.solve
+    random = np.random.default_rng(0)
+
+    def lies(lower, upper):
+        state, x, duals = honest(lower, upper)
+        return state, x, None if duals is None else random.normal(size=duals.size) * 10
+
+    tree._oracle.solve = lies
+    tree.run()
+    assert tree.bound <= best + 1e-6
+
+
+def test_whole_objectives_round():
+    form = program(1, continuous=0)
+    assert objective_step(form) is not None
+    assert rounded(form, 2.1) >= 2.1
+    mixed = program(1, continuous=2)
+    assert objective_step(mixed) is None
+    assert rounded(mixed, 2.1) == 2.1
+    assert rounded(form, 3.5 + 1e-9) == 3.5, "round-off is no step"
+
+
+def test_a_formulation_is_proven_by_leaves_of_our_own():
+    task = Task(
+        "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="matrix",
+        settings={"collective": "broadcast", "bounds": "false", "search_s": "5"},
+    )  # fmt: skip
+    run = solve(task)
+    assert (run.objective, run.bound, run.proof) == (2, 2, "optimal")
+    assert "recomputed duals" in run.record["bound_source"]
+    assert run.record["metrics"]["unproven_leaves"] == 0
