@@ -146,14 +146,23 @@ def _components(n: int, circuits: I64) -> list[I64]:
 
 
 def _filled(n: int, circuits: I64, degree: int) -> list[tuple[int, int]]:
-    """The circuits and more, until no server has a free port."""
+    """The circuits and more, until no server has a free port.
+
+    Ports are paired off; what would be a circuit of a server with itself is paired with another such, and the last of
+    them put into a circuit elsewhere (there is one: all other servers send as much as they can, and not all to it).
+    """
     links = [(int(u), int(v)) for u, v in circuits]
     out, into = ports_left(n, degree, circuits)
-    senders, receivers = np.repeat(np.arange(n), out).tolist(), np.repeat(np.arange(n), into).tolist()
-    receivers = receivers[1:] + receivers[:1]  # off by one: fewer meet themselves
-    for u, v in zip(senders, receivers, strict=True):
-        if u != v:
-            links.append((u, v))
+    senders, receivers = np.repeat(np.arange(n), out), np.roll(np.repeat(np.arange(n), into), -int(into.max(initial=0)))
+    apart = senders != receivers
+    links += zip(senders[apart].tolist(), receivers[apart].tolist(), strict=True)
+    alone = senders[~apart].tolist()
+    while alone:
+        u = alone.pop()
+        other = next((k for k, v in enumerate(alone) if v != u), None)
+        if other is not None:
+            v = alone.pop(other)
+            links += [(u, v), (v, u)]
             continue
         at = next(k for k, (a, b) in enumerate(links) if u not in (a, b))
         a, b = links[at]

@@ -1,0 +1,138 @@
+"""TotientPerms, SelectPermutations, CoinChangeMod, double binary trees: walked, swept, brute-forced."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formulations.base import NotApplicable
+from formulations.topoopt import binary_trees, rings
+from formulations.topoopt.coin_change import as_printed, coin_routes, coin_sequence, coin_table
+
+
+def test_the_papers_examples():
+    assert rings.totient_perms(12) == [1, 5, 7, 11]
+    assert rings.totient_perms(2) == [1]
+    assert rings.totient_perms(16, primes=True) == [1, 3, 5, 7, 11, 13]
+    assert rings.selected(16, 3) == (1, 3, 7)  # figure 7
+    assert rings.selected(128, 4) == (1, 3, 11, 37)
+
+
+def test_theorem_2_a_step_is_one_ring_iff_it_is_co_prime():
+    for n in range(2, 60):
+        walked = [p for p in range(1, n) if rings.is_single_ring(n, p)]
+        assert walked == rings.totient_perms(n)
+        assert len(walked) == sum(math.gcd(p, n) == 1 for p in range(1, n + 1)) - (n == 1)
+        successors = {tuple((i + p) % n for i in range(n)) for p in walked}
+        assert len(successors) == len(walked)  # all different
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_no_other_regular_rings_by_brute_force(n):
+    """Of all (n-1)! cyclic orders those with a constant step are the +p rings."""
+    regular = set()
+    for rest in itertools.permutations(range(1, n)):
+        order = (0, *rest)
+        steps = {(b - a) % n for a, b in zip(order, (*rest, 0), strict=True)}
+        if len(steps) == 1:
+            regular |= steps
+    assert sorted(regular) == rings.totient_perms(n)
+
+
+def test_theorem_1_over_a_sweep():
+    for n in (2, 3, 7, 16, 30, 64, 97, 128, 210, 255, 256, 360, 512):
+        for d in range(1, 9):
+            assert rings.diameter(n, rings.selected(n, d)) <= rings.theorem_1(n, d)
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(2, 3), (3, 3), (4, 2), (2, 8), (10, 2)])
+def test_coins_of_a_geometric_sequence(ratio, count):
+    assert rings.geometric_coins(ratio, count) == count * (ratio - 1) < count * ratio
+
+
+def test_selection_starts_at_the_least_uses_all_before_any_again():
+    found = rings.select_permutations(12, 8, rings.totient_perms(12))
+    assert sorted(found) == sorted([1, 5, 7, 11] * 2)
+    assert found[0] == 1
+    assert set(found[:4]) == {1, 5, 7, 11}
+    for bad in (0, -1):
+        with pytest.raises(NotApplicable, match="rings"):
+            rings.select_permutations(12, bad, [1])
+    with pytest.raises(NotApplicable, match="candidates"):
+        rings.select_permutations(12, 1, [])
+    with pytest.raises(NotApplicable, match="at least 2"):
+        rings.totient_perms(1)
+    with pytest.raises(NotApplicable, match="co-prime"):
+        rings.diameter(12, [2, 4])
+
+
+@st.composite
+def circulants(draw):
+    n = draw(st.integers(2, 60))
+    steps = draw(st.lists(st.integers(1, n - 1), min_size=1, max_size=5, unique=True))
+    if math.gcd(n, *steps) != 1:
+        steps = sorted({1, *steps})
+    return n, steps
+
+
+@settings(max_examples=60, deadline=None)
+@given(circulants())
+def test_coin_change_is_as_short_as_dijkstra(case):
+    n, steps = case
+    distance, last = coin_table(n, steps)
+    graph = nx.DiGraph([(i, (i + p) % n) for i in range(n) for p in steps])
+    assert distance.tolist() == [nx.single_source_shortest_path_length(graph, 0)[m] for m in range(n)]
+    for m, places in enumerate(coin_routes(n, steps)):
+        coins = coin_sequence(n, last, m)
+        assert len(coins) == distance[m]
+        assert set(coins) <= set(steps)
+        assert places[-1] % n == m
+    printed = as_printed(n, steps)
+    if n > 2:
+        assert printed is not None
+        assert (printed[1:] == distance[1:] - 1).all()  # the print starts a coin at 0
+
+
+def test_coin_change_refuses_what_does_not_connect():
+    with pytest.raises(NotApplicable, match="do not reach"):
+        coin_table(12, [3])
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 15, 16, 17, 33, 100, 128])
+def test_double_binary_trees(n):
+    trees = binary_trees.double_binary_tree(n)
+    for parent in trees:
+        assert (parent < 0).sum() == 1
+        edges = [(int(p), v) for v, p in enumerate(parent) if p >= 0]
+        tree = nx.Graph(edges)
+        assert nx.is_tree(tree)
+        assert len(tree) == n
+        assert binary_trees.depth(parent) <= math.ceil(math.log2(n)) + 1
+        assert np.bincount(parent[parent >= 0]).max() <= 2
+    if n % 2 == 0:
+        inner = [set(parent[parent >= 0].tolist()) for parent in trees]
+        assert not inner[0] & inner[1]  # inner in one, leaf in the other
+        assert inner[0] == set(range(0, n, 2))
+    traffic = binary_trees.tree_traffic(trees, 6.0)
+    assert traffic.sum() == pytest.approx(2 * (n - 1) * 6.0)  # as over a ring
+    assert traffic.sum(axis=1).max() <= 2 * 6.0 + 1e-9
+    assert (traffic == traffic.T).all()
+
+
+def test_permuted_trees_are_the_same_trees_renamed():
+    trees = binary_trees.double_binary_tree(16)
+    order = np.arange(16) * 3 % 16
+    renamed = binary_trees.tree_traffic(binary_trees.permuted(trees, order), 1.0)
+    assert (renamed[np.ix_(order, order)] == binary_trees.tree_traffic(trees, 1.0)).all()
+    with pytest.raises(NotApplicable, match="permutation"):
+        binary_trees.permuted(trees, [0] * 16)
+    with pytest.raises(NotApplicable, match="at least 2"):
+        binary_trees.binary_tree(1)
+    with pytest.raises(NotApplicable, match="circle"):
+        binary_trees.depth(np.array([1, 0]))

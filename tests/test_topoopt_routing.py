@@ -1,0 +1,113 @@
+"""topoopt.routing: builds agree, closed forms, bounds, routes of the optimum as a design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import optimum
+
+from formulations import formulation
+from formulations.base import NotApplicable
+from formulations.topoopt import routing
+from formulations.topoopt.design import TopologyDesign, residuals
+from formulations.topoopt.forwarding import routed_design
+from formulations.topoopt.topology_finder import topology_finder
+from instances import ServerPool, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.outcome import Proof
+from solvers.task import Task
+
+NAME = "topoopt.routing"
+MODEL = formulation(NAME)
+
+
+def prepared(spec, **parameters):
+    return MODEL.prepare(parse(f"servers:{spec}"), parameters)
+
+
+def best(data, form="matrix"):
+    compiled = compile_model(MODEL.build[form](data))
+    value, x = optimum(compiled)
+    return value, compiled.values(x)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"traffic": "point-to-point"}, {"circuits": "ocs-reconfig"}])
+def test_builds_agree_and_keep_to_the_bounds(parameters):
+    data = prepared("n=8,degree=2,traffic=dlrm,section=5.4", **parameters)
+    found = [best(data, form) for form in ("cvxpy", "pyomo", "matrix")]
+    assert [value for value, _ in found] == pytest.approx([found[0][0]] * 3, rel=1e-9)
+    for value, values in found:
+        repaired = MODEL.repair(data, values)
+        assert max(MODEL.residuals(data, repaired).values()) < 1e-9
+        assert MODEL.objective(data, repaired) == pytest.approx(value, rel=1e-7)
+        assert all(bound.value >= value * (1 - 1e-9) for bound in MODEL.bounds(data))
+    metrics = MODEL.metrics(data, found[0][0])
+    assert metrics["heuristic_over_optimum"] >= 1 - 1e-9
+    assert metrics["max_load"] == pytest.approx(data.unit / found[0][0])
+
+
+@pytest.mark.parametrize("n", [3, 5, 8])
+def test_a_ring_has_no_choice(n):
+    """One port: every circuit carries all n (n-1) / 2 distances; a server sends n - 1."""
+    data = prepared(f"n={n},degree=1,traffic=alltoall,volume=1")
+    value, _ = best(data)
+    assert value == pytest.approx(2 / n)
+    assert MODEL.metrics(data, value)["max_load"] == pytest.approx(n * (n - 1) / 2)
+    assert data.design.max_load == pytest.approx(n * (n - 1) / 2)
+
+
+def test_rings_of_data_parallel_jobs_are_optimal():
+    data = prepared("n=12,degree=4,traffic=vgg")
+    assert best(data)[0] == pytest.approx(1.0)
+    assert data.design.max_load == pytest.approx(data.unit)
+
+
+@pytest.mark.parametrize("spec", ["n=8,degree=2,traffic=dlrm", "n=6,degree=2,traffic=random"])
+@pytest.mark.parametrize("traffic", ["all", "point-to-point"])
+def test_the_optimum_as_a_design(spec, traffic):
+    data = prepared(spec, traffic=traffic)
+    value, values = best(data)
+    repaired = MODEL.repair(data, values)
+    found = MODEL.decode(data, repaired)
+    assert isinstance(found, TopologyDesign)
+    assert max(residuals(found.pool, found.values()).values()) < 1e-8
+    assert found.max_load == pytest.approx(data.unit / value, rel=1e-6)
+    described = MODEL.describe(data, repaired)
+    assert max(described["loads"]) == pytest.approx(data.unit / value, rel=1e-6)
+    assert described["bandwidth_tax"] >= 1 - 1e-9
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.permutations(range(7)), st.integers(0, 10**6))
+def test_the_optimum_does_not_depend_on_names(order, seed):
+    demand = np.random.default_rng(seed).uniform(0, 1, (7, 7)) * ~np.eye(7, dtype=bool)
+    pool = ServerPool(7, 2, demand)
+    found = topology_finder(pool)
+    new = np.asarray(order)
+    moved = new[found.circuits]
+    moved = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
+    one, other = (routing.flow_over(d) for d in (found, routed_design(pool.relabelled(order), moved, ())))
+    assert best(one)[0] == pytest.approx(best(other)[0], rel=1e-7)
+
+
+def test_from_the_command_to_the_proof():
+    run = runner.solve(Task(NAME, "servers:n=12,degree=4,traffic=dlrm", settings={"traffic": "point-to-point"}))
+    assert (run.proof, run.verified) == (Proof.OPTIMAL, True)
+    metrics = run.record["metrics"]
+    assert metrics["max_load"] == pytest.approx(metrics["unit_load"] / run.objective)
+    assert metrics["max_load"] == pytest.approx(max(metrics["loads"]), rel=1e-6)
+    assert metrics["heuristic_load"] >= metrics["max_load"] * (1 - 1e-9)
+    assert metrics["heuristic_load"] == pytest.approx(max(metrics["heuristic_loads"]))
+
+
+@pytest.mark.parametrize(("instance", "given_", "says"), [
+    ("ring:8", {}, "server pool"), ("servers:n=8,degree=2,traffic=vgg", {"traffic": "point-to-point"}, "no point-to"),
+    ("servers:n=600,degree=2,traffic=vgg", {}, "too many flows"),
+])  # fmt: skip
+def test_bad_tasks_are_refused_in_one_line(instance, given_, says):
+    with pytest.raises(NotApplicable, match=says) as caught:
+        MODEL.prepare(parse(instance), given_)
+    assert "\n" not in str(caught.value)
