@@ -3,7 +3,8 @@ r"""Broadcast on an intact mesh in ceil(log_{L+1} n) rounds: every holder splits
 The mesh is walked row by row, every other row backwards. A holder is responsible for a stretch of the walk; in a round
 it splits the stretch into L + 1 parts that are as even as possible, keeps the part it lies in, and sends the chunk to
 one vertex of each other part, each on a wavelength of its own, along the walk. Circuits of one wavelength lie in
-different stretches, so one waveguide holds them all. This meets the spread bound: a part is at most ceil(k / (L + 1)) of k.
+different stretches, so one waveguide holds them all. This meets the spread bound: a part is at most ceil(k / (L + 1))
+of k.
 """
 
 from __future__ import annotations

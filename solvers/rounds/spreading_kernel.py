@@ -307,8 +307,8 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
         turn[at] = turn[count]
         if count < least_missing:
             least_missing, stale = count, 0
-    for v in range(n):
+    for x in range(n):
         for w in range(waves):
-            if source[w, v] >= 0:
-                quota[v] -= 1
+            if source[w, x] >= 0:
+                quota[x] -= 1
     return int(quota.sum())

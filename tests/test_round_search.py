@@ -1,0 +1,328 @@
+"""Rounds and wavelengths: constructions and searches, replayed by the checker over many shapes and collectives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formulations.base import NotApplicable
+from formulations.lumorph.round_bounds import round_bounds
+from formulations.rounds.check import Limits, violations
+from formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
+from formulations.rounds.schedule import direct
+from instances import BadInput, parse
+from solvers import runner
+from solvers.outcome import Proof
+from solvers.rounds import assign_rounds
+from solvers.rounds.exchange import balanced, line_classes, line_load, mesh_exchange, searched, shifts
+from solvers.rounds.halving import halving_broadcast
+from solvers.rounds.prices import tight_bound
+from solvers.rounds.ring import ring_all_gather
+from solvers.rounds.search import PhaseSearch
+from solvers.rounds.spreading import Policy, spread_copies
+from solvers.task import Task
+
+
+def valid(topology, wanted, limits, schedule):
+    return schedule is not None and not any(violations(topology, wanted, limits, schedule).values())
+
+
+def least(topology, wanted, limits):
+    return max(int(bound.value) for bound in round_bounds(topology, wanted, limits))
+
+
+def exchanged(topology):
+    """All-to-all with the source of every delivery."""
+    wanted = collective("all-to-all", topology.n)
+    return wanted, wanted.pre[np.searchsorted(wanted.pre[:, 0], wanted.deliveries[:, 0]), 1]
+
+
+# constructions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", [2, 4, 6, 8, 10, 12, 16, 30, 64])
+def test_balanced_permutations_hold_every_pair_once_and_load_a_quarter(c):
+    found = balanced(c)
+    assert (np.sort(found, axis=1) == np.arange(c)).all()
+    assert (np.sort(found, axis=0) == np.arange(c)[:, None]).all()
+    load = [line_load(each) for each in found]
+    assert set(load) <= {c // 4, -(-c // 4)}
+    assert sum(load) == c * c // 4
+
+
+@pytest.mark.parametrize("c", [3, 5, 8])
+def test_line_classes_have_load_one_and_number_the_load(c):
+    for each in np.concatenate([shifts(c), balanced(c) if c % 2 == 0 else shifts(c)]):
+        classes = line_classes(each)
+        for k in range(int(classes.max()) + 1):
+            assert line_load(np.where(classes == k, each, np.arange(c))) <= 1
+        assert classes.max() + 1 == max(line_load(each), 1)
+
+
+def test_searched_lines_keep_to_their_load():
+    found = searched(7, 2, 7)
+    assert found is not None
+    assert (np.sort(found, axis=1) == np.arange(7)).all()
+    assert max(line_load(each) for each in found) == 2
+    rest = searched(8, 3, 8, rest=True)
+    assert rest is not None
+    np.testing.assert_array_equal(rest[0], np.arange(8))
+    assert (rest[1:] != np.arange(8)).all()
+    parts = searched(6, 2, 5)
+    assert parts is None, "five permutations cannot hold six moves of a tile"
+    assert searched(8, 1, 8) is None, "load 1 in 8 parts is below the cut of 16"
+
+
+@pytest.mark.parametrize("shape", ["4x8", "8x8", "2x16", "4x4", "1x8", "2x2"])
+@pytest.mark.parametrize("waveguides", [1, 2, 4, 16])
+def test_all_to_all_meets_its_bound_on_power_of_two_meshes(shape, waveguides):
+    mesh = parse(f"lightpath:{shape},lasers=1,waveguides={waveguides}")
+    wanted, _ = exchanged(mesh)
+    limits = Limits(1, waveguides)
+    search = PhaseSearch(mesh, wanted, limits, least(mesh, wanted, limits), None, seed=0)
+    search.construct()
+    assert search.found_by == "exchange"
+    assert valid(mesh, wanted, limits, search.best)
+    r, c = mesh.shape
+    assert search.rounds == max(mesh.n - 1, -(-max(r * (c * c // 4), c * (r * r // 4)) // waveguides))
+    assert search.done
+
+
+@pytest.mark.parametrize(("shape", "waveguides"), [
+    ("3x5", 1), ("3x5", 2), ("6x10", 3), ("6x10", 5), ("4x12", 3), ("7x9", 4), ("1x2", 1), ("5x1", 1), ("3x3", 1),
+])  # fmt: skip
+def test_exchange_on_other_meshes_is_a_valid_schedule(shape, waveguides):
+    mesh = parse(f"lightpath:{shape},lasers=3,waveguides={waveguides}")
+    wanted, source = exchanged(mesh)
+    colour, count = mesh_exchange(mesh.shape[0], mesh.shape[1], waveguides)
+    target = wanted.deliveries[:, 1]
+    assert (np.diag(colour) == -1).all()
+    assert colour.max() < count
+    search = PhaseSearch(mesh, wanted, Limits(3, waveguides), 0, None, seed=0)
+    search.construct()
+    assert valid(mesh, wanted, Limits(3, waveguides), search.best)
+    assert np.unique(colour[source, target]).size <= count
+
+
+@pytest.mark.parametrize(
+    "spec", ["lightpath:4x8", "lightpath:3x5", "lightpath:5x5+fail=9,seed=1", "petersen", "path:6"]
+)
+def test_ring_takes_one_round_a_reception_on_one_waveguide(spec):
+    topology = parse(spec)
+    for ranks, pieces, lasers in ((None, 1, 1), ([0, 2, 5], 4, 2), ([4, 1], 3, 2)):
+        wanted = collective("all-gather", topology.n, ranks, pieces=pieces)
+        found = ring_all_gather(topology, wanted, lasers)
+        assert valid(topology, wanted, Limits(lasers, 1), found)
+        p = topology.n if ranks is None else len(ranks)
+        assert found.rounds == (p - 1) * -(-pieces // lasers)
+
+
+def test_ring_refuses_what_is_no_all_gather_or_runs_one_way():
+    mesh = parse("lightpath:2x3")
+    assert ring_all_gather(mesh, collective("broadcast", 6), 1) is None
+    assert ring_all_gather(mesh, collective("all-to-all", 6), 1) is None
+    assert ring_all_gather(parse("ring:6,directed"), collective("all-gather", 6), 1) is None
+
+
+@given(
+    st.integers(1, 5), st.integers(1, 6), st.integers(1, 4), st.randoms(use_true_random=False),
+)  # fmt: skip
+@settings(max_examples=30, deadline=None)
+def test_halving_meets_the_spread_bound(rows, columns, lasers, random):
+    if rows * columns < 2:
+        return
+    mesh = parse(f"lightpath:{rows}x{columns},lasers={lasers}")
+    ranks = random.sample(range(mesh.n), random.randint(2, mesh.n))
+    wanted = collective("broadcast", mesh.n, ranks, root=random.randrange(len(ranks)))
+    limits = Limits(lasers, 1)
+    found = halving_broadcast(mesh, wanted, lasers)
+    assert valid(mesh, wanted, limits, found)
+    assert found.rounds == max(bound.value for bound in round_bounds(mesh, wanted, limits) if bound.name == "spread")
+    assert halving_broadcast(parse("ring:5"), collective("broadcast", 5), 1) is None
+
+
+# search -------------------------------------------------------------------------------------------------------------
+
+SPECS = ["lightpath:3x4", "lightpath:4x4+fail=4,seed=2", "ring:7", "petersen", "kautz:d=2,D=2", "hypercube:3"]
+
+
+@given(st.sampled_from(SPECS), st.integers(1, 3), st.integers(1, 3), st.integers(1, 40), st.integers(0, 2**31))
+@settings(max_examples=25, deadline=None)
+def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveguides, circuits, seed):
+    topology = parse(spec)
+    random = np.random.default_rng(seed)
+    source = random.integers(topology.n, size=circuits)
+    target = (source + random.integers(1, topology.n, size=circuits)) % topology.n
+    chunk = np.arange(circuits)
+    wanted = Collective(
+        "pairs", topology.n, circuits, np.column_stack([chunk, source]), np.column_stack([chunk, target])
+    )
+    limits = Limits(lasers, waveguides)
+    low = least(topology, wanted, limits)
+    found = assign_rounds(topology, limits, source, target, least=low, seconds=0.05, seed=seed)
+    order = wanted.deliveries[:, 0]
+    schedule = direct(found.round, source, target, chunk, found.wavelength, found.path_start, found.path_arcs)
+    assert order.size == circuits
+    assert valid(topology, wanted, limits, schedule)
+    assert low <= found.rounds <= circuits
+    priced = tight_bound(topology, wanted, limits, 10**6, lambda: 1.0, steps=20)
+    assert priced.value <= found.rounds
+
+
+def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
+    from solvers.rounds.routing import candidates
+
+    mesh = parse("lightpath:3x3")
+    _, source = exchanged(mesh)
+    target = exchanged(mesh)[0].deliveries[:, 1]
+    routes = candidates(mesh, source, target)
+    wave = (routes.target[routes.pair] + np.arange(routes.paths)) % 3
+    found = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave, seconds=0.1)
+    for k in range(source.size):
+        path = found.path_arcs[found.path_start[k] : found.path_start[k + 1]].tolist()
+        mine = range(int(routes.first[k]), int(routes.first[k + 1]))
+        assert any(routes.path(p) == path and wave[p] == found.wavelength[k] for p in mine)
+    free = assign_rounds(mesh, Limits(3, 9, ports=None), source, target, seconds=0.0)
+    bound = assign_rounds(mesh, Limits(3, 9), source, target, seconds=0.0)
+    assert free.rounds < 3 <= bound.rounds
+
+
+def test_assignment_refuses_what_is_no_circuit():
+    mesh = parse("lightpath:2x2")
+    with pytest.raises(BadInput, match="to itself"):
+        assign_rounds(mesh, Limits(1), np.array([0]), np.array([0]))
+    with pytest.raises(BadInput, match="lie in"):
+        assign_rounds(mesh, Limits(1), np.array([0]), np.array([4]))
+    with pytest.raises(NotApplicable, match="no route"):
+        assign_rounds(parse("lightpath:1x3+fail=2,seed=0"), Limits(1), np.array([0]), np.array([2]))
+    assert assign_rounds(mesh, Limits(1), np.zeros(0, int), np.zeros(0, int)).rounds == 0
+
+
+@st.composite
+def collectives(draw):
+    topology = parse(draw(st.sampled_from(SPECS)))
+    random = np.random.default_rng(draw(st.integers(0, 2**31)))
+    chunks = draw(st.integers(1, 70))
+    held = random.random((chunks, topology.n)) < 0.15
+    held[np.arange(chunks), random.integers(topology.n, size=chunks)] = True
+    wanted = random.random((chunks, topology.n)) < draw(st.sampled_from([0.2, 0.6, 1.0]))
+    return topology, Collective("drawn", topology.n, chunks, np.argwhere(held), np.argwhere(wanted)), random
+
+
+@given(collectives(), st.integers(1, 4), st.integers(1, 2))
+@settings(max_examples=25, deadline=None)
+def test_copies_of_any_collective_are_valid_and_not_below_the_bound(drawn, lasers, waveguides):
+    topology, wanted, random = drawn
+    limits = Limits(lasers, waveguides)
+    policy = Policy(int(random.integers(1, 20)), int(random.integers(1, 8)))
+    found = spread_copies(topology, wanted, limits, policy, int(random.integers(2**31)), 10**6, lambda: 1.0) if (
+        wanted.deliveries.size
+    ) else None  # fmt: skip
+    if found is None:
+        assert not wanted.deliveries.size
+        return
+    assert valid(topology, wanted, limits, found)
+    assert least(topology, wanted, limits) <= found.rounds
+    again = PhaseSearch(topology, wanted, limits, 0, None, seed=1)
+    again.construct()
+    assert valid(topology, wanted, limits, again.best)
+
+
+@pytest.mark.parametrize("flip", ["rows", "columns"])
+def test_a_schedule_stays_valid_on_the_reflected_mesh(flip):
+    mesh = parse("lightpath:3x4,lasers=2")
+    tiles = np.arange(12).reshape(3, 4)
+    order = (tiles[::-1] if flip == "rows" else tiles[:, ::-1]).ravel()
+    arc_of = {(u, v): a for a, (u, v) in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
+    arcs = np.array([arc_of[u, v] for u, v in zip(order[mesh.tail].tolist(), order[mesh.head].tolist(), strict=True)])
+    wanted = collective("all-gather", 12)
+    found = spread_copies(mesh, wanted, Limits(2), Policy(8, 4), 0, 99, lambda: 1.0)
+    turned = replace(
+        found, circuit_source=order[found.circuit_source], circuit_target=order[found.circuit_target],
+        transfer_source=order[found.transfer_source], transfer_target=order[found.transfer_target],
+        circuit_arcs=arcs[found.circuit_arcs],
+    )  # fmt: skip
+    assert valid(mesh, wanted.relabelled(order), Limits(2), turned)
+    assert not valid(mesh, wanted, Limits(2), turned)
+
+
+def test_a_spoilt_schedule_is_refused():
+    mesh = parse("lightpath:4x4,lasers=2")
+    wanted, limits = collective("all-gather", 16), Limits(2)
+    good = spread_copies(mesh, wanted, limits, Policy(8, 4), 0, 99, lambda: 1.0)
+    assert valid(mesh, wanted, limits, good)
+
+    def spoilt(block, **fields):
+        return violations(mesh, wanted, limits, replace(good, **fields))[block] > 0
+
+    assert spoilt("lasers", circuit_wavelength=np.zeros_like(good.circuit_wavelength))
+    assert spoilt("waveguides", circuit_wavelength=np.zeros_like(good.circuit_wavelength))
+    assert spoilt("paths", circuit_arcs=np.roll(good.circuit_arcs, 1))
+    assert spoilt("post", transfer_chunk=np.zeros_like(good.transfer_chunk))
+    assert spoilt("payload", transfer_round=good.transfer_round[::-1].copy())
+    last = good.transfer_round.max()
+    early = {name: last - getattr(good, name) for name in ("circuit_round", "transfer_round")}
+    assert spoilt("causality", **early)
+
+
+# the method ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "all-to-all"])
+def test_every_collective_is_proven_on_a_small_mesh(name):
+    run = runner.solve(
+        Task("lumorph.rounds", "lightpath:2x4,lasers=2", method="certified-rounds", settings={"collective": name})
+    )
+    assert run.verified
+    assert run.proof is Proof.OPTIMAL, (run.objective, run.bound)
+    assert run.record["metrics"]["phase_rounds"] == run.record["metrics"]["phase_bounds"]
+
+
+def test_fixed_wavelengths_and_failed_links_give_a_verified_gap():
+    for spec, given_settings in (
+        ("lightpath:3x3,lasers=2", {"wavelengths": "fixed", "collective": "all-to-all"}),
+        ("lightpath:3x3,lasers=2", {"wavelengths": "fixed", "collective": "all-gather"}),
+        ("lightpath:4x5,lasers=2+fail=4,seed=1", {"collective": "all-to-all"}),
+        ("lightpath:4x5,lasers=2+fail=4,seed=1", {"collective": "all-reduce"}),
+    ):
+        run = runner.solve(
+            Task("lumorph.rounds", spec, method="certified-rounds",
+                 settings={**given_settings, "search_s": 0.3, "mip_s": 0})
+        )  # fmt: skip
+        assert run.verified
+        assert run.proof in (Proof.OPTIMAL, Proof.CERTIFIED_GAP)
+        assert run.bound <= run.objective
+
+
+def test_phases_of_a_reduction_are_searched_as_copies():
+    mesh = parse("lightpath:2x3")
+    parts = phases(collective("all-reduce", 6))
+    assert [part.backwards for part in parts] == [True, False]
+    assert all(not part.copying.summing for part in parts)
+    with pytest.raises(ValueError, match="phases"):
+        round_bounds(mesh, collective("all-reduce", 6), Limits(1))
+
+
+# the grids ----------------------------------------------------------------------------------------------------------
+
+SIZES = ("4x8", "8x8", "8x16", "16x16")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["all-to-all", "all-gather"])
+def test_the_grid_is_proven(size, name):
+    for lasers in (1, 4, 8, 16):
+        for waveguides in (1, 2, 4, 16, 32):
+            spec = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
+            run = runner.solve(
+                Task("lumorph.rounds", spec, method="certified-rounds",
+                     settings={"collective": name, "search_s": 20, "mip_s": 0})
+            )  # fmt: skip
+            hard = (name, size, lasers, waveguides) == ("all-gather", "4x8", 16, 1)
+            assert run.verified
+            assert run.objective <= run.bound + hard, spec
