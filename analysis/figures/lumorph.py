@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures.base import PaperFigure
+from analysis.figures.base import PaperFigure, argument
 from analysis.plots_style import INK, MUTED, legend_below, log_axes, new_figure, series, style
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ _SWITCH = {"ring": "ring, ideal switch", "tree": "tree, ideal switch", "double-b
 _RING = _SWITCH["ring"]
 #: Reconfiguration delays [us] and rates of a laser [Gb/s] of figure 8; 18.75 GB/s is 150 Gb/s.
 DELAYS = tuple(float(r) for r in np.logspace(-2, 2, 33))
+#: Most machines with a collective that the last figure has room for.
+MOST_PLACES = 30
 RATES = (10.0, 25.0, 50.0, 75.0, 112.0, 150.0, 224.0, 400.0, 800.0)
 
 
@@ -225,6 +226,9 @@ def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
     if found.empty:
         return found
     settings = [json.loads(text) for text in found["settings"]]
+    # A fixed wavelength a route is another problem.
+    free = np.array([told.get("wavelengths", "free") == "free" for told in settings])
+    found, settings = found[free].copy(), [told for told, kept in zip(settings, free, strict=True) if kept]
     found["collective"] = [told.get("collective", "all-gather") for told in settings]
     found["radix"] = [str(told.get("radix", 2)) for told in settings]
     found["algorithm"] = [
@@ -241,11 +245,19 @@ def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return found.drop_duplicates([*problem, "algorithm"]).sort_values(["n", *problem, "algorithm"])
 
 
+def _place(instance: str, wanted: str, pieces: str) -> str:
+    grid = instance.partition(":")[2].partition(",")[0]
+    machine = f"{grid} L={argument(instance, 'lasers') or 16} W={argument(instance, 'waveguides') or 1}"
+    return f"{machine} {wanted}" + (f" x{pieces}" if pieces != "1" else "")
+
+
 def _over(rows: pd.DataFrame) -> Figure:
     with style():
-        named = [re.sub("lasers=(\\d+),waveguides=(\\d+)", "L=\\1 W=\\2", i.removeprefix("lightpath:"))
-                 for i in rows["instance"]]  # fmt: skip
-        places = rows.assign(place=[f"{i}, {c}" for i, c in zip(named, rows["collective"], strict=True)])
+        told = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
+        places = rows.assign(place=[_place(*each) for each in told])
+        # Those that most algorithms were tried on, if there are many.
+        tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
+        places = places[places["place"].isin(tried.index[:MOST_PLACES])]
         order = list(dict.fromkeys(places["place"]))
         names = sorted(set(places["algorithm"]))
         figure = new_figure(7.6, 1.6 + 0.27 * len(order))

@@ -273,7 +273,6 @@ def _squares(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any])
         msg = "divide-and-conquer: takes all tiles of a grid, such as lightpath:4x4; use recursive for other groups"
         raise NotApplicable(msg)
     radices, order = square_radices(*shape), square_order(*shape)
-    _peers(max(radices) - 1, limits, "divide-and-conquer")
     if given["whole"]:
         if call.kind != "all-reduce":
             msg = "divide-and-conquer: whole=true exchanges whole buffers, which only an all-reduce needs"
