@@ -37,7 +37,7 @@ OPTICAL: dict[str, tuple[str, dict[str, Any]]] = {
     "optical ring": ("ring", {}),
 }
 #: Pieces of a tree that are tried for the baseline.
-PIECES = tuple(2**k for k in range(1, 11))
+PIECES = tuple(2**k for k in range(1, 10))
 
 
 @dataclass(frozen=True)

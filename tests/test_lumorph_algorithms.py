@@ -35,6 +35,7 @@ from instances import parse
 from instances.errors import BadInput
 from solvers.methods import methods
 from solvers.methods.base import Context
+from solvers.rounds.algorithms.compaction import compacted
 from solvers.rounds.algorithms.realisation import edge_colours, realised, split_rounds
 from solvers.runner import solve
 from solvers.task import Task
@@ -330,6 +331,31 @@ def test_random_multigraphs_are_coloured_with_their_degree():
         assert colour.max() + 1 == max(np.bincount(u).max(), np.bincount(v).max())
         for ends in (u, v):
             assert np.unique(ends * edges + colour).size == edges
+
+
+@pytest.mark.parametrize("name", SPREADING)
+@pytest.mark.parametrize("spec", ["lightpath:2x4,lasers=2", "lightpath:4x4,lasers=4,waveguides=2"])
+def test_compacted_schedules_pass_the_check_and_take_no_more_rounds(spec, name):
+    topology, limits = machine(spec)
+    wanted = collective(name, topology.n, pieces=3)
+    fewer = 0
+    for algorithm, parameters in VARIANTS:
+        if parameters.get("radix", 0) > limits.wavelengths + 1:
+            continue
+        pattern, _ = pattern_of(algorithm, wanted, topology, limits, **parameters)
+        schedule = realised(topology, limits, pattern)
+        short = compacted(schedule, limits)
+        assert not any(violations(topology, wanted, limits, short).values()), (algorithm, parameters)
+        assert short.rounds <= schedule.rounds
+        fewer += short.rounds < schedule.rounds
+    assert fewer or name in ("broadcast", "reduce")
+
+
+def test_only_one_chunk_a_circuit_is_compacted():
+    topology, limits = machine("lightpath:2x2,lasers=4", None)
+    pattern, _ = pattern_of("ring", collective("all-gather", 4), topology, limits)
+    with pytest.raises(ValueError, match="one chunk"):
+        compacted(realised(topology, limits, pattern), limits)
 
 
 # embeddings ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ LUMORPH-2 and -4 (``recursive``), NCCL's ring and trees, divide-and-conquer over
 LayerToLayer rounds: :mod:`formulations.lumorph.algorithms` says who sends what in which step; routes of least overlap,
 wavelengths and rounds follow step by step (:mod:`solvers.rounds.algorithms.realisation`).
 
+Rounds of one step need not wait for those before (``compact``): a transfer leaves as soon as its sender has the chunk
+(:mod:`solvers.rounds.algorithms.compaction`); ``metrics.stepwise_rounds`` is what it takes without that.
+
 A step that the cost model does in one round may take several here, since b chunks for a peer need b circuits. The index
 all-to-all is no method: it forwards through GPUs that do not want the chunk, which (3) forbids.
 """
@@ -19,6 +22,7 @@ from formulations.lumorph.algorithms import ALGORITHMS, pattern_of
 from formulations.lumorph.layer_to_layer import layer_to_layer
 from solvers.methods.base import Answer, Method
 from solvers.outcome import Termination
+from solvers.rounds.algorithms.compaction import compacted
 from solvers.rounds.algorithms.realisation import realised
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 _SHARED = (
     Parameter("routing", str, "min-overlap", "routes of least overlap (Algorithm 2), or random shortest ones",
               ("min-overlap", "random")),
+    Parameter("compact", bool, True, "let transfers leave as soon as their senders have the chunk, not step by step"),
     Parameter("search_s", float, 0.0, "seconds of search a step where first fit misses the step's bound"),
 )  # fmt: skip
 _LIMIT = Parameter("limit", str, "both", "whose lasers the greedy rounds heed; receivers is as printed",
@@ -57,8 +62,11 @@ def _answer(context: Context, name: str, pattern: Pattern, batches: int, message
         data.topology, data.limits, pattern, routing=given["routing"], seed=context.task.seed,
         search_s=given["search_s"], tick=context.remaining,
     )  # fmt: skip
+    stepwise = schedule.rounds
+    if given["compact"] and not pattern.whole:
+        schedule = compacted(schedule, data.limits, tick=context.remaining)
     found: dict[str, Any] = {
-        "steps": pattern.steps, "split_rounds": schedule.rounds - pattern.steps, "transfers": schedule.transfers,
+        "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
         "circuits": schedule.circuits, "batches": batches,
     }  # fmt: skip
     return Answer(
