@@ -308,7 +308,5 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
         if count < least_missing:
             least_missing, stale = count, 0
     for x in range(n):
-        for w in range(waves):
-            if source[w, x] >= 0:
-                quota[x] -= 1
+        quota[x] -= (source[:, x] >= 0).sum()
     return int(quota.sum())

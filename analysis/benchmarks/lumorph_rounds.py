@@ -1,0 +1,81 @@
+"""LuMorph rounds: how many cases of the lasers x waveguides grid are proven, and how long the slowest command takes."""
+
+from __future__ import annotations
+
+import json
+
+from analysis.benchmarks.base import Row, Table, timed_command
+
+SIZES = ("4x8", "8x8", "8x16", "16x16")
+LASERS = (1, 4, 8, 16)
+WAVEGUIDES = (1, 2, 4, 16, 32)
+#: Where no closed form helps: specs, collectives and settings.
+IRREGULAR = (
+    ("lightpath:8x8,lasers=4,waveguides=3", "all-to-all", ()),
+    ("lightpath:16x16,lasers=16,waveguides=3", "all-to-all", ()),
+    ("lightpath:4x64,lasers=4,waveguides=4", "all-to-all", ()),
+    ("lightpath:4x64,lasers=4,waveguides=4", "all-gather", ()),
+    ("lightpath:6x10,lasers=4,waveguides=2", "all-to-all", ()),
+    ("lightpath:8x8,lasers=4,waveguides=2+fail=8,seed=1", "all-to-all", ()),
+    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-gather", ()),
+    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-reduce", ()),
+    ("lightpath:4x8,lasers=8,waveguides=2", "all-to-all", ("wavelengths=fixed",)),
+    ("lightpath:4x8,lasers=8,waveguides=2", "all-gather", ("wavelengths=fixed",)),
+)
+
+
+def _solved(instance: str, collective: str, settings: tuple[str, ...] = ()) -> tuple[float, dict[str, object]]:
+    chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
+    seconds, out = timed_command(
+        "solve", "lumorph.rounds", instance, "--method", "certified-rounds", *chosen, "--json", "--no-store"
+    )
+    return seconds, json.loads(out)
+
+
+def grid() -> list[Row]:
+    """Every size and collective over the grid: cases, proven ones, those that are not, and the slowest command."""
+    rows: list[Row] = []
+    for size in SIZES:
+        for collective in ("all-to-all", "all-gather"):
+            proven, worst, most_gap = 0, 0.0, 0.0
+            open_cases = []
+            for lasers in LASERS:
+                for waveguides in WAVEGUIDES:
+                    instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
+                    seconds, record = _solved(instance, collective)
+                    if record["proof"] == "optimal":
+                        proven, worst = proven + 1, max(worst, seconds)
+                    else:
+                        open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
+                        most_gap = max(most_gap, float(record["objective"]) - float(record["bound"]))  # type: ignore[arg-type]
+            rows.append(
+                {
+                    "mesh": size, "collective": collective, "cases": len(LASERS) * len(WAVEGUIDES), "proven": proven,
+                    "not proven": ", ".join(open_cases) or "none", "largest gap [rounds]": most_gap,
+                    "slowest proof, whole command [s]": worst,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def irregular() -> list[Row]:
+    """Failed links, odd shapes, three waveguides, fixed wavelengths: rounds, bound and how they were found."""
+    rows: list[Row] = []
+    for instance, collective, settings in IRREGULAR:
+        seconds, record = _solved(instance, collective, settings)
+        metrics = record["metrics"]
+        assert isinstance(metrics, dict)
+        rows.append(
+            {
+                "instance": instance, "collective": " ".join((collective, *settings)), "rounds": record["objective"],
+                "bound": record["bound"], "proof": record["proof"], "found by": metrics["found_by"],
+                "whole command [s]": seconds,
+            }
+        )  # fmt: skip
+    return rows
+
+
+TABLES = (
+    Table("rounds", "Rounds of circuits: lasers {1,4,8,16} x waveguides {1,2,4,16,32}, whole commands", grid),
+    Table("rounds-irregular", "Rounds of circuits where no closed form helps (single runs)", irregular),
+)
