@@ -246,7 +246,7 @@ def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
 
 
 def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
-    """Circuits of every pair, ``(|P|,)``, from the first of ``match``, ``x``, ``c`` that is there; None if unreadable."""
+    """Circuits of every pair, ``(|P|,)``, from the first of ``match``, ``x``, ``c`` there is; None if unreadable."""
     pairs, d = data.transfers.pairs, data.degree
     if "match" in values:
         found = _from_match(data, np.asarray(values["match"], dtype=float))
@@ -390,7 +390,7 @@ FORMULATION = Formulation(
     problem="MILP",
     parameters=(
         Parameter("model", str, default="counts", help="circuits counted, or switch by switch", choices=MODELS),
-        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times are bytes per circuit"),
+        Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

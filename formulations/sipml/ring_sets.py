@@ -155,7 +155,8 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     found: list[tuple[int, list[int]]] = []
 
     def follow(way: int, v: int) -> list[int] | None:
-        at, pairs = v, []
+        at = v
+        pairs: list[int] = []
         sinks = ends.get((way, v), {}) if v else {}
         while True:
             if at == n:

@@ -13,7 +13,7 @@ point quotients V_p / c themselves, which fall with c, so that every n_p(T) is e
 
 Bounds. If weights w_p >= 0 allow at most sum_p w_p c_p <= C whatever the assignment, then T is at least the least T
 with sum_p w_p n_p(T) <= C (:func:`least_times`): found by bisection over the floating point numbers themselves, at
-most 64 halvings. Needs are rounded up to whole circuits, so this is stronger than the volume bound sum_p w_p V_p / (C B).
+most 64 halvings. Needs are rounded up to whole circuits: stronger than the volume bound sum_p w_p V_p / (C B).
 
 Linear form. 1/c is convex, so at whole c the chords through neighbouring whole numbers are exact: with
 v_p = V_p / max V, low_p <= c_p <= high_p, and t = T B / max V,

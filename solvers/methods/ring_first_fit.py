@@ -6,7 +6,7 @@ are bisected for one at which it does, between the analytic bound and one circui
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,7 +94,12 @@ def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, floa
 def run(context: Context) -> Answer:
     """First fit at bisected times."""
     found = search(context.data, context)
-    solver = {"name": "ring-first-fit", "version": None, "algorithm": "longest first, first fit", "options": {}}
+    solver: dict[str, Any] = {
+        "name": "ring-first-fit",
+        "version": None,
+        "algorithm": "longest first, first fit",
+        "options": {},
+    }
     if found is None:
         return Answer(
             Termination.ITERATION_LIMIT, solver=solver, message="first fit places not even one circuit a pair"

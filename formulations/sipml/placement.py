@@ -1,0 +1,538 @@
+r"""Placement of sub-operations on GPUs that talk to few others: the step of one group as short as possible.
+
+Source  SiP-ML, section 3.2 and Algorithm 1
+Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies; g in 0 .. k-1 GPUs of a group; pairs
+        {u,v} in U of which neither is behind the other
+Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
+        (as in Algorithm 1 before network operations are added); Delta other GPUs that one sends to, and hears from
+Vars    a_vg in {0,1} v on g, (n, k); S_v >= 0 start, C makespan [total work, sum_v p_v]; y_uv in {0,1} u before v,
+        (|U|,); q_gh in {0,1} g sends to h, (k, k)
+
+min (sum p) C  s.t.
+    assign[v]      sum_g a_vg = 1
+    finish[v]      S_v + p_v <= C
+    precede[e,g]   S_v >= S_u + p_u + (b_e/B) (a_ug - a_vg)            (one row for all g where B = 0)
+    before[uv,g]   S_u + p_u <= S_v + 3 - y_uv - a_ug - a_vg
+    after[uv,g]    S_v + p_v <= S_u + 2 + y_uv - a_ug - a_vg
+  rule=degree
+    link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
+    sends[g]       sum_h q_gh <= Delta
+    hears[h]       sum_g q_gh <= Delta
+  rule=distance (the paper's: a GPU sends to itself and the Delta after it)
+    reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
+
+with times in units of the total work, which is the horizon: everything on one GPU takes 1. Sub-operation 0 stands on
+GPU 0 (both rules are the same for every rotation of the GPUs).
+
+Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
+group. The placement is repeated in every group (:func:`formulations.sipml.hybrid.hybrid_traffic`).
+
+Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with at least h before them and at least
+r behind them, h + max(work/k, ceil(m/k) shortest) + r.
+
+A placement may also be given as ``device`` (n,) and ``start`` (n,) [us]. The checker knows nothing of how it was made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.sipml import PAPER
+from instances.op_graph import OpGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "sipml.placement"
+RULES = ("distance", "degree")
+#: More GPUs than this in a group are refused.
+MOST_DEVICES = 4096
+#: Larger matrices than this are refused by name of their size rather than built.
+MOST_NONZEROS = 5_000_000
+#: More sub-operations than this have too many pairs for a matrix.
+MOST_MODELLED = 2000
+#: Thresholds on either side of the bound by heads and tails.
+THRESHOLDS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Data of the model: the graph, k GPUs, Delta, the rule and the bandwidth [bytes/s] (0: free)."""
+
+    graph: OpGraph
+    devices: int
+    delta: int
+    rule: str
+    bandwidth: float
+    replicas: int
+
+    @property
+    def n(self) -> int:
+        """Sub-operations."""
+        return self.graph.n
+
+    @property
+    def work(self) -> float:
+        """Total computing time [us]."""
+        return float(self.graph.duration.sum())
+
+    @cached_property
+    def delay(self) -> F64:
+        """Time of every dependency between two GPUs [us], ``(m,)``."""
+        return self.graph.volume / self.bandwidth * 1e6 if self.bandwidth else np.zeros(self.graph.dependencies)
+
+    @property
+    def free(self) -> bool:
+        """Whether any GPU may send to any other."""
+        return self.delta >= self.devices - 1
+
+    @cached_property
+    def heads(self) -> F64:
+        """Longest chain before every sub-operation [us], ``(n,)``."""
+        graph, head = self.graph, np.zeros(self.n)
+        tail, duration, first = graph.tail.tolist(), graph.duration.tolist(), graph.first_in.tolist()
+        found = [0.0] * self.n
+        for v in range(self.n):
+            found[v] = max((found[u] + duration[u] for u in tail[first[v] : first[v + 1]]), default=0.0)
+        head[:] = found
+        return head
+
+    @cached_property
+    def tails(self) -> F64:
+        """Longest chain behind every sub-operation [us], ``(n,)``."""
+        graph = self.graph
+        duration = graph.duration.tolist()
+        found = [0.0] * self.n
+        ends = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+        for u, v in sorted(ends, key=lambda end: -end[1]):
+            found[u] = max(found[u], found[v] + duration[v])
+        return np.array(found)
+
+    @cached_property
+    def unordered(self) -> tuple[I64, I64]:
+        """Pairs u < v of which neither is behind the other, ``(|U|,)`` each."""
+        behind = np.zeros((self.n, self.n), dtype=bool)
+        for v in range(self.n):
+            before = self.graph.tail[self.graph.first_in[v] : self.graph.first_in[v + 1]]
+            behind[before, v] = True
+            behind[:, v] |= behind[:, before].any(axis=1)
+        first, second = np.nonzero(np.triu(~behind, k=1))
+        return first, second
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Placement:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a computation graph; GPUs, degree, replicas or bandwidth out of range; a degree of 1 with
+        replicas (nothing is left for the group).
+    """
+    if not isinstance(instance, OpGraph):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
+        raise NotApplicable(msg)
+    given = parameters or {}
+    k, degree, replicas = (int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2)))
+    bandwidth = float(given.get("bandwidth", 0.0))
+    if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
+        msg = f"{NAME}: k={k}, replicas={replicas}; take 1 to {MOST_DEVICES} GPUs a group and at least 1 group"
+        raise NotApplicable(msg)
+    ring = int(replicas > 1)
+    if degree < 1 + ring and k > 1:
+        told = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
+        msg = f"{NAME}: degree={degree}; {told}, so take at least {1 + ring}, or k=1"
+        raise NotApplicable(msg)
+    if degree < ring or not 0 <= bandwidth < np.inf:
+        msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
+        raise NotApplicable(msg)
+    delta = min(degree - ring, max(k - 1, 0))
+    return Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas)
+
+
+def _refuse_large(data: Placement) -> None:
+    if data.n > MOST_MODELLED or estimate(data)["nonzeros"] > MOST_NONZEROS:
+        msg = f"{NAME}: {data.n} sub-operations make a matrix too large; take fewer, or --method degree-aware"
+        raise NotApplicable(msg)
+
+
+def _links(data: Placement) -> list[tuple[int, int, int]]:
+    k = data.devices
+    return [(e, g, h) for e in range(data.graph.dependencies) for g in range(k) for h in range(k) if g != h]
+
+
+def _far(data: Placement) -> list[list[int]]:
+    """GPUs that every GPU may not send to."""
+    k = data.devices
+    return [[h for h in range(k) if (h - g) % k > data.delta] for g in range(k)]
+
+
+def build_pyomo(data: Placement) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    graph, n, k, m = data.graph, data.n, data.devices, data.graph.dependencies
+    p = (graph.duration / data.work).tolist()
+    delay = (data.delay / data.work).tolist()
+    ends = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+    first, second = (part.tolist() for part in data.unordered)
+    model = pyo.ConcreteModel(name="degree-aware placement")
+    model.a = pyo.Var(range(n), range(k), domain=pyo.Binary)
+    for g in range(k):
+        model.a[0, g].setlb(float(g == 0))
+        model.a[0, g].setub(float(g == 0))
+    model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
+    model.C = pyo.Var(bounds=(0, 1))
+    model.makespan = pyo.Objective(expr=data.work * model.C, sense=pyo.minimize)
+    model.assign = pyo.Constraint(range(n), rule=lambda model, v: pyo.quicksum(model.a[v, g] for g in range(k)) == 1)
+    model.finish = pyo.Constraint(range(n), rule=lambda model, v: model.S[v] - model.C <= -p[v])
+    variables: dict[str, tuple[int, ...]] = {"a": (n, k), "S": (n,), "C": ()}
+    named: dict[str, tuple[int, ...]] = {"assign": (n,), "finish": (n,)}
+
+    def precede(model: Any, e: int, g: int) -> Any:
+        u, v = ends[e]
+        return model.S[u] - model.S[v] + delay[e] * (model.a[u, g] - model.a[v, g]) <= -p[u]
+
+    if m:
+        rows = [(e, g) for e in range(m) for g in range(k if data.bandwidth else 1)]
+        model.precede = pyo.Constraint(rows, rule=precede)
+        named["precede"] = (m, k)
+    if first:
+        model.y = pyo.Var(range(len(first)), domain=pyo.Binary)
+        variables["y"] = (len(first),)
+
+        def before(model: Any, i: int, g: int) -> Any:
+            u, v = first[i], second[i]
+            return model.S[u] - model.S[v] + model.y[i] + model.a[u, g] + model.a[v, g] <= 3 - p[u]
+
+        def after(model: Any, i: int, g: int) -> Any:
+            u, v = first[i], second[i]
+            return model.S[v] - model.S[u] - model.y[i] + model.a[u, g] + model.a[v, g] <= 2 - p[v]
+
+        model.before = pyo.Constraint(range(len(first)), range(k), rule=before)
+        model.after = pyo.Constraint(range(len(first)), range(k), rule=after)
+        named |= {"before": (len(first), k), "after": (len(first), k)}
+    if m and not data.free:
+        if data.rule == "degree":
+            model.q = pyo.Var([(g, h) for g in range(k) for h in range(k) if g != h], domain=pyo.Binary)
+            variables["q"] = (k, k)
+            model.link = pyo.Constraint(
+                _links(data),
+                rule=lambda model, e, g, h: model.a[ends[e][0], g] + model.a[ends[e][1], h] - model.q[g, h] <= 1,
+            )
+            model.sends = pyo.Constraint(
+                range(k), rule=lambda model, g: pyo.quicksum(model.q[g, h] for h in range(k) if h != g) <= data.delta
+            )
+            model.hears = pyo.Constraint(
+                range(k), rule=lambda model, h: pyo.quicksum(model.q[g, h] for g in range(k) if g != h) <= data.delta
+            )
+            named |= {"link": (m, k, k), "sends": (k,), "hears": (k,)}
+        else:
+            far = _far(data)
+            model.reach = pyo.Constraint(
+                range(m), range(k),
+                rule=lambda model, e, g: (
+                    model.a[ends[e][0], g] + pyo.quicksum(model.a[ends[e][1], h] for h in far[g]) <= 1
+                ),
+            )  # fmt: skip
+            named["reach"] = (m, k)
+    return PyomoModel(model, variables=variables, constraints=named)
+
+
+def build_cvxpy(data: Placement) -> CvxpyModel:
+    """The model in matrix form, the same rows."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    _refuse_large(data)
+    graph, n, k, m = data.graph, data.n, data.devices, data.graph.dependencies
+    p, delay = graph.duration / data.work, data.delay / data.work
+    u, v = data.unordered
+    pairs = u.size
+    anchor = np.ones(n * k)
+    anchor[1:k] = 0.0
+    floor = np.zeros(n * k)
+    floor[0] = 1.0
+    a = cp.Variable(n * k, name="a", integer=True, bounds=[floor, anchor])
+    S = cp.Variable(n, name="S", bounds=[np.zeros(n), 1 - p])
+    C = cp.Variable(name="C", bounds=[0, 1])
+    variables = {"a": Named(a, (n, k), np.arange(n * k)), "S": Named(S, (n,)), "C": Named(C, ())}
+
+    def pick(rows: I64, columns: I64, count: int, width: int, values: F64 | float = 1.0) -> Any:
+        return sp.csr_array((np.broadcast_to(values, rows.shape), (rows, columns)), shape=(count, width))
+
+    def times(sub: I64, plus: bool = True, *, of: I64) -> Any:
+        return pick(np.arange(sub.size), sub * k + of, sub.size, n * k, 1.0 if plus else -1.0)
+
+    assign = sp.kron(sp.eye_array(n), np.ones((1, k)), format="csr") @ a == 1
+    finish = -p >= S - C
+    constraints: list[Any] = [assign, finish]
+    named = {"assign": Named(assign, (n,)), "finish": Named(finish, (n,))}
+
+    def add(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
+        constraints.append(row)
+        named[name] = Named(row, shape, index)
+
+    if m:
+        e = np.repeat(np.arange(m), k) if data.bandwidth else np.arange(m)
+        g = np.tile(np.arange(k), m) if data.bandwidth else np.zeros(m, dtype=np.int64)
+        one = np.arange(e.size)
+        gap = pick(one, graph.tail[e], e.size, n) - pick(one, graph.head[e], e.size, n)
+        left = gap @ S
+        if data.bandwidth:
+            moved = times(graph.tail[e], of=g) - times(graph.head[e], of=g)
+            left = left + sp.csr_array(sp.diags_array(delay[e]) @ moved) @ a
+        add("precede", left <= -p[graph.tail[e]], (m, k), e * k + g)
+    if pairs:
+        y = cp.Variable(pairs, name="y", boolean=True)
+        variables["y"] = Named(y, (pairs,))
+        i, g = np.repeat(np.arange(pairs), k), np.tile(np.arange(k), pairs)
+        one = np.arange(i.size)
+        gap = pick(one, u[i], i.size, n) - pick(one, v[i], i.size, n)
+        both = times(u[i], of=g) + times(v[i], of=g)
+        order = pick(one, i, i.size, pairs)
+        add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
+        add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
+    if m and not data.free:
+        if data.rule == "degree":
+            apart = np.flatnonzero(~np.eye(k, dtype=bool).ravel())
+            q = cp.Variable(apart.size, name="q", boolean=True)
+            variables["q"] = Named(q, (k, k), apart)
+            source, target = np.divmod(apart, k)
+            e, j = np.repeat(np.arange(m), apart.size), np.tile(np.arange(apart.size), m)
+            both = times(graph.tail[e], of=source[j]) + times(graph.head[e], of=target[j])
+            add("link", both @ a - pick(np.arange(e.size), j, e.size, apart.size) @ q <= 1, (m, k, k),
+                e * k * k + apart[j])  # fmt: skip
+            columns = np.arange(apart.size)
+            add("sends", pick(source, columns, k, apart.size) @ q <= data.delta, (k,))
+            add("hears", pick(target, columns, k, apart.size) @ q <= data.delta, (k,))
+        else:
+            e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
+            far = _far(data)
+            width = len(far[0])
+            row = np.repeat(np.arange(e.size), width)
+            reached = np.array(far, dtype=np.int64)[g].ravel()
+            there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
+            add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
+    return CvxpyModel(cp.Problem(cp.Minimize(data.work * C), constraints), variables, named)
+
+
+def estimate(data: Placement) -> dict[str, int]:
+    """Size of the model (of one with all pairs unordered, where these are too many to list)."""
+    n, k, m = data.n, data.devices, data.graph.dependencies
+    pairs = data.unordered[0].size if n <= MOST_MODELLED else n * (n - 1) // 2
+    rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
+    rows += m * (k if data.bandwidth else 1) + 2 * pairs * k
+    entries += m * (4 * k if data.bandwidth else 2) + 10 * pairs * k
+    if m and not data.free:
+        if data.rule == "degree":
+            rows += m * k * (k - 1) + 2 * k
+            entries += 3 * m * k * (k - 1) + 2 * k * (k - 1)
+            integers += k * (k - 1)
+        else:
+            rows += m * k
+            entries += m * k * (k - data.delta)
+    return {"variables": integers + n + 1, "constraints": rows, "nonzeros": entries, "integers": integers}
+
+
+def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
+    """GPU and start [us] of every sub-operation, and how far from whole they were given; None if unreadable."""
+    n, k = data.n, data.devices
+    if "device" in values:
+        device, start = (np.asarray(values.get(name, ()), dtype=float) for name in ("device", "start"))
+        if device.shape != (n,) or start.shape != (n,) or not np.isfinite([device, start]).all():
+            return None
+        whole = np.rint(device)
+        if (whole < 0).any() or (whole >= k).any():
+            return None
+        return whole.astype(np.int64), start, float(np.abs(device - whole).max())
+    a, S = (np.asarray(values.get(name, ()), dtype=float) for name in ("a", "S"))
+    if a.shape != (n, k) or S.shape != (n,) or not np.isfinite(a).all() or not np.isfinite(S).all():
+        return None
+    worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
+    return a.argmax(axis=1), S * data.work, float(worst)
+
+
+def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone; times relative to the total work.
+
+    ``placed`` distance from one GPU each; ``start`` before 0; ``precede`` started before its input is there;
+    ``overlap`` two at once on a GPU; ``reach`` (rule distance) steps beyond Delta, or ``degree`` others beyond Delta
+    that some GPU sends to or hears from; ``makespan`` by how much C understates the end, where it is given.
+    """
+    limit = "reach" if data.rule == "distance" else "degree"
+    blocks = ("placed", "start", "precede", "overlap", limit, "makespan")
+    read = placed(data, values)
+    if read is None:
+        return dict.fromkeys(blocks, np.inf)
+    device, start, fraction = read
+    graph, k = data.graph, data.devices
+    start = start / data.work
+    end = start + graph.duration / data.work
+    apart = device[graph.tail] != device[graph.head]
+    ready = end[graph.tail] + np.where(apart, data.delay / data.work, 0.0)
+    order = np.lexsort((start, device))
+    follows = device[order][1:] == device[order][:-1]
+    # The latest end so far on the same GPU, not only that of the one just before.
+    shift = device[order] * (2.0 * (float(np.abs(end).max()) + 1.0))
+    latest = np.maximum.accumulate(end[order] + shift) - shift
+    overlap = (latest[:-1] - start[order][1:])[follows]
+    found = {
+        "placed": fraction,
+        "start": max(0.0, -float(start.min())),
+        "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
+        "overlap": max(0.0, float(overlap.max(initial=0.0))),
+        limit: float(_beyond(data, device)),
+        "makespan": 0.0,
+    }
+    if "C" in values:
+        found["makespan"] = max(0.0, float(end.max()) - float(np.asarray(values["C"])))
+    # Round-off of the sums along the longest chain is no fault.
+    return {name: 0.0 if value < 1e-12 * k else value for name, value in found.items()}
+
+
+def _beyond(data: Placement, device: I64) -> int:
+    graph, k = data.graph, data.devices
+    if data.rule == "distance":
+        steps = (device[graph.head] - device[graph.tail]) % k
+        return max(0, int(steps.max(initial=0)) - data.delta)
+    sends, hears = peers_of(data, device)
+    return max(0, int(max(sends.max(), hears.max())) - data.delta)
+
+
+def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
+    """Other GPUs that every GPU sends to and hears from, ``(k,)`` each."""
+    graph, k = data.graph, data.devices
+    key = np.unique(device[graph.tail] * k + device[graph.head])
+    source, target = np.divmod(key, k)
+    other = source != target
+    return np.bincount(source[other], minlength=k), np.bincount(target[other], minlength=k)
+
+
+def objective(data: Placement, values: Mapping[str, F64]) -> float:
+    """The latest end [us]."""
+    read = placed(data, values)
+    return np.inf if read is None else float((read[1] + data.graph.duration).max())
+
+
+def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """The same GPUs and the same order, every sub-operation as early as it can start; None where unreadable."""
+    read = placed(data, values)
+    if read is None:
+        return None
+    device, start, _ = read
+    fresh = starts(data, device, np.lexsort((np.arange(data.n), np.round(start / data.work, 9))))
+    if fresh is None:
+        fresh = starts(data, device, np.arange(data.n))
+    return None if fresh is None else {"device": device.astype(float), "start": fresh}
+
+
+def starts(data: Placement, device: I64, order: I64) -> F64 | None:
+    """Earliest starts [us] if the GPUs take sub-operations in this order; None if it goes against a dependency."""
+    graph = data.graph
+    tail, first = graph.tail.tolist(), graph.first_in.tolist()
+    delay, duration, at = data.delay.tolist(), graph.duration.tolist(), device.tolist()
+    free = [0.0] * data.devices
+    end = [-1.0] * data.n
+    begun = np.zeros(data.n)
+    for v in order.tolist():
+        ready = free[at[v]]
+        for e in range(first[v], first[v + 1]):
+            u = tail[e]
+            if end[u] < 0:
+                return None
+            come = end[u] + (delay[e] if at[u] != at[v] else 0.0)
+            ready = max(ready, come)
+        begun[v] = ready
+        free[at[v]] = end[v] = ready + duration[v]
+    return begun
+
+
+def bounds(data: Placement) -> list[Bound]:
+    """The longest chain, the work, and the work between heads and tails."""
+    k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
+    chain = float((heads + p + tails).max())
+    best = 0.0
+    for h in np.unique(np.quantile(heads, np.linspace(0, 1, THRESHOLDS), method="lower")):
+        late = heads >= h
+        for r in np.unique(np.quantile(tails[late], np.linspace(0, 1, THRESHOLDS), method="lower")):
+            some = late & (tails >= r)
+            parallel = max(float(p[some].sum()) / k, -(-int(some.sum()) // k) * float(p[some].min()))
+            best = max(best, float(h) + parallel + float(r))
+    slack = 1 - 1e-12
+    return [
+        Bound("critical-path", chain * slack, "the longest chain of dependencies", "sipml"),
+        Bound("work", data.work / k * slack, "all GPUs busy all the time", "sipml"),
+        Bound("heads-tails", best * slack, "work between what must go before and what must follow", "sipml"),
+    ]
+
+
+def metrics(data: Placement, value: float | None) -> dict[str, Any]:
+    """The step's makespan, and what one GPU and unlimited ones would take."""
+    chain = float((data.heads + data.graph.duration + data.tails).max())
+    return {
+        "makespan_us": value,
+        "speedup": None if value is None else data.work / value,
+        "one_gpu_us": data.work,
+        "critical_path_us": chain,
+        "sub_ops": data.n,
+        "delta": data.delta,
+        "gpus": data.devices * data.replicas,
+    }
+
+
+def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Any]:
+    """GPUs in use, others they send to and hear from, bytes between GPUs."""
+    read = placed(data, values)
+    if read is None:
+        return {}
+    device = read[0]
+    sends, hears = peers_of(data, device)
+    apart = device[data.graph.tail] != device[data.graph.head]
+    return {
+        "gpus_used": int(np.unique(device).size),
+        "most_sends": int(sends.max()),
+        "most_hears": int(hears.max()),
+        "bytes_between": float(data.graph.volume[apart].sum()),
+    }
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="section 3.2, Algorithm 1",
+    title="Placement of sub-operations on GPUs of limited degree: least makespan",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("k", int, default=4, help="GPUs of a group (model parallel)"),
+        Parameter("degree", int, default=3, help="circuits of a GPU, D"),
+        Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
+        Parameter("rule", str, default="distance", help="the paper's distance on a circle, or the degree alone",
+                  choices=RULES),
+        Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    repair=repair,
+    metrics=metrics,
+    describe=describe,
+    estimate=estimate,
+    prefers="degree-aware",
+    size="(n + k) k + |U| binaries",
+)  # fmt: skip

@@ -1,0 +1,231 @@
+"""Computation graphs of one training step, partitioned into sub-operations near a time quantum (SiP-ML)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from instances.errors import BadInput, BadSpec
+from instances.op_graph import MAX_DEPENDENCIES, MAX_SUB_OPS, OpGraph
+from instances.spec import Dimensions, check_positive, family, nearest
+
+#: Sustained arithmetic of one GPU [flop/us]; two bytes a number.
+FLOPS, NUMBER = 100e6, 2.0
+MODELS = ("transformer", "resnet", "dlrm", "random", "chain")
+
+
+@dataclass
+class _Net:
+    """Operations in order: time [us], weights and edges [bytes]; ``every`` part of a head may need all."""
+
+    time: list[float] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    edges: dict[tuple[int, int], tuple[float, bool]] = field(default_factory=dict)
+
+    def op(self, flops: float, weights: float, inputs: list[tuple[int, float]], *, every: bool = False) -> int:
+        """Add an operation of so many flops behind ``inputs`` (operation, bytes)."""
+        number = len(self.time)
+        self.time.append(flops / FLOPS)
+        self.weights.append(weights)
+        for tail, size in inputs:
+            before = self.edges.get((tail, number), (0.0, False))
+            self.edges[tail, number] = (before[0] + size, every or before[1])
+        return number
+
+    def train(self) -> None:
+        """Add the backward pass: twice the arithmetic, gradients backwards, activations across."""
+        forward = list(self.edges.items())
+        behind: dict[int, list[tuple[int, float, bool]]] = {}
+        for (tail, head), (amount, every) in forward:
+            behind.setdefault(tail, []).append((head, amount, every))
+        size = max((amount for _, (amount, _) in forward), default=1.0)
+        back: dict[int, int] = {}
+        for v in reversed(range(len(self.time))):
+            inputs = [(back[head], amount) for head, amount, _ in behind.get(v, [])]
+            every = any(each for *_, each in behind.get(v, []))
+            back[v] = self.op(2.0 * self.time[v] * FLOPS, 0.0, inputs, every=every)
+            self.edges[v, back[v]] = (inputs[0][1] if inputs else size, False)
+
+
+def _transformer(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
+    """Layers on sequences of 512: queries, keys and values; attention; projection; two feed-forward products.
+
+    Element by element operations (norms, residual sums) belong to the product that follows them.
+    """
+    net, tokens = _Net(), batch * 512
+    act, square = tokens * hidden * NUMBER, float(hidden) ** 2
+    at: list[tuple[int, float]] = []
+    for _ in range(layers):
+        qkv = net.op(6.0 * tokens * square, 3 * square * NUMBER, at, every=broadcast)
+        attention = net.op(4.0 * tokens * 512 * hidden, 0.0, [(qkv, 3 * act)])
+        out = net.op(2.0 * tokens * square, square * NUMBER, [(attention, act), *at], every=broadcast)
+        wide = net.op(8.0 * tokens * square, 4 * square * NUMBER, [(out, act)], every=broadcast)
+        at = [(net.op(8.0 * tokens * square, 4 * square * NUMBER, [(wide, 4 * act), (out, act)]), act)]
+    return net
+
+
+def _resnet(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
+    """Bottleneck blocks in four stages of ``layers`` each, images of 56 by 56 halved a stage, channels doubled."""
+    net, side = _Net(), 56
+    at = net.op(2.0 * batch * 112**2 * 49 * 3 * hidden, 49 * 3 * hidden * NUMBER, [])
+    channels = hidden
+    for _ in range(4):
+        for _ in range(layers):
+            cells = batch * side**2
+            narrow, wide = cells * channels * NUMBER, 4 * cells * channels * NUMBER
+            one = net.op(8.0 * cells * channels**2, 4 * channels**2 * NUMBER, [(at, wide)], every=broadcast)
+            two = net.op(18.0 * cells * channels**2, 9 * channels**2 * NUMBER, [(one, narrow)])
+            at = net.op(
+                8.0 * cells * channels**2, 4 * channels**2 * NUMBER, [(two, narrow), (at, wide)], every=broadcast
+            )
+        side, channels = max(side // 2, 1), 2 * channels
+    net.op(2.0 * batch * channels * 1000, channels * 1000 * NUMBER, [(at, batch * channels * NUMBER)], every=True)
+    return net
+
+
+def _dlrm(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
+    """Four embedding tables a layer, a bottom and a top perceptron of ``layers`` each, the interaction between them."""
+    net, act = _Net(), batch * hidden * NUMBER
+    at = net.op(2.0 * batch * 13 * hidden, 13 * hidden * NUMBER, [])
+    for _ in range(layers):
+        at = net.op(2.0 * batch * hidden**2, hidden**2 * NUMBER, [(at, act)], every=broadcast)
+    tables = [net.op(64.0 * batch * hidden, 1e6 * hidden * NUMBER, []) for _ in range(4 * layers)]
+    features = len(tables) + 1
+    at = net.op(2.0 * batch * features**2 * hidden, 0.0, [(v, act) for v in (*tables, at)])
+    for _ in range(layers):
+        at = net.op(2.0 * batch * hidden**2, hidden**2 * NUMBER, [(at, act)], every=broadcast)
+    return net
+
+
+def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool) -> _Net:
+    """``layers`` operations, each behind one to three of the last five, times and bytes log-uniform over one decade."""
+    random, net = np.random.default_rng(seed), _Net()
+    for v in range(layers):
+        flops, size = (10.0 ** random.uniform(0.0, 1.0, 2) * [batch * hidden**2, batch * hidden]).tolist()
+        near = np.arange(max(0, v - 5), v)
+        count = min(near.size, int(random.integers(1, 4)))
+        tails = random.choice(near, size=count, replace=False) if v else near
+        net.op(flops, size, [(int(u), size) for u in tails], every=broadcast and bool(random.integers(2)))
+    return net
+
+
+def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
+    """Split every operation into so many equal parts, and its edges by what the parts share of its data.
+
+    Parts i of p and j of q meet if the intervals [i/p, (i+1)/p) and [j/q, (j+1)/q) do, and pass on that share; where
+    every part needs all of its input, each part of the tail goes to each part of the head.
+
+    Raises
+    ------
+    BadInput
+        If there would be more sub-operations or dependencies than an instance may have.
+    """
+    links = sum(parts[u] * parts[v] if every else parts[u] + parts[v] for (u, v), (_, every) in net.edges.items())
+    if sum(parts) > MAX_SUB_OPS or links > MAX_DEPENDENCIES:
+        msg = f"{spec}: {sum(parts)} sub-operations with up to {links} dependencies are too many; take fewer parts"
+        raise BadInput(msg)
+    first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts)])
+    tail, head, volume = [], [], []
+    for (u, v), (size, every) in sorted(net.edges.items()):
+        p, q = parts[u], parts[v]
+        if every:
+            i, j = (part.ravel() for part in np.mgrid[0:p, 0:q])
+            share = np.full(i.size, 1.0 / p)
+        else:
+            marks = np.unique(np.concatenate([np.arange(p + 1) * q, np.arange(q + 1) * p]))  # in units of 1/(p q)
+            i, j, share = marks[:-1] // q, marks[:-1] // p, np.diff(marks) / (p * q)
+        tail.append(first[u] + i)
+        head.append(first[v] + j)
+        volume.append(size * share)
+    none: list[np.ndarray] = [np.zeros(0)]
+    counts = np.array(parts)
+    return OpGraph(
+        np.repeat(np.array(net.time) / counts, counts),
+        np.repeat(np.arange(counts.size), counts),
+        np.concatenate(tail or none).astype(np.int64),
+        np.concatenate(head or none).astype(np.int64),
+        np.concatenate(volume or none),
+        np.repeat(np.array(net.weights) / counts, counts),
+        spec=spec,
+    )
+
+
+@family(
+    "op-graph",
+    example="op-graph:model=transformer,layers=2,parts=4",
+    source="SiP-ML (Khani et al., SIGCOMM 2021), section 3.2: partitioning; layer sizes as published for each model",
+)
+def op_graph(
+    model: str, layers: int = 2, parts: int = 4, quantum: float = 0.0, hidden: int = 1024, batch: int = 16,
+    seed: int = 0,
+    training: bool = True, broadcast: bool = False, splits: Dimensions | None = None,
+) -> OpGraph:  # fmt: skip
+    r"""Computation graph of one training step, every operation split into sub-operations near a time quantum.
+
+    An operation of time :math:`t` is split into :math:`\min(k, \max(1, \mathrm{round}(t / \tau)))` equal parts.
+
+    Parameters
+    ----------
+    model
+        ``transformer``, ``resnet``, ``dlrm``: times from their arithmetic at 100 Tflop/s, bytes from their activations
+        at two bytes a number. ``random``: see ``seed``. ``chain``: parts of one microsecond, one byte a dependency,
+        with ``splits`` parts (``splits=4x1x4``), every part on all parts before; no backward pass.
+    layers
+        Decoder layers; bottleneck blocks in each of four stages; layers of either perceptron (and a quarter of the
+        embedding tables); operations of ``random``.
+    parts
+        Most parts of an operation, k.
+    quantum
+        Time quantum :math:`\tau` [us]; 0: the k-th part of the longest operation's time.
+    hidden, batch
+        Width of a layer (channels of the first stage), samples of a step.
+    seed
+        Seed of ``random``; other models do not read it.
+    training
+        With the backward pass (twice the arithmetic of the forward pass).
+    broadcast
+        Split products by output channel, so that every part needs all of its input, instead of by sample.
+    splits
+        Parts of every operation of ``chain``.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown model, or splits for anything but a chain.
+    BadInput
+        For sizes out of range.
+    """
+    if model not in MODELS:
+        msg = f"op-graph: no model {model!r}; {nearest(model, list(MODELS))} (known: {', '.join(MODELS)})"
+        raise BadSpec(msg)
+    if (model == "chain") != (splits is not None):
+        msg = "op-graph: splits=4x1x4 gives the parts of a chain; write it with model=chain and only there"
+        raise BadSpec(msg)
+    for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
+        check_positive(value, name, "op-graph")
+    check_positive(seed, "seed", "op-graph", least=0)
+    if max(layers, parts, hidden, batch) > 10**6 or quantum < 0:
+        msg = "op-graph: layers, parts, hidden and batch are at most 1000000, and the quantum not negative"
+        raise BadInput(msg)
+    if splits is not None:
+        if min(splits) < 1:
+            msg = "op-graph: every operation of a chain has at least 1 part"
+            raise BadInput(msg)
+        net = _Net()
+        for number, count in enumerate(splits):
+            net.op(FLOPS * count, 0.0, [(number - 1, float(splits[number - 1]))] if number else [], every=True)
+        return partition(net, list(splits), "op-graph")
+    if layers * parts > MAX_SUB_OPS:
+        msg = f"op-graph: {layers} layers in {parts} parts are more than {MAX_SUB_OPS} sub-operations; take fewer"
+        raise BadInput(msg)
+    if model == "random":
+        net = _random(layers, hidden, batch, seed, broadcast=broadcast)
+    else:
+        make = {"transformer": _transformer, "resnet": _resnet, "dlrm": _dlrm}[model]
+        net = make(layers, hidden, batch, broadcast=broadcast)
+    if training:
+        net.train()
+    tau = quantum or max(net.time) / parts
+    wanted = [int(min(parts, max(1, round(min(time / tau, 1e9))))) for time in net.time]
+    return partition(net, wanted, "op-graph")
