@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.claims import claims
+from analysis.claims.base import Laboratory
+from analysis.claims.lumorph import CLAIMS
+from analysis.lumorph_schedules import PIECES, electrical
 from formulations.lumorph.algorithms import pattern_of, square_radices
 from formulations.lumorph.cost import (
     LIGHTPATH,
@@ -25,7 +30,7 @@ from formulations.lumorph.cost import (
     usable,
     whole_time,
 )
-from formulations.lumorph.patterns import factors
+from formulations.lumorph.patterns import depths, factors, two_trees
 from formulations.rounds.check import Limits, violations
 from formulations.rounds.collectives import collective
 from formulations.rounds.schedule import chained
@@ -190,3 +195,63 @@ def test_crossings_are_exact_between_sizes():
     assert crossing(steep, flat, sizes) == pytest.approx(10e6)
     assert crossing(flat, [200.0] * 3, sizes) is None
     assert crossing(flat, [1.0] * 3, sizes) == 1e6
+
+
+# the ledger ---------------------------------------------------------------------------------------------------
+
+#: Verdicts of what is measured without a solve. (Those with one are examined by the slow test.)
+VERDICTS = {
+    "eighty-percent": "self-contradicted", "74-percent": "reproduced", "four-times": "reproduced",
+    "slow-switches": "not-reproduced", "squares-cross": "reproduced", "fastest": "not-reproduced",
+    "more-peers": "not-reproduced", "volume": "reproduced", "schedules": "reproduced",
+    "log-bound": "self-contradicted", "appendix-b": "self-contradicted", "steps": "reproduced",
+    "log-all-to-all": "self-contradicted", "algorithm-3": "self-contradicted", "cover": "self-contradicted",
+    "bandwidth": "reproduced", "every-round": "not-reproduced", "reconfiguration-delay": "not-testable",
+    "data-rate": "not-testable", "signal-loss": "not-testable", "training": "not-testable",
+    "inception": "not-testable", "ncf": "not-testable",
+}  # fmt: skip
+SLOW_VERDICTS = {
+    "thirty-waveguides": "not-reproduced", "fewer-waveguides": "not-reproduced", "eight-gpus": "not-reproduced",
+    "one-round": "reproduced", "r-min": "self-contradicted", "route-times": "reproduced",
+}  # fmt: skip
+
+
+def _ledger():
+    return {one.id.removeprefix("lumorph."): one for one in claims().values() if one.id in {c.id for c in CLAIMS}}
+
+
+def test_every_claim_has_a_verdict_here():
+    assert set(_ledger()) == set(VERDICTS) | set(SLOW_VERDICTS)
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_claims_without_a_solve(name):
+    row = _ledger()[name].examine(Laboratory(None))
+    assert row["verdict"] == VERDICTS[name], row
+    assert row["reason"]
+    assert row["paper"] == "lumorph"
+    json.dumps(row)
+    if row["count"] is not None:
+        assert (row["violations"] == 0) == (row["verdict"] == "reproduced")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW_VERDICTS)
+def test_claims_with_a_solve(name):
+    assert _ledger()[name].examine(Laboratory(None))["verdict"] == SLOW_VERDICTS[name]
+
+
+def test_savings_are_those_of_the_closed_forms():
+    measured = _ledger()["eighty-percent"].examine(Laboratory(None))["measured"]
+    ring = ring_time(256, 64e6, LIGHTPATH.electrical)
+    for name, radices in (("LUMORPH-2", (2,) * 8), ("LUMORPH-4", (4,) * 4)):
+        assert measured[name] == pytest.approx(1 - recursive_time(radices, 64e6, LIGHTPATH) / ring, abs=6e-4)
+
+
+def test_pipelined_trees_on_a_switch_take_height_and_pieces():
+    # Two trees of p/2 pieces each: 2 h + p/2 - 1 steps, four pieces in and out of an inner vertex in the steady state.
+    for line, pieces in zip(electrical("double-binary-tree", 64), PIECES, strict=True):
+        height = int(max(depths(parent).max() for parent in two_trees(64)))
+        assert line.rounds == 2 * height + pieces // 2 - 1
+        assert line.weight * 16 <= 4 * line.rounds / pieces * (1 + 1e-12)
+    assert min(line.weight for line in electrical("double-binary-tree", 64)) * 16 >= 2 * 63 / 64
