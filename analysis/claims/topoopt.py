@@ -271,7 +271,7 @@ def _tax_consistent(_: Laboratory) -> Measurement:
     for degree, batch, hops, told in ((4, 64, 5.7, 1.11), (8, 64, 3.0, 1.05), (4, 2048, 5.7, 3.03)):
         share = traffic_of(training_job("dlrm", "5.4", batch), 128)[0].sum()
         share /= 128 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
-        found[f"d={degree}, batch {batch}"] = (round((1 + hops * share) / (1 + share), 3), told)
+        found[f"d={degree}, batch {batch}"] = (round(float((1 + hops * share) / (1 + share)), 3), told)
     off = max(abs(a - b) / b for a, b in found.values())
     verdict = Verdict.REPRODUCED if off <= 0.03 else Verdict.SELF_CONTRADICTED
     return Measurement({k: v[0] for k, v in found.items()}, verdict, ("figures 12, 13, 14",),
