@@ -24,6 +24,7 @@ from solvers.rounds.prices import tight_bound
 from solvers.rounds.ring import ring_all_gather
 from solvers.rounds.search import PhaseSearch
 from solvers.rounds.spreading import Policy, spread_copies
+from solvers.rounds.symmetric import symmetric_copies, symmetries
 from solvers.task import Task
 
 
@@ -269,6 +270,33 @@ def test_a_spoilt_schedule_is_refused():
     assert spoilt("causality", **early)
 
 
+@pytest.mark.parametrize(("spec", "name", "order"), [
+    ("lightpath:2x4,lasers=4", "all-gather", 4), ("lightpath:3x4,lasers=6", "all-gather", 2),
+    ("lightpath:3x3,lasers=4", "all-gather", 1), ("lightpath:2x4,lasers=2", "broadcast", 1), ("ring:6", "all-gather", 1),
+])  # fmt: skip
+def test_symmetric_schedules_are_valid_on_the_whole_mesh(spec, name, order):
+    topology = parse(spec)
+    wanted, lasers = collective(name, topology.n), getattr(topology, "lasers", 2)
+    group = symmetries(topology, wanted)
+    assert len(group) == order
+    chunk, target = wanted.deliveries.T
+    images = [g.chunk[chunk] * topology.n + g.vertex[target] for g in group]
+    assert len({image.tobytes() for image in images}) == order
+    assert all((np.sort(image) == wanted.key(wanted.deliveries)).all() for image in images)
+    rounds = least(topology, wanted, Limits(lasers)) + 1
+    found = symmetric_copies(topology, wanted, Limits(lasers), rounds, 0, iter([1.0] * 40 + [0.0]).__next__)
+    assert valid(topology, wanted, Limits(lasers), found)
+    assert found.rounds <= rounds
+
+
+def test_all_gather_of_16_lasers_on_4x8_takes_two_rounds():
+    """31 receptions in 32 colours of one waveguide: what the bound allows, found by symmetric schedules."""
+    mesh, wanted, limits = parse("lightpath:4x8,lasers=16"), collective("all-gather", 32), Limits(16)
+    found = symmetric_copies(mesh, wanted, limits, 2, 0, iter([1.0] * 60 + [0.0]).__next__)
+    assert valid(mesh, wanted, limits, found)
+    assert found.rounds == least(mesh, wanted, limits) == 2
+
+
 # the method ---------------------------------------------------------------------------------------------------------
 
 
@@ -321,8 +349,7 @@ def test_the_grid_is_proven(size, name):
             spec = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
             run = runner.solve(
                 Task("lumorph.rounds", spec, method="certified-rounds",
-                     settings={"collective": name, "search_s": 20, "mip_s": 0})
+                     settings={"collective": name, "search_s": 120, "mip_s": 0})
             )  # fmt: skip
-            hard = (name, size, lasers, waveguides) == ("all-gather", "4x8", 16, 1)
             assert run.verified
-            assert run.objective <= run.bound + hard, spec
+            assert run.objective == run.bound, spec

@@ -6,6 +6,7 @@ r"""The rounds of one phase of copies: constructions first, search last, until a
     first fit   straight from a holder, :mod:`solvers.rounds.assignment`
     ejection    the same, packed into fewer rounds
     spreading   copies of copies, :mod:`solvers.rounds.spreading`
+    symmetric   the same on small meshes of one waveguide, :mod:`solvers.rounds.symmetric`
 
 Everything straight from a holder has no causality, and its rounds stand in any order.
 """
@@ -27,6 +28,7 @@ from solvers.rounds.prices import tight_bound
 from solvers.rounds.ring import ring_all_gather
 from solvers.rounds.routing import candidates, intact
 from solvers.rounds.spreading import Policy, policies, spread_copies
+from solvers.rounds.symmetric import small_enough, symmetric_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from solvers.rounds.assignment import Assignment, Packing
 
     I64 = NDArray[np.int64]
+
+#: Spreadings tried before a small case is searched by symmetric schedules.
+SPREADS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,7 @@ def compile_search(*, copies: bool) -> None:
     tiny = collective("all-gather", 2)
     if copies:
         spread_copies(pair, tiny, Limits(1), Policy(1, 1), 0, 4, lambda: 1.0)
+        symmetric_copies(pair, tiny, Limits(1), 1, 0, lambda: 1.0)
     else:
         one, other = np.array([0]), np.array([1])
         items = packing(pair, Limits(1), candidates(pair, one, other))
@@ -247,11 +253,28 @@ class PhaseSearch:
                 self._keep(self._direct(items.routes.source, items.assignment()), "ejection search")
                 improved()
 
+    def _symmetric(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
+        """The bound, then what lies between it and the best, by symmetric schedules; half the time for each."""
+        for rounds in range(self.least, self.rounds):
+            end = time.monotonic() + left() / 2
+
+            def until(end: float = end) -> float:
+                return min(left(), end - time.monotonic())
+
+            seed = int(self.random.integers(2**31))
+            found = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until)
+            if found is not None:
+                self._keep(found, "symmetric ejection search")
+                improved()
+                return
+
     def _spread(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
         for policy in policies(self.topology.n, self.random):
             if self.done or left() <= 0:
                 return
             self.attempts += 1
+            if self.attempts == SPREADS and small_enough(self.topology, self.collective, self.limits, self.least):
+                self._symmetric(left, improved)
             seed = int(self.random.integers(2**31))
             found = spread_copies(self.topology, self.collective, self.limits, policy, seed, self.rounds - 1, left)
             if found is not None:
