@@ -21,8 +21,6 @@ from instances import LightpathMesh, parse
 from solvers.rounds.algorithms.realisation import KnownRoutes, realised, split_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from formulations.lumorph.patterns import Pattern
 
 #: Grids of the paper's sizes; a wafer has 4x8 tiles.
@@ -134,8 +132,3 @@ def electrical(name: str, n: int) -> tuple[Line, ...]:
 def switch_times(name: str, n: int, size: float, machine: Machine = LIGHTPATH) -> float:
     """Time of a baseline on an ideal switch of this machine's bandwidth [us], trees with their best pieces."""
     return min(line.time(size, machine.electrical) for line in electrical(name, n))
-
-
-def best(names: Iterable[str], grid: str, size: float, machine: Machine = LIGHTPATH) -> tuple[float, str]:
-    """The fastest of some optical algorithms and its name."""
-    return min((optical(name, grid).time(size, machine), name) for name in names)

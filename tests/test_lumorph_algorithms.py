@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from formulations.base import NotApplicable, read_parameters
 from formulations.lumorph.algorithms import ALGORITHMS, cycle_order, pattern_of, square_order, square_radices
 from formulations.lumorph.calls import all_reduces, calls, independent_sets, random_groups, read_groups
+from formulations.lumorph.circuits import read_circuits
+from formulations.lumorph.cuts import exchange_overlap
 from formulations.lumorph.layer_to_layer import greedy_rounds, layer_to_layer
 from formulations.lumorph.patterns import (
     binomial_tree,
@@ -245,6 +247,27 @@ def test_split_rounds_are_those_of_the_schedule(per_wavelength):
             assert told.sum() == realised(topology, limits, pattern, per_wavelength=per_wavelength).rounds
             assert (told >= 1).all()
             assert waveguides > 1 or told.sum() > pattern.steps
+
+
+@pytest.mark.parametrize(("shape", "radix"), [("8x8", 2), ("4x16", 4), ("8x8", 4), ("2x16", 2)])
+def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix):
+    # The lists of lumorph.min-overlap and their closed form of the least overlap on a mesh, whatever the wavelengths.
+    topology, limits = machine(f"lightpath:{shape},lasers=16,waveguides=1", None)
+    pattern, _ = pattern_of("recursive", collective("all-gather", topology.n), topology, limits, radix=radix)
+    step, source, target, _ = pattern.pairs(topology.n)
+    overlap = []
+    for t in range(pattern.steps):
+        told = read_circuits(f"recursive:{radix}:{t}", topology, 0, "here")
+        here = step == t
+        assert set(zip(told.sources.tolist(), told.targets.tolist(), strict=True)) == set(
+            zip(source[here].tolist(), target[here].tolist(), strict=True)
+        )
+        overlap.append(exchange_overlap(told, topology.shape))
+    for waveguides in range(1, max(overlap) + 1):
+        rounds = split_rounds(topology, Limits(16, waveguides, load=None), pattern, per_wavelength=False)
+        least = [-(-most // waveguides) for most in overlap]
+        assert (rounds >= least).all()
+        assert ((rounds == 1) == (np.array(overlap) <= waveguides)).all()
 
 
 def test_lanes_share_the_lasers_in_proportion():

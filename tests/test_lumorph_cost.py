@@ -19,7 +19,6 @@ from formulations.lumorph.cost import (
     LIGHTPATH,
     Machine,
     changes,
-    crossing,
     least_rounds,
     least_time,
     recursive_time,
@@ -135,6 +134,8 @@ def test_no_schedule_beats_the_bound_and_time_scales(n, algorithm, buffer, delay
 def test_k_peers_beat_the_papers_bound_on_rounds():
     assert [least_rounds(256, k) for k in (1, 3, 7, 15, 16)] == [8, 4, 3, 2, 2]
     schedule, _ = built(16, "recursive", radix=16)
+    with pytest.raises(BadInput, match="at least 2"):
+        least_rounds(8, 0)
     # An all-reduce is two spreadings: 2 rounds where log2 N is 4.
     assert schedule.rounds == 2 < least_rounds(16)
 
@@ -187,14 +188,6 @@ def test_bad_sizes_are_refused(sizes):
     schedule, _ = built(4, "ring")
     with pytest.raises(BadInput, match="sizes"):
         timeline(schedule, sizes, LIGHTPATH)
-
-
-def test_crossings_are_exact_between_sizes():
-    sizes = [1e6, 10e6, 100e6]
-    flat, steep = [100.0] * 3, [s * 1e-5 for s in sizes]
-    assert crossing(steep, flat, sizes) == pytest.approx(10e6)
-    assert crossing(flat, [200.0] * 3, sizes) is None
-    assert crossing(flat, [1.0] * 3, sizes) == 1e6
 
 
 # the ledger ---------------------------------------------------------------------------------------------------

@@ -148,8 +148,11 @@ def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> l
     BadInput
         For sizes or counts out of range.
     """
-    if count < 1 or not 2 <= least <= most <= n:
-        msg = f"{count} random groups of {least} to {most} of {n}: take at least one, and 2 <= least <= most <= {n}"
+    if count < 1 or not 2 <= least <= most <= n or seed < 0:
+        msg = (
+            f"{count} random groups of {least} to {most} of {n}, seed {seed}: take at least one, "
+            f"2 <= least <= most <= {n}, and a seed of at least 0"
+        )
         raise BadInput(msg)
     random = np.random.default_rng(seed)
     sizes = random.integers(least, most, count, endpoint=True)

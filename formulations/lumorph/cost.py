@@ -17,7 +17,6 @@ Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; ea
                  digits 4. The volume sums to 2 (N - 1)/N B, and 16 lasers give three peers 15/16 of their bandwidth.
                  (Appendix B's B/16 + B/4 counts one peer of three)
     whole        sum over the digits of alpha + r + (m - 1) B beta (L/(m - 1)) / floor(L/(m - 1)): whole buffers (D&C)
-    tree         2 h (alpha + r + 2 B beta), a binary tree of height h passing on the whole buffer at once (even L)
 """
 
 from __future__ import annotations
@@ -286,20 +285,3 @@ def least_time(n: int, size: float, machine: Machine, peers: int | None = None) 
     most = machine.lasers if peers is None else peers
     first = machine.reconfigure_us * (1 if machine.charged == "changes" else least_rounds(n, most))
     return least_rounds(n, most) * machine.alpha_us + first + 2 * (n - 1) / n * size * machine.beta
-
-
-def crossing(one: Sequence[float], other: Sequence[float], sizes: Sequence[float]) -> float | None:
-    """The first size at which ``one`` stops being the faster of two [bytes], between given ones; None if it never does.
-
-    Times are linear between neighbouring ``sizes`` (ascending), as all times of a fixed schedule are.
-    """
-    gap = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
-    size = np.asarray(sizes, dtype=np.float64)
-    over = np.flatnonzero(gap >= 0)
-    if over.size == 0:
-        return None
-    k = int(over[0])
-    if k == 0:
-        return float(size[0])
-    share = -gap[k - 1] / (gap[k] - gap[k - 1])
-    return float(size[k - 1] + share * (size[k] - size[k - 1]))

@@ -192,7 +192,16 @@ def factors(p: int, radix: int) -> tuple[int, ...] | None:
 
 
 def least_steps(p: int, radix: int) -> int:
-    """ceil(log_radix p), in whole numbers: steps in which one shard can reach p ranks."""
+    """ceil(log_radix p), in whole numbers: steps in which one shard can reach p ranks.
+
+    Raises
+    ------
+    BadInput
+        For a radix below 2, with which it never does.
+    """
+    if radix < 2:
+        msg = f"radix {radix}: a shard spreads only if ranks have a peer; take at least 2"
+        raise BadInput(msg)
     steps, reached = 0, 1
     while reached < p:
         reached *= radix
