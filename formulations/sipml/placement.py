@@ -436,7 +436,24 @@ def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
     fresh = starts(data, device, np.lexsort((np.arange(data.n), np.round(start / data.work, 9))))
     if fresh is None:
         fresh = starts(data, device, np.arange(data.n))
-    return None if fresh is None else {"device": device.astype(float), "start": fresh}
+    if fresh is None:
+        return None
+    kept = {"device": device.astype(float), "start": fresh}
+    return kept if "a" not in values else {**kept, **_columns(data, device, fresh)}
+
+
+def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
+    """The model's own variables of a placement."""
+    n, k, graph = data.n, data.devices, data.graph
+    a, q = np.zeros((n, k)), np.zeros((k, k))
+    a[np.arange(n), device] = 1.0
+    q[device[graph.tail], device[graph.head]] = 1.0
+    np.fill_diagonal(q, 0.0)
+    first, second = data.unordered
+    return {
+        "a": a, "q": q, "S": start / data.work, "C": np.asarray((start + graph.duration).max() / data.work),
+        "y": (start[first] <= start[second]).astype(float),
+    }  # fmt: skip
 
 
 def starts(data: Placement, device: I64, order: I64) -> F64 | None:

@@ -1,0 +1,261 @@
+"""SiP-Ring wavelengths: sets equal arcs, bounds from prices hold, first fit and whole flows are checked."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+
+from formulations.base import NotApplicable
+from formulations.optree.wavelengths import wavelengths_needed
+from formulations.sipml import ring_wavelengths as ring
+from formulations.sipml.ring_sets import heaviest_set, strip
+from instances import BadInput, ServerPool, parse
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.methods.ring_first_fit import attainable_times, first_fit, search
+from solvers.outcome import Proof
+from solvers.task import Task
+
+NAME = "sipml.ring-wavelengths"
+
+
+def random_pool(rng, largest=6, most=4):
+    while True:
+        n = int(rng.integers(3, largest))
+        matrix = rng.integers(1, 30, (n, n)) * (rng.random((n, n)) < rng.uniform(0.2, 0.7))
+        np.fill_diagonal(matrix, 0)
+        if matrix.any():
+            return ServerPool(n, int(rng.integers(1, most)), matrix)
+
+
+def best(pool, model):
+    """Optimum of one model, None where there is no solution; the decoded solution goes through the checker."""
+    data = ring.prepare(pool, {"model": model})
+    form = compile_model(ring.build_cvxpy(data))
+    try:
+        value, x = optimum(form)
+    except AssertionError:
+        return None
+    values = ring.repair(data, form.values(x))
+    assert max(ring.residuals(data, values).values()) < 1e-9
+    assert ring.objective(data, values) == pytest.approx(value, rel=1e-6)
+    return value
+
+
+def brute_force(pool):
+    """Every subset of disjoint arcs for every wavelength and direction, on tiny rings."""
+    data = ring.prepare(pool)
+    moves, n = data.transfers, pool.n
+    arcs = []
+    for p in range(moves.pairs):
+        for way in (0, 1):
+            start = int(moves.source[p] if way == 0 else moves.target[p])
+            arcs.append((p, way, {(start + k) % n for k in range(int(data.hops[p, way]))}))
+    choices = []
+    for way in (0, 1):
+        mine = [(p, segments) for p, d, segments in arcs if d == way]
+        sets = {
+            tuple(sorted(p for p, _ in some))
+            for r in range(len(mine) + 1) for some in itertools.combinations(mine, r)
+            if sum(len(s) for _, s in some) == len(set().union(*(s for _, s in some)))
+        }  # fmt: skip
+        choices.append(list(itertools.combinations_with_replacement(sorted(sets), data.wavelengths)))
+    found = np.inf
+    for both in itertools.product(*choices):
+        count = np.zeros(moves.pairs)
+        for chosen in itertools.chain(*both):
+            for p in chosen:
+                count[p] += 1
+        found = min(found, moves.slowest(count))
+    return None if np.isinf(found) else found
+
+
+def test_brute_force():
+    rng = np.random.default_rng(0)
+    cases = 0
+    while cases < 12:
+        pool = random_pool(rng, largest=5, most=3)
+        if np.count_nonzero(pool.traffic) <= 5:
+            truth = brute_force(pool)
+            value = best(pool, "sets")
+            assert value == (None if truth is None else pytest.approx(truth, rel=1e-6))
+            cases += 1
+
+
+def test_sets_equal_arcs_and_bounds_hold():
+    rng, met = np.random.default_rng(1), 0
+    for _ in range(30):
+        pool = random_pool(rng)
+        data = ring.prepare(pool)
+        value, other = best(pool, "sets"), best(pool, "arcs")
+        if value is None:
+            assert other is None
+            continue
+        met += 1
+        assert other == pytest.approx(value, rel=1e-6)
+        assert data.least <= value * (1 + 1e-9)
+        for _ in range(5):
+            prices = rng.exponential(size=data.transfers.pairs) ** 2
+            assert ring.certify(data, {"serve": -prices}).value <= value * (1 + 1e-9)
+        found = search(data)
+        if found is not None:
+            values = {"circuits": found[0].astype(float)}
+            assert max(ring.residuals(data, values).values()) == 0
+            assert value * (1 - 1e-6) <= ring.objective(data, values) <= found[1]
+    assert met > 15
+
+
+@pytest.mark.slow
+def test_sets_equal_arcs_on_many_rings():
+    rng = np.random.default_rng(2)
+    for _ in range(250):
+        pool = random_pool(rng, largest=7, most=5)
+        one, other = best(pool, "sets"), best(pool, "arcs")
+        assert (one is None) == (other is None)
+        assert one is None or one == pytest.approx(other, rel=1e-6)
+
+
+def test_both_builds_are_one_matrix():
+    rng = np.random.default_rng(3)
+    for model in ring.MODELS:
+        for _ in range(5):
+            data = ring.prepare(random_pool(rng), {"model": model, "bandwidth": 4.0})
+            if ring.refute(data) is None:
+                form = compile_model(ring.build_cvxpy(data))
+                assert_one_matrix(form, compile_model(ring.build_pyomo(data)))
+                assert ring.estimate(data) == form.size
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
+def test_all_to_all_takes_lemma_1s_wavelengths(n):
+    """One circuit a pair needs ceil(floor(n^2/4)/2) wavelengths exactly; twice as many halve the time."""
+    need = wavelengths_needed(n, ring=True)
+    run = runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need}"))
+    assert (run.objective, run.proof) == (1e6, Proof.OPTIMAL)
+    if n in (4, 5):
+        assert runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={2 * need}")).objective == 5e5
+    if need > 1:
+        run = runner.solve(Task(NAME, f"wdm-ring:n={n},wavelengths={need - 1}"))
+        assert run.values is None
+        assert run.termination == "infeasible"
+
+
+def test_sets_do_not_grow_with_wavelengths():
+    sizes = {ring.prepare(parse(f"wdm-ring:n=8,wavelengths={w}")).walks.flow_way.size for w in (8, 500, 100_000)}
+    assert len(sizes) == 1
+
+
+def test_hundreds_of_wavelengths_are_proven_optimal():
+    settings_ = {"traffic": "random", "seed": "1"}
+    run = runner.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", settings=settings_))
+    assert run.proof == Proof.OPTIMAL
+    greedy = runner.solve(Task(NAME, "wdm-ring:n=8,wavelengths=256", method="ring-first-fit", settings=settings_))
+    assert greedy.verified
+    assert greedy.objective >= run.objective
+    assert greedy.bound <= run.objective * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_turning_the_ring_changes_no_bound(seed):
+    rng = np.random.default_rng(seed)
+    pool = random_pool(rng, largest=9)
+    n, turn = pool.n, int(rng.integers(pool.n))
+    least = ring.prepare(pool).least
+    order = (np.arange(n) + turn) % n
+    for other in (pool.traffic[np.ix_(order, order)], pool.traffic.T, pool.traffic[::-1, ::-1]):
+        assert ring.prepare(ServerPool(n, pool.degree, other)).least == least
+    assert ring.prepare(ServerPool(n, pool.degree, pool.traffic * 4)).least == 4 * least
+    assert ring.prepare(ServerPool(n, pool.degree + 1, pool.traffic)).least <= least
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 6))
+def test_heaviest_set_by_enumeration(seed, n):
+    rng = np.random.default_rng(seed)
+    matrix = np.triu(rng.random((n, n)) < 0.5, 1) | np.tril(rng.random((n, n)) < 0.5, -1)
+    source, target = np.nonzero(matrix)
+    weight = rng.random(source.size)
+    if source.size > 10:
+        source, target, weight = source[:10], target[:10], weight[:10]
+    for way in (0, 1):
+        found = 0.0
+        spans = []
+        for s, t in zip(source.tolist(), target.tolist(), strict=True):
+            start, length = (s, (t - s) % n) if way == 0 else (t, (s - t) % n)
+            spans.append({(start + k) % n for k in range(length)})
+        for r in range(source.size + 1):
+            for some in itertools.combinations(range(source.size), r):
+                if sum(len(spans[k]) for k in some) == len(set().union(*(spans[k] for k in some))):
+                    found = max(found, float(weight[list(some)].sum()))
+        assert heaviest_set(n, source, target, weight, way) == pytest.approx(found)
+
+
+def test_corrupted_assignments_are_refused():
+    run = runner.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", settings={"traffic": "random"}))
+    data, circuits = run.plan.data, run.values["circuits"]
+    assert max(ring.residuals(data, {"circuits": circuits}).values()) == 0
+    assert len(ring.decode(data, {"circuits": circuits})) == circuits.shape[0]
+
+    def worst(change):
+        wrong = circuits.copy()
+        change(wrong)
+        return max(ring.residuals(data, {"circuits": wrong}).values())
+
+    same = next(
+        (i, j) for i, j in itertools.combinations(range(circuits.shape[0]), 2)
+        if circuits[i, 0] == circuits[j, 0] or circuits[i, 1] == circuits[j, 1]
+    )  # fmt: skip
+    assert worst(lambda c: c.__setitem__(same[0], c[same[1]])) > 0, "two equal circuits share their segments"
+    assert worst(lambda c: c.__setitem__((0, 2), 12.0)) > 0
+    assert worst(lambda c: c.__setitem__((0, 2), -1.0)) == np.inf
+    assert worst(lambda c: c.__setitem__((0, 1), 2.0)) == np.inf
+    assert worst(lambda c: c.__setitem__((0, 0), np.nan)) == np.inf
+    assert worst(lambda c: c.__setitem__((0, 2), 0.4)) > 0.1
+    alone = circuits[circuits[:, 0] != 0]
+    assert ring.residuals(data, {"circuits": alone})["served"] == 1
+    assert np.isinf(ring.objective(data, {"circuits": alone}))
+    assert ring.residuals(data, {"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["count"] > 0
+    assert np.isinf(max(ring.residuals(data, {}).values()))
+    with pytest.raises(NotApplicable, match="no valid assignment"):
+        ring.decode(data, {"circuits": alone})
+
+
+def test_flows_that_do_not_split_are_refused():
+    data = ring.prepare(parse("wdm-ring:n=4,wavelengths=2"))
+    walk = data.walks
+    flow = np.zeros(walk.flow_way.size, dtype=np.int64)
+    flow[np.flatnonzero((walk.flow_tail > 0) & (walk.flow_start == 0))[0]] = 1  # appears from nowhere
+    idle, over = (np.zeros(size, dtype=np.int64) for size in (walk.idle_way.size, walk.over_way.size))
+    assert strip(walk, flow, idle, over) is None
+
+
+def test_first_fit_meets_needs_or_says_no():
+    data = ring.prepare(parse("wdm-ring:n=5,wavelengths=3"))
+    needs = np.ones(data.transfers.pairs, dtype=np.int64)
+    found = first_fit(data, needs)
+    assert found is not None
+    assert (np.bincount(found[:, 0], minlength=needs.size) == needs).all()
+    assert first_fit(data, needs * 2) is None
+    assert attainable_times(data)[-1] == 1e6
+
+
+@pytest.mark.parametrize(("spec", "given_", "told"), [
+    ("ring:8", {}, "needs wdm-ring"),
+    ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "no traffic"),
+    ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
+    ("wdm-ring:n=8,wavelengths=2", {"wavelengths": -1}, "wavelengths=-1"),
+    ("wdm-ring:n=8,wavelengths=2", {"volume": 0.0}, "volume"),
+    ("wdm-ring:n=1024,wavelengths=64", {}, "take at most 512"),
+    ("wdm-ring:n=8,wavelengths=2+fail=1,seed=0", {}, "modifiers"),
+    ("servers:n=2,degree=4", {}, "at least 3 servers"),
+])  # fmt: skip
+def test_bad_input_is_one_line(spec, given_, told):
+    with pytest.raises(BadInput, match=told) as caught:
+        ring.prepare(parse(spec), given_)
+    assert "\n" not in str(caught.value)
