@@ -272,7 +272,8 @@ def test_a_spoilt_schedule_is_refused():
 
 @pytest.mark.parametrize(("spec", "name", "order"), [
     ("lightpath:2x4,lasers=4", "all-gather", 4), ("lightpath:3x4,lasers=6", "all-gather", 2),
-    ("lightpath:3x3,lasers=4", "all-gather", 1), ("lightpath:2x4,lasers=2", "broadcast", 1), ("ring:6", "all-gather", 1),
+    ("lightpath:3x3,lasers=4", "all-gather", 1), ("lightpath:2x4,lasers=2", "broadcast", 1),
+    ("ring:6", "all-gather", 1),
 ])  # fmt: skip
 def test_symmetric_schedules_are_valid_on_the_whole_mesh(spec, name, order):
     topology = parse(spec)

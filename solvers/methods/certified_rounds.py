@@ -57,19 +57,12 @@ class _State:
         self.program = "not tried"
         self.phases = [
             PhaseSearch(
-                self.data.arena(phase), phase.copying, self.data.limits, least, self._tied(k), context.task.seed
+                self.data.arena(phase), phase.copying, self.data.limits, least, tied_routes(self.data, k),
+                context.task.seed,
             )
             for k, (phase, least) in enumerate(zip(self.data.phases, self.least, strict=True))
-        ]
-
-    def _tied(self, k: int) -> TiedRoutes | None:
-        if not self.data.fixed:
-            return None
-        program = self.data.program_of_one(self.data.phases[k])
-        routes = program.routes
-        index = np.arange(routes.paths) - routes.first[routes.pair]
-        wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
-        return TiedRoutes(routes, wave)
+        ]  # fmt: skip
+        self.twin = [self._first_equal(k) for k in range(len(self.phases))]
 
     @property
     def rounds(self) -> int:
@@ -81,13 +74,30 @@ class _State:
         """Whether every phase meets its bound."""
         return all(phase.done for phase in self.phases)
 
+    def _first_equal(self, k: int) -> int:
+        """The first phase that is the same problem as phase k: its schedule serves both (both halves of all-reduce)."""
+        mine = self.phases[k]
+        for other, phase in enumerate(self.phases[:k]):
+            same = phase.topology.hash == mine.topology.hash and all(
+                np.array_equal(getattr(phase.collective, name), getattr(mine.collective, name))
+                for name in ("pre", "post")
+            )
+            if same:
+                return other
+        return k
+
     def construct(self) -> None:
         """A first schedule of every phase."""
-        for phase in self.phases:
-            phase.construct()
+        for k, phase in enumerate(self.phases):
+            if self.twin[k] == k:
+                phase.construct()
         self._save()
 
     def _save(self) -> None:
+        for k, other in enumerate(self.twin):
+            if other != k:
+                self.phases[k].take(self.phases[other])
+                self.least[k] = self.least[other]
         self.context.save(self.answer(), float(self.rounds))
 
     def _left(self, until: float) -> float:
@@ -101,7 +111,7 @@ class _State:
 
     def search(self) -> None:
         """Share the time among the phases that have not met their bounds."""
-        open_ones = [k for k, phase in enumerate(self.phases) if not phase.done]
+        open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
         for copies in {self.phases[k].searches_copies for k in open_ones}:
             compile_search(copies=copies)
         end = time.monotonic() + float(self.context.parameters["search_s"])
@@ -111,6 +121,7 @@ class _State:
             if not phase.copies:
                 self._price(k, time.monotonic() + PRICE_SHARE * max(self._left(share), 0.0))
             phase.search(lambda share=share: self._left(share), self._save)  # type: ignore[misc]
+        self._save()
 
     def _price(self, k: int, until: float) -> None:
         phase = self.phases[k]
@@ -160,6 +171,17 @@ class _State:
                 "program": self.program,
             },
         )
+
+
+def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
+    """The routes of phase k with their wavelengths, if these are fixed."""
+    if not data.fixed:
+        return None
+    program = data.program_of_one(data.phases[k])
+    routes = program.routes
+    index = np.arange(routes.paths) - routes.first[routes.pair]
+    wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
+    return TiedRoutes(routes, wave)
 
 
 def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedule | None:

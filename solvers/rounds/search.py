@@ -130,6 +130,10 @@ class PhaseSearch:
         if schedule is not None and (self.best is None or schedule.rounds < self.best.rounds):
             self.best, self.found_by = schedule, by
 
+    def take(self, other: PhaseSearch) -> None:
+        """Take over what another search of the same problem has found."""
+        self.best, self.found_by, self.least = other.best, other.found_by, other.least
+
     # direct sends ----------------------------------------------------------------------------------------------
 
     def _sources(self) -> I64:
