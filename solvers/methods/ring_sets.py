@@ -1,10 +1,10 @@
 """Wavelengths on a ring over sets of disjoint arcs: the linear relaxation refutes times, whole flows attain them.
 
 At a time T every pair needs n_p(T) circuits. The linear program over walks (one flow a commodity, whatever the number
-of wavelengths) finds the least excess over W wavelengths; where it is positive, the duals of its ``serve`` rows
-are prices of pairs, and a dynamic program over the heaviest sets turns them into a bound on T of our own. Bisection over the times
-that whole circuits can attain finds the largest that is refuted. From there upwards the same program in whole numbers
-is asked, until it attains a time: if that is the next one, it is proven optimal.
+of wavelengths) finds the least excess over W wavelengths; where it is positive, the duals of its ``serve`` rows are
+prices of pairs, and a dynamic program over the heaviest sets turns them into a bound on T of our own. Bisection over
+the times that whole circuits can attain finds the largest that is refuted. From there upwards the same program in
+whole numbers is asked, until it attains a time: if that is the next one, it is proven optimal.
 """
 
 from __future__ import annotations

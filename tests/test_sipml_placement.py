@@ -1,0 +1,257 @@
+"""SiP-ML placement: Algorithm 1 with both repairs, exact placements, bounds, computation graphs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+
+from formulations.base import NotApplicable
+from formulations.sipml import ocs_circuits, placement
+from formulations.sipml.hybrid import hybrid_traffic
+from instances import BadInput, parse
+from instances.op_graph import OpGraph
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.methods.degree_aware import Repair, Unrolled
+from solvers.methods.placement_enumeration import Enumeration
+from solvers.outcome import Proof
+from solvers.task import Task
+
+NAME = "sipml.placement"
+FREE = {"replicas": 1, "degree": 99}
+
+
+def random_graph(rng, n, density=0.4):
+    tail, head = np.nonzero(np.triu(rng.random((n, n)) < density, 1))
+    return OpGraph(rng.integers(1, 9, n), np.arange(n), tail, head, rng.integers(1, 5, tail.size))
+
+
+def placed_by(kind, data, moves=10**6):
+    state = kind(data, moves)
+    if not state.place():
+        return None
+    device = np.array(state.device)
+    return {"device": device.astype(float), "start": placement.starts(data, device, np.arange(data.n))}
+
+
+def brute_force(data):
+    """Every order along the dependencies with every choice of GPUs."""
+    graph, best = data.graph, np.inf
+    before = [set(graph.tail[graph.head == v].tolist()) for v in range(data.n)]
+    orders = [o for o in itertools.permutations(range(data.n)) if all(before[v] <= set(o[:i]) for i, v in enumerate(o))]
+    for chosen in itertools.product(range(data.devices), repeat=data.n):
+        device = np.array(chosen)
+        if placement._beyond(data, device) == 0:
+            for order in orders:
+                begun = placement.starts(data, device, np.array(order))
+                best = min(best, float((begun + graph.duration).max()))
+    return best
+
+
+PARAMETERS = (
+    {"k": 2, "degree": 2}, {"k": 3, "degree": 2}, {"k": 3, "degree": 2, "rule": "degree"}, {"k": 2, **FREE},
+    {"k": 3, "degree": 2, "rule": "degree", "bandwidth": 1e6}, {"k": 3, "degree": 2, "bandwidth": 1e6},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_exhaustive_search_is_brute_force(parameters):
+    rng = np.random.default_rng(len(str(parameters)))
+    for n in (3, 4, 5, 5):
+        data = placement.prepare(random_graph(rng, n), parameters)
+        search = Enumeration(data, 10**6)
+        assert search.search()
+        assert search.best == pytest.approx(brute_force(data))
+        values = {"device": search.device.astype(float), "start": search.start}
+        assert max(placement.residuals(data, values).values()) == 0
+        assert placement.objective(data, values) == search.best
+        assert all(bound.value <= search.best for bound in placement.bounds(data))
+        assert placement.objective(data, placed_by(Unrolled, data)) >= search.best
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_milp_is_exhaustive_search(parameters):
+    data = placement.prepare(random_graph(np.random.default_rng(7), 6), parameters)
+    form = compile_model(placement.build_cvxpy(data))
+    assert_one_matrix(form, compile_model(placement.build_pyomo(data)))
+    assert placement.estimate(data) == form.size
+    value, x = optimum(form)
+    values = placement.repair(data, form.values(x))
+    assert max(placement.residuals(data, values).values()) == 0
+    search = Enumeration(data, 10**6)
+    assert search.search()
+    assert placement.objective(data, values) == pytest.approx(value, rel=1e-5)
+    assert search.best == pytest.approx(value, rel=1e-5)
+
+
+def test_closed_forms():
+    """One part before m parts: 1 + ceil(m / (Delta + 1)); the paper's example has four on three GPUs."""
+    for m, degree, makespan in ((4, 3, 3.0), (4, 4, 2.0), (3, 3, 2.0), (6, 3, 3.0), (7, 4, 3.0)):
+        run = runner.solve(
+            Task(NAME, f"op-graph:model=chain,splits=1x{m}", method="placement-enumeration",
+                 settings={"k": "4", "degree": str(degree)})
+        )  # fmt: skip
+        assert (run.objective, run.proof) == (makespan, Proof.OPTIMAL), (m, degree)
+    one = runner.solve(Task(NAME, "op-graph:model=chain,splits=2x1x3", settings={"k": "1"}))
+    assert (one.objective, one.proof) == (6.0, Proof.OPTIMAL)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), k=st.integers(1, 9), degree=st.integers(2, 6))
+def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
+    rng = np.random.default_rng(seed)
+    parameters = {"k": k, "degree": degree, "bandwidth": float(rng.choice([0.0, 1e6]))}
+    data = placement.prepare(random_graph(rng, n, rng.uniform(0.02, 0.6)), parameters)
+    values = placed_by(Unrolled, data)
+    assert max(placement.residuals(data, values).values()) == 0
+    value = placement.objective(data, values)
+    assert max(bound.value for bound in placement.bounds(data)) <= value <= data.work * (1 + 1e-9) + data.delay.sum()
+    sends, hears = placement.peers_of(data, values["device"].astype(int))
+    assert max(sends.max(), hears.max()) <= data.delta
+    other = placed_by(Repair, data, 500)
+    if other is not None:
+        assert max(placement.residuals(data, other).values()) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), power=st.integers(-20, 20))
+def test_units_and_rotations_do_not_matter(seed, power):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, 12)
+    data = placement.prepare(graph, {"k": 5, "degree": 3})
+    values = placed_by(Unrolled, data)
+    turned = {**values, "device": (values["device"] + 2) % 5}
+    assert max(placement.residuals(data, turned).values()) == 0
+    scaled = OpGraph(graph.duration * 2.0**power, graph.operation, graph.tail, graph.head, graph.volume)
+    other = placement.prepare(scaled, {"k": 5, "degree": 3})
+    assert placement.objective(other, placed_by(Unrolled, other)) == placement.objective(data, values) * 2.0**power
+    for ours, theirs in zip(placement.bounds(data), placement.bounds(other), strict=True):
+        assert theirs.value == pytest.approx(ours.value * 2.0**power)
+
+
+def test_the_paper_s_repair_gives_up_by_name():
+    spec = "op-graph:model=resnet,layers=3,parts=16"
+    settings_ = {"k": "16", "degree": "4", "repair": "paper"}
+    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**settings_, "moves": "5"}))
+    assert run.values is None
+    assert run.termination == "iteration-limit"
+    assert "gave up" in run.record["message"]
+    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={"k": "16", "degree": "4"}))
+    assert run.verified
+    assert run.record["metrics"]["converged"]
+    assert run.proof == Proof.CERTIFIED_GAP
+
+
+def test_corrupted_placements_are_refused():
+    data = placement.prepare(parse("op-graph:model=transformer,layers=2,parts=4"), {"k": 6, "degree": 3})
+    good = placed_by(Unrolled, data)
+    assert max(placement.residuals(data, good).values()) == 0
+    last = int(np.argmax(good["start"]))
+
+    def wrong(name, at, value):
+        bad = {key: array.copy() for key, array in good.items()}
+        bad[name][at] = value
+        return placement.residuals(data, bad)
+
+    assert wrong("start", last, 0.0)["precede"] > 0
+    assert wrong("start", 0, -1.0)["start"] > 0
+    assert wrong("device", 0, (good["device"][0] + 3) % 6)["reach"] > 0
+    for bad in (0.5, -1.0, 6.0, np.nan):
+        assert max(wrong("device", 1, bad).values()) > 1e-6
+    second = int(np.flatnonzero((good["device"] == good["device"][0]) & (data.graph.operation == 0))[-1])
+    if second:
+        assert wrong("start", second, 0.0)["overlap"] > 0
+    squeezed = {**good, "start": np.zeros(data.n)}
+    assert placement.residuals(data, squeezed)["overlap"] > 0
+    assert placement.residuals(data, {**good, "C": np.asarray(0.01)})["makespan"] > 0
+    degree = placement.prepare(data.graph, {"k": 6, "degree": 2, "rule": "degree"})
+    spread = {**good, "device": np.arange(data.n) % 6.0}
+    assert placement.residuals(degree, spread)["degree"] > 0
+    for bad in ({}, {"device": good["device"]}, {"a": np.zeros((2, 2)), "S": good["start"]}):
+        assert np.isinf(max(placement.residuals(data, bad).values()))
+
+
+def test_hybrid_traffic_keeps_the_degree():
+    """k GPUs in l groups send to no more than D others, so that D switches carry them."""
+    for spec in ("op-graph:model=transformer,layers=3,parts=8", "op-graph:model=dlrm,layers=2,parts=8"):
+        data = placement.prepare(parse(spec), {"k": 8, "degree": 3, "replicas": 3})
+        device = placed_by(Unrolled, data)["device"].astype(int)
+        pool = hybrid_traffic(data, device, 3)
+        assert pool.n == 24
+        circuits = ocs_circuits.prepare(pool)
+        assert ocs_circuits.refute(circuits) is None
+        inner = data.graph.volume[device[data.graph.tail] != device[data.graph.head]].sum()
+        ring = 24 / 8 * data.graph.weights.sum() * 2 * 2 / 3
+        assert pool.traffic.sum() == pytest.approx(3 * inner + ring)
+
+
+@pytest.mark.parametrize(("model", "layers"), [("transformer", 3), ("resnet", 2), ("dlrm", 2), ("random", 20)])
+@pytest.mark.parametrize("broadcast", [False, True])
+def test_graphs_keep_work_bytes_and_order(model, layers, broadcast):
+    spec = f"op-graph:model={model},layers={layers}"
+    text = f",broadcast={'true' if broadcast else 'false'}"
+    whole, split = (parse(f"{spec},parts={parts}{text}") for parts in (1, 6))
+    assert split.duration.sum() == pytest.approx(whole.duration.sum())
+    assert split.weights.sum() == pytest.approx(whole.weights.sum())
+    assert split.operation[-1] == whole.operation[-1] == whole.n - 1
+    assert (split.tail < split.head).all()
+    if not broadcast:
+        assert split.volume.sum() == pytest.approx(whole.volume.sum(), rel=1e-9) or model == "resnet"
+    assert parse(split.spec) == split
+    assert parse(split.spec).hash == split.hash != whole.hash
+    counts = np.bincount(split.operation)
+    assert counts.max() == 6
+    assert parse(f"{spec},quantum=1e12{text}").n == whole.n
+
+
+def test_quantum_sets_the_parts():
+    graph = parse("op-graph:model=transformer,layers=1,parts=64,quantum=50,training=false")
+    counts = np.bincount(graph.operation)
+    times = np.bincount(graph.operation, graph.duration)
+    assert (counts == np.clip(np.round(times / 50), 1, 64)).all()
+
+
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda: parse("op-graph:model=nothing"), "no model 'nothing'"),
+    (lambda: parse("op-graph:model=transformer,layers=0"), "layers must be at least 1"),
+    (lambda: parse("op-graph:model=transformer,splits=1x2"), "only there"),
+    (lambda: parse("op-graph:model=chain"), "splits"),
+    (lambda: parse("op-graph:model=chain,splits=1x0"), "at least 1 part"),
+    (lambda: parse("op-graph:model=transformer,quantum=-1"), "quantum"),
+    (lambda: parse("op-graph:model=transformer,layers=100000,parts=100000"), "take fewer"),
+    (lambda: parse("op-graph:model=chain,splits=900000x900000"), "too many"),
+    (lambda: OpGraph([1, 1], [0, 1], [1], [0], [1]), "against the order"),
+    (lambda: OpGraph([1, 0], [0, 1], [0], [1], [1]), "positive number of microseconds"),
+    (lambda: OpGraph([1, 1], [0, 1], [0], [2], [1]), "outside"),
+    (lambda: OpGraph([1, 1], [0, 1], [0, 0], [1, 1], [1, 1]), "twice"),
+    (lambda: OpGraph([1, np.nan], [0, 1], [0], [1], [1]), "positive number"),
+    (lambda: OpGraph([1, 1], [1, 0], [0], [1], [1]), "stand together"),
+    (lambda: OpGraph([1, 1], [0, 1], [0], [1], [-1]), "bytes"),
+    (lambda: placement.prepare(parse("ring:8")), "needs a computation graph"),
+    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
+    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
+    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
+])  # fmt: skip
+def test_bad_input_is_one_line(make, told):
+    with pytest.raises(BadInput, match=told) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_large_matrices_are_refused_by_name():
+    data = placement.prepare(parse("op-graph:model=transformer,layers=96,parts=16"), {"k": 16})
+    with pytest.raises(NotApplicable, match="degree-aware"):
+        placement.build_pyomo(data)
+
+
+@pytest.mark.slow
+def test_twenty_thousand_sub_operations():
+    data = placement.prepare(parse("op-graph:model=transformer,layers=128,parts=32"), {"k": 32, "degree": 5})
+    assert data.n > 19_000
+    values = placed_by(Unrolled, data)
+    assert max(placement.residuals(data, values).values()) == 0
