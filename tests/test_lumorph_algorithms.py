@@ -371,7 +371,20 @@ def test_compacted_schedules_pass_the_check_and_take_no_more_rounds(spec, name):
         assert not any(violations(topology, wanted, limits, short).values()), (algorithm, parameters)
         assert short.rounds <= schedule.rounds
         fewer += short.rounds < schedule.rounds
-    assert fewer or name in ("broadcast", "reduce")
+    assert fewer or name in ("broadcast", "reduce", "all-reduce")  # trees that do both at once are left alone
+
+
+@pytest.mark.parametrize("spec", ["lightpath:2x2,lasers=2,waveguides=2", "lightpath:2x2,lasers=4,waveguides=2"])
+def test_compaction_keeps_sums_and_copies_apart(spec):
+    # Three chunks a shard leave room in the last round of sums, which the model's second phase has no claim to.
+    topology, limits = machine(spec)
+    wanted = collective("all-reduce", 4, pieces=3)
+    for algorithm in ("recursive", "divide-and-conquer"):
+        pattern, _ = pattern_of(algorithm, wanted, topology, limits)
+        short = compacted(realised(topology, limits, pattern), limits)
+        assert not any(violations(topology, wanted, limits, short).values())
+        assert short.transfer_round[short.transfer_adds].max() < short.transfer_round[~short.transfer_adds].min()
+        assert short.rounds >= 2 * -(-9 // limits.wavelengths)
 
 
 def test_only_one_chunk_a_circuit_is_compacted():
@@ -567,7 +580,7 @@ def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
         ("lightpath:2x4,lasers=4", "tree", {"arity": "1"}, "arity"),
         ("lightpath:2x4,lasers=4", "tree", {"batch": "-1"}, "batch"),
         ("lightpath:3x4,lasers=4", "divide-and-conquer", {}, "2x2 squares"),
-        ("lightpath:2x4,lasers=4", "divide-and-conquer", {"whole": "true"}, "all-reduce"),
+        ("lightpath:2x4,lasers=4", "divide-and-conquer", {"whole": "true"}, "no parameter 'whole'"),
         ("lightpath:2x4,lasers=4", "ring", {"wavelengths": "fixed"}, "wavelengths=fixed"),
         ("lightpath:2x4,lasers=4", "ring", {"search_s": "-1"}, "search_s"),
     ],

@@ -63,7 +63,7 @@ def _answer(context: Context, name: str, pattern: Pattern, batches: int, message
         search_s=given["search_s"], tick=context.remaining,
     )  # fmt: skip
     stepwise = schedule.rounds
-    if given["compact"] and not pattern.whole:
+    if given["compact"]:
         schedule = compacted(schedule, data.limits, tick=context.remaining)
     found: dict[str, Any] = {
         "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
@@ -88,18 +88,19 @@ def _free_wavelengths(context: Context, name: str) -> RoundModel:
 
 def _method(algorithm: Algorithm) -> Method:
     """An algorithm as a method."""
-    own = tuple(parameter.name for parameter in algorithm.parameters)
+    # Exchanges of whole buffers are not the two phases that Algorithm 1 has for an all-reduce.
+    own = tuple(parameter for parameter in algorithm.parameters if parameter.name != "whole")
 
     def run(context: Context) -> Answer:
         data = _free_wavelengths(context, algorithm.name)
-        given = {name: context.parameters[name] for name in own}
+        given = {parameter.name: context.parameters[parameter.name] for parameter in own}
         pattern, batches = pattern_of(algorithm.name, data.collective, data.topology, data.limits, **given)
         return _answer(context, algorithm.name, pattern, len(batches), _STRICT.get(algorithm.name, ""))
 
     return Method(
         name=algorithm.name, title=algorithm.title,
         summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
-        applies=_applies, parameters=(*algorithm.parameters, *_SHARED), run=run,
+        applies=_applies, parameters=(*own, *_SHARED), run=run,
     )  # fmt: skip
 
 

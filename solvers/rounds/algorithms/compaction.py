@@ -4,6 +4,9 @@ Within a schedule whose circuits carry one chunk each, transfers are taken in th
 the first round after its sender has all that it is to send (a copy, or a sum with every contribution that was added
 before), in which the sender's laser, the receiver's photodiode and every arc of its route have room for one
 wavelength. Routes stay.
+
+A schedule that sums first and copies then keeps these apart, as Algorithm 1 with a phase for each does (a phase has
+rounds of its own); one that does both at the same time, an all-reduce on a tree, is left as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.rounds.schedule import direct
+from formulations.rounds.schedule import chained, direct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], object] = lambda: None) -> RoundSchedule:
-    """The schedule with transfers moved ahead, see the module; as it was if that takes no fewer rounds.
+    """Move transfers ahead, see the module; the schedule as it was if that takes no fewer rounds.
 
     For spreadings, these run backwards, and trees. Where two vertices add each other's sums in one round (whole
     buffers), moving one transfer ahead of the other would count twice.
@@ -33,6 +36,15 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
     ValueError
         If circuits and transfers are not one for one.
     """
+    sums = int(schedule.transfer_round[schedule.transfer_adds].max(initial=-1)) + 1
+    if 0 < sums < schedule.rounds:
+        if not schedule.transfer_adds[schedule.transfer_round < sums].all():
+            return schedule
+        parts = [
+            schedule.taken(schedule.circuit_round < sums, schedule.transfer_round < sums),
+            schedule.taken(schedule.circuit_round >= sums, schedule.transfer_round >= sums).moved(-sums),
+        ]
+        return chained([compacted(part, limits, tick=tick) for part in parts])
     n = int(max(schedule.transfer_source.max(initial=0), schedule.transfer_target.max(initial=0))) + 1
     pairs = ((schedule.circuit_round, schedule.circuit_source, schedule.circuit_target),
              (schedule.transfer_round, schedule.transfer_source, schedule.transfer_target))  # fmt: skip
