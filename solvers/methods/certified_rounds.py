@@ -112,7 +112,7 @@ class _State:
     def search(self) -> None:
         """Share the time among the phases that have not met their bounds."""
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
-        for copies in {self.phases[k].searches_copies for k in open_ones}:
+        for copies in {self.phases[k].copies for k in open_ones}:
             compile_search(copies=copies)
         end = time.monotonic() + float(self.context.parameters["search_s"])
         for number, k in enumerate(open_ones):

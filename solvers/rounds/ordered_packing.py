@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 
 @njit(cache=True, nogil=True)
-def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int, waves: int, rounds: int, bin_of: I64,
-                  choice: I64, seed: int, steps: int, care: float) -> tuple[int, int]:  # fmt: skip
+def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room: I64, waves: int, rounds: int,
+                  bin_of: I64, choice: I64, seed: int, steps: int, care: float) -> tuple[int, int]:  # fmt: skip
     """Place all items in ``rounds`` rounds of ``waves`` wavelengths, from nothing.
 
     Parameters
     ----------
     first, start, needs
         Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``,
-        of which every bin (round r, wavelength w: bin ``r waves + w``) has one unit each.
+        of which every bin (round r, wavelength w: bin ``r waves + w``) has ``room`` units.
     after
         The item that must stand in an earlier round than candidate p; -1 for none.
+    tie
+        The wavelength that candidate p has; -1 for any.
     bin_of, choice
         Out: bin and candidate of every item; all placed where the first result is 0.
     care
@@ -41,7 +43,11 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items, bins = bin_of.size, rounds * waves
-    user = np.full((bins, resources), -1, dtype=np.int32)
+    slot = np.zeros(room.size + 1, dtype=np.int64)
+    for a in range(room.size):
+        slot[a + 1] = slot[a] + room[a]
+    users = np.full((bins, slot[-1]), -1, dtype=np.int32)
+    used = np.zeros((bins, room.size), dtype=np.int32)
     until = np.zeros((items, bins), dtype=np.int64)
     copied = np.zeros(items, dtype=np.int64)
     homeless, stack = np.arange(items), np.empty(2 * items + 64, dtype=np.int64)
@@ -59,11 +65,13 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int
                     continue
                 earliest = (bin_of[after[p]] // waves + 1) * waves
             for b in range(earliest, bins):
+                if tie[p] >= 0 and b % waves != tie[p]:
+                    continue
                 cost = 0.0
                 for i in range(start[p], start[p + 1]):
-                    other = user[b, needs[i]]
-                    if other >= 0:
-                        cost += 1.0 + care * copied[other]
+                    a = needs[i]
+                    if used[b, a] >= room[a]:
+                        cost += 1.0 + care * copied[users[b, slot[a]]]
                         if cost > least:
                             break
                 if cost > least or (cost > 0.0 and until[k, b] > step):
@@ -80,8 +88,9 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int
         homeless[at] = homeless[count]
         top = 0
         for i in range(start[by], start[by + 1]):
-            if user[into, needs[i]] >= 0:
-                stack[top] = user[into, needs[i]]
+            a = needs[i]
+            if used[into, a] >= room[a]:
+                stack[top] = users[into, slot[a] + np.random.randint(room[a])]  # noqa: NPY002
                 top += 1
         while top > 0:
             top -= 1
@@ -91,7 +100,12 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int
                 continue
             p = choice[out]
             for i in range(start[p], start[p + 1]):
-                user[b, needs[i]] = -1
+                a = needs[i]
+                used[b, a] -= 1
+                for j in range(slot[a], slot[a] + used[b, a]):
+                    if users[b, j] == out:
+                        users[b, j] = users[b, slot[a] + used[b, a]]
+                        break
             bin_of[out] = -1
             if after[p] >= 0:
                 copied[after[p]] -= 1
@@ -112,5 +126,7 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, resources: int
         if after[by] >= 0:
             copied[after[by]] += 1
         for i in range(start[by], start[by + 1]):
-            user[into, needs[i]] = k
+            a = needs[i]
+            users[into, slot[a] + used[into, a]] = k
+            used[into, a] += 1
     return count, step

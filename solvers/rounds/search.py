@@ -64,13 +64,13 @@ def compile_search(*, copies: bool) -> None:
 
     pair = Topology(2, [0, 1], [1, 0])
     tiny = collective("all-gather", 2)
+    one, other = np.array([0]), np.array([1])
+    items = packing(pair, Limits(1), candidates(pair, one, other))
+    squeeze(items, 1, np.random.default_rng(0), lambda: 1.0)
     if copies:
         spread_copies(pair, tiny, Limits(1), Policy(1, 1), 0, 4, lambda: 1.0)
         symmetric_copies(pair, tiny, Limits(1), 1, 0, lambda: 1.0)
     else:
-        one, other = np.array([0]), np.array([1])
-        items = packing(pair, Limits(1), candidates(pair, one, other))
-        squeeze(items, 1, np.random.default_rng(0), lambda: 1.0)
         tight_bound(pair, collective("all-to-all", 2), Limits(1), 9, lambda: 1.0, steps=1)
 
 
@@ -120,11 +120,6 @@ class PhaseSearch:
     def copies(self) -> bool:
         """Whether some chunk goes to several vertices, so that receivers may send it on."""
         return bool((self.collective.spread > 1).any())
-
-    @property
-    def searches_copies(self) -> bool:
-        """Whether the search is one of copies of copies, over any routes."""
-        return self.copies and self.tied is None
 
     def _keep(self, schedule: RoundSchedule | None, by: str) -> None:
         if schedule is not None and (self.best is None or schedule.rounds < self.best.rounds):
@@ -236,7 +231,11 @@ class PhaseSearch:
         """Better schedules until the bound is met or ``left()`` is used up; tells ``improved`` of every one."""
         if self.done:
             return
-        if self.searches_copies:
+        if self.copies and self.tied is not None:
+            if small_enough(self.topology, self.collective, self.limits, self.rounds):
+                self._symmetric(left, improved)
+            self._squeeze(left, improved)
+        elif self.copies:
             self._spread(left, improved)
         elif self._items is not None:
             self._squeeze(left, improved)
@@ -266,9 +265,13 @@ class PhaseSearch:
                 return min(left(), end - time.monotonic())
 
             seed = int(self.random.integers(2**31))
-            found = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until)
+            found = symmetric_copies(
+                self.topology, self.collective, self.limits, rounds, seed, until,
+                *((self.tied.routes, self.tied.wave) if self.tied is not None else ()),
+            )  # fmt: skip
+            self.attempts += 1
             if found is not None:
-                self._keep(found, "symmetric ejection search")
+                self._keep(found, "symmetric ejection search" if self.tied is None else "ordered ejection search")
                 improved()
                 return
 

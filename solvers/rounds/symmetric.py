@@ -95,9 +95,12 @@ class Quotient:
     ``routes``.
     """
 
-    def __init__(self, topology: Topology, collective: Collective, limits: Limits) -> None:
+    def __init__(
+        self, topology: Topology, collective: Collective, limits: Limits, routes: RouteSet | None, wave: I64 | None
+    ) -> None:
         self.topology, self.collective, self.limits = topology, collective, limits
-        self.group = symmetries(topology, collective)
+        # Wavelengths that are fixed know nothing of reflections.
+        self.group = symmetries(topology, collective)[: None if wave is None else 1]
         n, m = topology.n, topology.arcs
         vertex = np.min([each.vertex for each in self.group], axis=0)
         arc = np.min([each.arc for each in self.group], axis=0)
@@ -107,8 +110,12 @@ class Quotient:
         self.items = np.column_stack(np.divmod(keys, n))
         number = {key: k for k, key in enumerate(collective.key(collective.deliveries).tolist())}
         orbit = np.searchsorted(keys, least)
-        source, goal = np.nonzero(~np.eye(n, dtype=bool))
-        self.routes: RouteSet = candidates(topology, source, goal)
+        if routes is None:
+            source, goal = np.nonzero(np.isfinite(topology.hops) & ~np.eye(n, dtype=bool))
+            routes = candidates(topology, source, goal)
+        self.routes = routes
+        source, goal = routes.source, routes.target
+        place = {pair: k for k, pair in enumerate((source * n + goal).tolist())}
         length = np.diff(self.routes.start)
         holders = [set(collective.pre[collective.pre[:, 0] == c, 1].tolist()) for c in range(collective.chunks)]
         first, route, after = [0], [], []
@@ -117,7 +124,9 @@ class Quotient:
                 wanted = number.get(c * n + s)
                 if s == v or (s not in holders[c] and wanted is None):
                     continue
-                pair = s * (n - 1) + v - (v > s)
+                pair = place.get(s * n + v)
+                if pair is None:
+                    continue
                 before = -1 if s in holders[c] or wanted is None else int(orbit[wanted])
                 for p in range(int(self.routes.first[pair]), int(self.routes.first[pair + 1])):
                     route.append(p)
@@ -134,6 +143,9 @@ class Quotient:
         needs[self.start[owner] + 2 + at] = arc[self.routes.arcs[self.routes.start[self.route[owner]] + at]]
         self.needs = needs
         self._drop_clashes()
+        self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
+        most = n * (limits.ports or 1)
+        self.room = np.concatenate([np.full(m, min(limits.waveguides, most)), np.full(2 * n, limits.ports or 1)])
 
     def _drop_clashes(self) -> None:
         """Leave out candidates that would meet their own image on an arc."""
@@ -170,27 +182,31 @@ class Quotient:
 
 
 def small_enough(topology: Topology, collective: Collective, limits: Limits, rounds: int) -> bool:
-    """Whether the search applies: one waveguide, one port, one chunk a circuit, and tables of bearable size."""
+    """Whether the search applies: one chunk a circuit, so many ports, and tables of bearable size."""
     deliveries = len(collective.deliveries)
     candidates_size = deliveries * topology.n * 2 * 8
-    tables = rounds * limits.wavelengths * (deliveries + topology.arcs + 2 * topology.n)
-    plain = limits.waveguides == 1 and limits.ports == 1 and limits.load == 1
+    tables = rounds * limits.wavelengths * (deliveries + (topology.arcs + 2 * topology.n) * (limits.waveguides + 1))
+    plain = limits.ports is not None and limits.load == 1 and topology.ranks == topology.n
     return plain and max(candidates_size, tables) <= MOST_ENTRIES
 
 
 def symmetric_copies(
-    topology: Topology, collective: Collective, limits: Limits, rounds: int, seed: int, left: Callable[[], float]
-) -> RoundSchedule | None:
-    """A schedule of exactly so many rounds or fewer, trying until time is up; None if none is found."""
+    topology: Topology, collective: Collective, limits: Limits, rounds: int, seed: int, left: Callable[[], float],
+    routes: RouteSet | None = None, wave: I64 | None = None,
+) -> RoundSchedule | None:  # fmt: skip
+    """A schedule of so many rounds or fewer, trying until time is up; None if none is found.
+
+    ``routes`` of pairs, each on its ``wave``, ``(P,)``, are the only ones where they are given.
+    """
     from solvers.rounds.ordered_packing import eject_ordered
 
-    quotient = Quotient(topology, collective, limits)
+    quotient = Quotient(topology, collective, limits, routes, wave)
     random = np.random.default_rng(seed)
     count = quotient.items.shape[0]
     bin_of, choice = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     while left() > 0:
         missing, _ = eject_ordered(
-            quotient.first, quotient.start, quotient.needs, quotient.after, topology.arcs + 2 * topology.n,
+            quotient.first, quotient.start, quotient.needs, quotient.after, quotient.tie, quotient.room,
             limits.wavelengths, rounds, bin_of, choice, int(random.integers(2**31)), STEPS, 0.1,
         )  # fmt: skip
         if missing == 0:
