@@ -4,8 +4,9 @@ A GPU in reach of all inputs is at most Delta steps after each of theirs on the 
 inputs are moved (backward), then what depends on anything moved (forward), until nothing is out of reach.
 
 ``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and what is out of reach moves to the
-nearest GPU that is not. The paper leaves convergence open, and it does not always converge: after ``moves`` moves for
-one sub-operation it gives up, and the method ends without a placement.
+nearest GPU that is not. The paper leaves convergence open, and it does not always converge: where it returns to an
+earlier state (looked for in small graphs), or after ``moves`` moves for one sub-operation, the method ends without a
+placement.
 
 ``repair=unrolled``: the circle is unrolled to a line of positions, GPU = position mod k, on which every dependency goes
 0 to Delta ahead. The sub-operation goes to the position of its foremost input; inputs and dependants only ever move
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from solvers.methods.base import Context
 
 
+#: Up to this many sub-operations the paper's repair remembers where it has been, and sees that it goes in circles.
+REMEMBERED = 1000
+
+
 class Repair:
     """A placement in the making: GPUs so far, and the forward-backward repair of reach."""
 
@@ -48,6 +53,7 @@ class Repair:
         self.ahead = [((window << g) | (window << g >> k)) & full for g in range(k)]
         self.full = full
         self.moved = self.conflicts = 0
+        self.cycled = False
 
     def inputs(self, v: int) -> list[int]:
         """Sub-operations that v depends on."""
@@ -91,6 +97,7 @@ class Repair:
         """Move inputs backward and dependants forward until nothing placed is out of reach; False if it gives up."""
         self.conflicts += 1
         last, budget = v, self.most
+        met: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         back, forth = [v], set()
         while True:
             while back:  # backward: inputs come within reach of what needs them
@@ -107,6 +114,12 @@ class Repair:
             if not forth:
                 return True
             moved, forth = sorted(forth), set()
+            if self.data.n <= REMEMBERED:
+                state = (tuple(self.device), tuple(moved))
+                self.cycled = state in met
+                if self.cycled:
+                    return False
+                met.add(state)
             for u in moved:  # forward: what depends on the moved comes after them
                 for x in self.outputs(u):
                     if x <= last and self.device[x] >= 0 and self.out_of_reach(u, x):
@@ -221,7 +234,7 @@ def run(context: Context) -> Answer:
     state = kind(data, int(context.parameters["moves"]) or 100 * data.n)
     done = state.place(context)
     solver: dict[str, Any] = {"name": "degree-aware", "version": None, "algorithm": "Algorithm 1", "options": {}}
-    told = {"conflicts": state.conflicts, "moved": state.moved, "converged": done}
+    told = {"conflicts": state.conflicts, "moved": state.moved, "converged": done, "cycled": state.cycled}
     if not done:
         message = (
             f"the forward-backward repair gave up at conflict {state.conflicts}; more --set moves= or a larger degree"
