@@ -32,7 +32,8 @@ MOST_COLUMNS = 20_000_000
 class RoundProgram:
     """One phase: a copying collective on a topology, in at most ``rounds`` rounds.
 
-    ``routes_kind`` and ``paths`` say which routes (:func:`~formulations.lumorph.route_sets.candidate_routes`);
+    ``routes_kind`` and ``paths`` say which routes (:func:`~formulations.lumorph.route_sets.candidate_routes`), unless
+    they are ``given`` (of the pairs in the order of :attr:`pairs`);
     ``fixed`` gives every route one wavelength (:meth:`wave`); ``symmetry`` drops columns that a relabelling of
     wavelengths makes superfluous.
     """
@@ -45,6 +46,7 @@ class RoundProgram:
     routes_kind: str
     fixed: bool
     symmetry: bool
+    given: RouteSet | None = None
 
     @cached_property
     def moves(self) -> tuple[I64, I64]:
@@ -70,14 +72,27 @@ class RoundProgram:
         return np.isin(chunk * self.collective.n + source, self.collective.key(self.collective.pre))
 
     @cached_property
+    def steps(self) -> int:
+        """Number of H[k,r]: deliveries by rounds but the last, none where nobody can forward."""
+        return 0 if self.holds.all() else len(self.collective.deliveries) * (self.rounds - 1)
+
+    @cached_property
+    def obtained(self) -> I64:
+        """By which delivery the source of a move gets the chunk, ``(M,)``; means nothing where it holds it."""
+        delivery, source = self.moves
+        wanted = self.collective.key(self.collective.deliveries)
+        return np.searchsorted(wanted, self.collective.deliveries[delivery, 0] * self.collective.n + source)
+
+    @cached_property
     def pair_of_move(self) -> I64:
         """The pair of vertices of every move, a number into ``routes``."""
         delivery, source = self.moves
         key = source * self.topology.n + self.collective.deliveries[delivery, 1]
-        return np.searchsorted(self._pairs, key)
+        return np.searchsorted(self.pairs, key)
 
     @cached_property
-    def _pairs(self) -> I64:
+    def pairs(self) -> I64:
+        """The pairs of vertices that some move needs, ``source n + target``, sorted."""
         delivery, source = self.moves
         return np.unique(source * self.topology.n + self.collective.deliveries[delivery, 1])
 
@@ -90,7 +105,9 @@ class RoundProgram:
         NotApplicable
             If there are too many, or a pair has none.
         """
-        source, target = np.divmod(self._pairs, self.topology.n)
+        if self.given is not None:
+            return self.given
+        source, target = np.divmod(self.pairs, self.topology.n)
         return candidate_routes(self.topology, source, target, self.routes_kind, self.paths)
 
     def wave(self, source: I64, target: I64, index: I64) -> I64:

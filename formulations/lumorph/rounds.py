@@ -5,11 +5,13 @@ Sets    r in 0..R-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair;
 Data    Pre, Post collective (:mod:`formulations.rounds.collectives`); L lasers and photodiodes of a tile;
         W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, listed flat (N,);
-        R[p,r] in {0,1} round r of phase p is used
+        R[p,r] in {0,1} round r of phase p is used;
+        H[k,r] in [0,1] delivery k = (c, d) is made in round r or before, listed flat; only where chunks are forwarded
 
 min sum_pr R[p,r]  s.t.
     deliver[k]           sum of C over delivery k = (c, d)  = 1                 (3)
-    hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_{l<r} sum C[l,.,s,c,.,.] <= 0   for s not in Pre[c]     (2)
+    received[k,r]        H[k,r] - H[k,r-1] - sum of C[r] over delivery k = 0
+    hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - H[(c,s),r-1] <= 0   for s not in Pre[c]                     (2)
     laser[r,s,w]         sum_dci C - R[p,r] <= 0                                (4), (7)
     photodiode[r,d,w]    sum_sci C - R[p,r] <= 0                                (5), (7)
     waveguide[r,e,w]     sum over routes through e of C - W R[p,r] <= 0         (6), (7)
@@ -88,8 +90,8 @@ class RoundModel:
     """Data of the model.
 
     ``topology`` any (a :class:`~instances.lightpath.LightpathMesh` brings its own limits); ``collective`` as asked
-    for, ``phases`` what it is composed of; ``limits`` of one round; ``paths``, ``routes_kind``, ``fixed``, ``rmin``,
-    ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
+    for, ``phases`` what it is composed of; ``limits`` of one round; ``given`` programs instead of those made here;
+    ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
     """
 
     topology: Topology
@@ -103,6 +105,7 @@ class RoundModel:
     rmax: int
     use_bounds: bool
     symmetry: bool
+    given: tuple[RoundProgram, ...] | None = None
 
     def arena(self, phase: Phase) -> Topology:
         """The topology on which a phase is scheduled: turned round where it runs backwards."""
@@ -136,6 +139,8 @@ class RoundModel:
         NotApplicable
             If it is too large to list.
         """
+        if self.given is not None:
+            return self.given
         return tuple(self.program(phase, self.rmax or self._enough(phase)) for phase in self.phases)
 
     def _enough(self, phase: Phase) -> int:
@@ -215,52 +220,73 @@ def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Named rows ``of_C C + of_R R`` in ``[lower, upper]``, over the flat C of all phases and R[p, r] flat."""
+    """Named rows: a matrix for each variable (C, H, R, flat over all phases), their sum in ``[lower, upper]``."""
 
     name: str
-    of_C: sp.csr_array
-    of_R: sp.csr_array
+    parts: Mapping[str, sp.csr_array]
     lower: float
     upper: float
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.parts["C"].shape[0])
 
 
 def rows(data: RoundModel) -> list[Rows]:
     """All rows of the model, block by block."""
     import scipy.sparse as sp
 
-    parts: dict[str, list[tuple[sp.csr_array, sp.csr_array]]] = {}
+    found: dict[str, list[dict[str, sp.csr_array]]] = {}
     for program in data.programs:
-        for name, of_C, of_R in _phase_rows(program):
-            parts.setdefault(name, []).append((of_C, of_R))
-    limits = {"deliver": (1.0, 1.0)}
-    found = []
-    for name, each in parts.items():
-        of_C = sp.csr_array(sp.block_diag([part[0] for part in each], format="csr"))
-        of_R = sp.csr_array(sp.block_diag([part[1] for part in each], format="csr"))
-        lower, upper = limits.get(name, (-np.inf, 0.0))
-        found.append(Rows(name, of_C, of_R, lower, upper))
-    return found
+        for name, parts in _phase_rows(program):
+            found.setdefault(name, []).append(parts)
+    limits = {"deliver": (1.0, 1.0), "received": (0.0, 0.0)}
+    blocks = []
+    for name, each in found.items():
+        joined = {v: sp.csr_array(sp.block_diag([parts[v] for parts in each], format="csr")) for v in ("C", "H", "R")}
+        blocks.append(Rows(name, joined, *limits.get(name, (-np.inf, 0.0))))
+    return blocks
 
 
-def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, sp.csr_array, sp.csr_array]]:
-    """The rows of one phase: name, part of C, part of R."""
+def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, dict[str, sp.csr_array]]]:
+    """The rows of one phase: name, and the part of each variable."""
     import scipy.sparse as sp
 
     columns, ends, T = program.columns, program.ends, program.rounds
-    N = columns["round"].size
-    every = np.arange(N)
+    width = {"C": columns["round"].size, "H": program.steps, "R": T}
+    every = np.arange(width["C"])
 
-    def matrix(row: I64, column: I64, count: int, value: F64 | float = 1.0, width: int = N) -> sp.csr_array:
-        data = np.broadcast_to(np.asarray(value, dtype=float), row.shape)
-        return sp.csr_array((data, (row, column)), shape=(count, width))
+    def block(count: int, **entries: tuple[I64, I64, F64 | float]) -> dict[str, sp.csr_array]:
+        """So many rows: for some variables (row, column, value) of their entries, nothing for the others."""
+        parts = {name: sp.csr_array((count, size)) for name, size in width.items()}
+        for name, (row, column, value) in entries.items():
+            numbers = np.broadcast_to(np.asarray(value, dtype=float), row.shape)
+            parts[name] = sp.csr_array((numbers, (row, column)), shape=(count, width[name]))
+            parts[name].eliminate_zeros()
+        return parts
 
-    D = len(program.collective.deliveries)
-    yield "deliver", matrix(ends["delivery"], every, D), sp.csr_array((D, T))
-    yield from _hold_rows(program, matrix)
+    yield "deliver", block(len(program.collective.deliveries), C=(ends["delivery"], every, 1.0))
+    if program.steps:
+        here = np.flatnonzero(columns["round"] < T - 1)
+        row = ends["delivery"][here] * (T - 1) + columns["round"][here]
+        step = np.arange(program.steps)
+        later = step[step % (T - 1) > 0]
+        H = (
+            np.concatenate([step, later]),
+            np.concatenate([step, later - 1]),
+            np.repeat([1.0, -1.0], [step.size, later.size]),
+        )
+        yield "received", block(program.steps, C=(row, here, -1.0), H=H)
+        forwards = np.flatnonzero(~program.holds[columns["move"]])
+        row, keys = program.groups(columns["round"][forwards], columns["move"][forwards])
+        count = keys[0].size
+        got = program.obtained[keys[1]] * (T - 1) + keys[0] - 1
+        yield "hold", block(count, C=(row, forwards, 1.0), H=(np.arange(count), got, -1.0))
     for name, end in (("laser", "source"), ("photodiode", "target")):
         row, keys = program.groups(columns["round"], ends[end], columns["wavelength"])
         count = keys[0].size
-        yield name, matrix(row, every, count), matrix(np.arange(count), keys[0], count, -1.0, T)
+        yield name, block(count, C=(row, every, 1.0), R=(np.arange(count), keys[0], -1.0))
     column, arc = program.arcs
     row, keys = program.groups(columns["round"][column], arc, columns["wavelength"][column])
     W = program.limits.waveguides
@@ -268,17 +294,18 @@ def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, sp.csr_array, sp.c
     number = np.cumsum(crowded) - 1
     kept, count = crowded[row], int(crowded.sum())
     yield (
-        "waveguide", matrix(number[row[kept]], column[kept], count),
-        matrix(np.arange(count), keys[0][crowded], count, -float(W), T),
-    )  # fmt: skip
-    mirror = _mirror_rows(program, matrix)
+        "waveguide",
+        block(count, C=(number[row[kept]], column[kept], 1.0), R=(np.arange(count), keys[0][crowded], -float(W))),
+    )
+    mirror = _mirror_entries(program)
     if mirror is not None:
-        yield "mirror", mirror, sp.csr_array((mirror.shape[0], T))
-    order = sp.csr_array(sp.diags_array([np.full(T - 1, -1.0), np.ones(T - 1)], offsets=[0, 1], shape=(T - 1, T)))
-    yield "order", sp.csr_array((T - 1, N)), order
+        yield "mirror", block(int(mirror[0].max()) + 1, C=mirror)
+    step = np.arange(T - 1)
+    R = (np.tile(step, 2), np.concatenate([step + 1, step]), np.repeat([1.0, -1.0], T - 1))
+    yield "order", block(T - 1, R=R)
 
 
-def _mirror_rows(program: RoundProgram, matrix: Any) -> sp.csr_array | None:
+def _mirror_entries(program: RoundProgram) -> tuple[I64, I64, F64] | None:
     """The first delivery is no later than any of its mirror images; None without symmetry."""
     images = delivery_symmetries(program) if program.symmetry else []
     others = np.unique([int(image[0]) for image in images if image[0] != 0]).astype(np.int64)
@@ -292,35 +319,7 @@ def _mirror_rows(program: RoundProgram, matrix: Any) -> sp.csr_array | None:
         rows.append(np.full(own.size + theirs.size, k))
         columns.append(np.concatenate([own, theirs]))
         values.append(np.concatenate([when[own], -when[theirs]]))
-    found: sp.csr_array = matrix(np.concatenate(rows), np.concatenate(columns), others.size, np.concatenate(values))
-    found.eliminate_zeros()
-    return found
-
-
-def _hold_rows(program: RoundProgram, matrix: Any) -> Iterator[tuple[str, sp.csr_array, sp.csr_array]]:
-    """(2): who forwards in round r received before."""
-    import scipy.sparse as sp
-
-    columns, ends, T = program.columns, program.ends, program.rounds
-    n = program.topology.n
-    forwards = np.flatnonzero(~program.holds[columns["move"]])
-    row, keys = program.groups(columns["round"][forwards], columns["move"][forwards])
-    count = keys[0].size
-    if not count:
-        return
-    delivery, source = program.moves
-    of_delivery = program.collective.key(program.collective.deliveries)
-    chunk = program.collective.deliveries[delivery[keys[1]], 0]
-    earlier = np.searchsorted(of_delivery, chunk * n + source[keys[1]])  # the delivery by which the source gets it
-    # Columns by delivery and round: those of a delivery before round r are a prefix.
-    order = np.lexsort((columns["round"], ends["delivery"]))
-    label = ends["delivery"][order] * T + columns["round"][order]
-    begin = np.searchsorted(label, earlier * T)
-    many = np.searchsorted(label, earlier * T + keys[0]) - begin
-    back = np.repeat(np.arange(count), many)
-    at = np.arange(back.size) - np.repeat(np.cumsum(many) - many, many) + begin[back]
-    own, before = matrix(row, forwards, count), matrix(back, order[at], count, -1.0)
-    yield "hold", sp.csr_array(own + before), sp.csr_array((count, T))
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
 
 
 def _fixed_rounds(data: RoundModel) -> F64:
@@ -333,44 +332,44 @@ def _fixed_rounds(data: RoundModel) -> F64:
 
 
 def build_pyomo(data: RoundModel) -> PyomoModel:
-    """The model in Pyomo: ``C[j]``, ``R[t]``, and the rows of the docstring by name."""
+    """The model in Pyomo: ``C[j]``, ``H[k]``, ``R[t]``, and the rows of the docstring by name."""
     import pyomo.environ as pyo
 
     blocks = rows(data)
-    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
+    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
     floor = _fixed_rounds(data)
     model = pyo.ConcreteModel(name="rounds")
     model.C = pyo.Var(range(N), domain=pyo.Binary)
+    model.H = pyo.Var(range(K), bounds=(0.0, 1.0))
     model.R = pyo.Var(range(T), domain=pyo.Binary, bounds=lambda _, t: (floor[t], 1.0))
     model.rounds = pyo.Objective(expr=pyo.quicksum(model.R.values()), sense=pyo.minimize)
-    C, R = list(model.C.values()), list(model.R.values())
+    variables = {"C": list(model.C.values()), "H": list(model.H.values()), "R": list(model.R.values())}
     for block in blocks:
-        sums = _linear_rows(block, C, R)
-        upper = block.upper
-        if block.lower == upper:
-            rule = {k: (expression == upper) for k, expression in enumerate(sums)}
+        sums = _linear_rows(block, variables)
+        if block.lower == block.upper:
+            rule = {k: (expression == block.upper) for k, expression in enumerate(sums)}
         else:
-            rule = {k: (expression <= upper) for k, expression in enumerate(sums)}
+            rule = {k: (expression <= block.upper) for k, expression in enumerate(sums)}
         model.add_component(block.name, pyo.Constraint(range(len(rule)), rule=lambda _, k, rule=rule: rule[k]))
     return PyomoModel(
         model,
-        variables={"C": (N,), "R": (T,)},
-        constraints={block.name: (block.of_C.shape[0],) for block in blocks},
+        variables={"C": (N,), "H": (K,), "R": (T,)},
+        constraints={block.name: (block.count,) for block in blocks},
     )
 
 
-def _linear_rows(block: Rows, C: list[Any], R: list[Any]) -> Iterator[Any]:
+def _linear_rows(block: Rows, variables: Mapping[str, list[Any]]) -> Iterator[Any]:
     """The left sides of a block as Pyomo expressions."""
     from pyomo.core.expr.numeric_expr import LinearExpression
 
-    for k in range(block.of_C.shape[0]):
+    for k in range(block.count):
         coefficients: list[float] = []
-        variables: list[Any] = []
-        for matrix, items in ((block.of_C, C), (block.of_R, R)):
+        taken: list[Any] = []
+        for name, matrix in block.parts.items():
             here = slice(matrix.indptr[k], matrix.indptr[k + 1])
             coefficients += matrix.data[here].tolist()
-            variables += [items[j] for j in matrix.indices[here]]
-        yield LinearExpression(constant=0.0, linear_coefs=coefficients, linear_vars=variables)
+            taken += [variables[name][j] for j in matrix.indices[here]]
+        yield LinearExpression(constant=0.0, linear_coefs=coefficients, linear_vars=taken)
 
 
 def build_cvxpy(data: RoundModel) -> CvxpyModel:
@@ -378,17 +377,21 @@ def build_cvxpy(data: RoundModel) -> CvxpyModel:
     import cvxpy as cp
 
     blocks = rows(data)
-    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
-    C = cp.Variable(N, name="C", boolean=True)
-    R = cp.Variable(T, name="R", integer=True, bounds=[_fixed_rounds(data), np.ones(T)])
+    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
+    variables = {
+        "C": cp.Variable(N, name="C", boolean=True),
+        "H": cp.Variable(K, name="H", bounds=[0.0, 1.0]),
+        "R": cp.Variable(T, name="R", integer=True, bounds=[_fixed_rounds(data), np.ones(T)]),
+    }
     constraints = {}
     for block in blocks:
-        left = block.of_C @ C + block.of_R @ R
+        terms = [matrix @ variables[name] for name, matrix in block.parts.items() if matrix.nnz]
+        left = sum(terms[1:], terms[0])
         constraints[block.name] = left == block.upper if block.lower == block.upper else left <= block.upper
     return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(R)), list(constraints.values())),
-        variables={"C": Named(C, (N,)), "R": Named(R, (T,))},
-        constraints={block.name: Named(constraints[block.name], (block.of_C.shape[0],)) for block in blocks},
+        cp.Problem(cp.Minimize(cp.sum(variables["R"])), list(constraints.values())),
+        variables={name: Named(item, item.shape) for name, item in variables.items() if item.size},
+        constraints={block.name: Named(constraints[block.name], (block.count,)) for block in blocks},
     )
 
 
@@ -397,23 +400,23 @@ def build_matrix(data: RoundModel) -> MatrixModel:
     import scipy.sparse as sp
 
     blocks = rows(data)
-    N, T = blocks[0].of_C.shape[1], blocks[0].of_R.shape[1]
-    A = sp.csc_array(sp.vstack([sp.hstack([block.of_C, block.of_R]) for block in blocks]))
-    count = [block.of_C.shape[0] for block in blocks]
+    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
+    A = sp.csc_array(sp.vstack([sp.hstack(list(block.parts.values())) for block in blocks]))
+    count = [block.count for block in blocks]
     first = np.cumsum([0, *count])
     return MatrixModel(
         A,
         np.repeat([block.lower for block in blocks], count),
         np.repeat([block.upper for block in blocks], count),
-        np.concatenate([np.zeros(N), _fixed_rounds(data)]),
-        np.ones(N + T),
-        np.concatenate([np.zeros(N), np.ones(T)]),
+        np.concatenate([np.zeros(N + K), _fixed_rounds(data)]),
+        np.ones(N + K + T),
+        np.concatenate([np.zeros(N + K), np.ones(T)]),
         "min",
-        variables={"C": ((N,), np.arange(N)), "R": ((T,), N + np.arange(T))},
+        variables={"C": ((N,), np.arange(N)), "H": ((K,), N + np.arange(K)), "R": ((T,), N + K + np.arange(T))},
         constraints={
             block.name: ((c,), first[k] + np.arange(c)) for k, (block, c) in enumerate(zip(blocks, count, strict=True))
         },
-        integer=np.ones(N + T, dtype=bool),
+        integer=np.concatenate([np.ones(N, dtype=bool), np.zeros(K, dtype=bool), np.ones(T, dtype=bool)]),
     )
 
 
@@ -503,11 +506,27 @@ def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
 
 
 def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
-    """C and R rounded, and the schedule of that; None where C cannot be read."""
+    """C and R rounded, H recomputed, and the schedule of that; None where C cannot be read."""
     if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
         return None
-    whole = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "R")}
-    return unfold(data, whole)
+    C = np.rint(np.asarray(values["C"], dtype=float))
+    if C.shape != (sum(program.columns["round"].size for program in data.programs),):
+        return None
+    return unfold(data, {"C": C, "H": made_by(data, C), "R": np.rint(np.asarray(values["R"], dtype=float))})
+
+
+def made_by(data: RoundModel, C: F64) -> F64:
+    """H of a given C: how far every delivery is made by each round."""
+    found, first = [], 0
+    for program in data.programs:
+        columns, T = program.columns, program.rounds
+        own = C[first : first + columns["round"].size]
+        first += own.size
+        if program.steps:
+            made = np.zeros((len(program.collective.deliveries), T))
+            np.add.at(made, (program.ends["delivery"], columns["round"]), own)
+            found.append(np.cumsum(made, axis=1)[:, :-1].ravel())
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 def bounds(data: RoundModel) -> list[Bound]:
@@ -570,8 +589,10 @@ def estimate(data: RoundModel) -> dict[str, int]:
         T = data.rmax or max(data.least[number], 1)
         columns = data.program(phase, T).size
         spread = phase.copying.spread
-        variables += columns + T
-        constraints += len(phase.copying.deliveries) + int((spread * (spread - 1)).sum()) * (T - 1)
+        deliveries, forwarded = len(phase.copying.deliveries), int((spread * (spread - 1)).sum())
+        made = deliveries * (T - 1) if forwarded else 0
+        variables += columns + made + T
+        constraints += deliveries + made + forwarded * (T - 1)
         constraints += T * data.limits.wavelengths * (2 * data.topology.n + data.topology.arcs)
         nonzeros += int(columns * (4 + far))
         integers += columns + T

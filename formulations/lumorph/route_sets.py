@@ -38,6 +38,14 @@ class RouteSet:
     start: I64
     arcs: I64
 
+    @classmethod
+    def of_paths(cls, source: I64, target: I64, paths: list[list[list[int]]]) -> RouteSet:
+        """The set of these paths: of every pair a list of them, each a list of arcs."""
+        pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
+        flat = [path for each in paths for path in each]
+        start = np.concatenate([[0], np.cumsum([len(path) for path in flat])]).astype(np.int64)
+        return cls(source, target, pair, start, np.array([arc for path in flat for arc in path], dtype=np.int64))
+
     @cached_property
     def first(self) -> I64:
         """The paths of pair k are ``first[k] .. first[k + 1] - 1``, ``(K + 1,)``."""
@@ -138,7 +146,7 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
         if not found[pair]:
             msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; fewer links may fail"
             raise NotApplicable(msg)
-    return _assembled(sources, targets, found)
+    return RouteSet.of_paths(sources, targets, found)
 
 
 def _in_line(mesh: Topology, s: int, d: int) -> bool:
@@ -146,11 +154,3 @@ def _in_line(mesh: Topology, s: int, d: int) -> bool:
     assert isinstance(mesh, LightpathMesh)
     columns = mesh.shape[1]
     return s // columns == d // columns or s % columns == d % columns
-
-
-def _assembled(sources: I64, targets: I64, paths: list[list[list[int]]]) -> RouteSet:
-    pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
-    flat = [path for each in paths for path in each]
-    start = np.concatenate([[0], np.cumsum([len(path) for path in flat])]).astype(np.int64)
-    arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
-    return RouteSet(sources, targets, pair, start, arcs)
