@@ -53,10 +53,10 @@ def _koenig(_: Laboratory) -> Measurement:
     from solvers.methods.koenig_bisection import bisect
 
     random, wrong, count = np.random.default_rng(0), 0, 1000
-    for _ in range(count):
+    for _case in range(count):
         matrix, degree = _random_traffic(random)
         data = ocs_circuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
-        time, _ = bisect(data)
+        time = bisect(data)[0]
         match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
         wrong += max(ocs_circuits.residuals(data, {"match": match}).values()) > 0
     return Measurement(
@@ -127,7 +127,7 @@ def _distance(_: Laboratory) -> Measurement:
     from solvers.methods.degree_aware import Unrolled
 
     random, wrong, count = np.random.default_rng(1), 0, 500
-    for _ in range(count):
+    for _case in range(count):
         k = int(random.integers(2, 12))
         graph = _random_graph(random, int(random.integers(2, 40)))
         data = placement.prepare(graph, {"k": k, "degree": int(random.integers(2, 7))})
