@@ -1,0 +1,555 @@
+r"""Circuits and routes at once: least maximum load, or least bandwidth tax, under d ports a server.
+
+Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically); Bienstock & Guenluek, Mathematical
+        Programming 68, 1995 (the same problem in lightwave networks)
+Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities: a server's
+        traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
+        all-reduce groups (``rings=free``; one each with ``rings=default``)
+Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
+        a hop of ring r; U the maximum load of a design at hand, the unit of all data; L <= 1 and H bounds on any
+        design's maximum load and byte-hops [U]
+Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij >= 0 flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a circuit
+        [U], (n,n,p); t in L..1 the maximum load [U]; share_r >= 0 of the group's all-reduce, (R,)
+
+min U t                         (``objective=max-load``)  or  min U sum f / total demand  (``bandwidth-tax``)  s.t.
+    ports_out[i]     sum_jc y_ijc <= d
+    ports_in[j]      sum_ic y_ijc <= d
+    order[i,j,c]     y_ij(c+1) <= y_ijc
+    balance[u,k]     inflow_u(f_k) - outflow_u(f_k) - sum_{r from s_k to u} S_r share_r = D_uk      u != s_k
+    split[g]         sum_{r of g} share_r = 1                                       (rings=free, where there are groups)
+    open[k,i,j]      f_kij <= B_k y_ij0
+    carry[i,j]       sum_k f_kij <= sum_c w_ijc                                     (max-load, as all below)
+    lit[i,j,c]       w_ijc <= y_ijc
+    level[i,j,c]     w_ijc <= t - L (1 - y_ijc)
+    even             sum_kij f_kij <= n d t
+    hops             sum_kij f_kij >= H                                             (both objectives)
+
+The load of a pair's circuits, w <= t y, is a product; lit and level are its envelope over L <= t <= 1, exact where y is
+whole. No big number is guessed: every solution that is better than the design at hand has t <= 1. ``order`` removes
+equal copies; even and hops hold for every design and tighten the relaxation. For the tax parallel circuits are of no
+use: p = 1.
+
+``parallel`` = p limits the circuits of a pair (0: as many as there are ports). ``rings=default`` takes every group's
+all-reduce on the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists:
+groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`formulations.topoopt.design`), checked there.
+
+Closed form: D only from each server to its successors on d rings over all servers is carried with tax 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.topoopt import PAPER, design
+from formulations.topoopt.circuits import HALF
+from formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
+from formulations.topoopt.flow_routes import routed_by_flow
+from formulations.topoopt.forwarding import routed_design
+from formulations.topoopt.reach import travelled
+from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
+from instances.servers import ServerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "topoopt.topology"
+OBJECTIVES = ("max-load", "bandwidth-tax")
+#: Members of a group whose cyclic orders are listed: 7 have 720.
+MOST_MEMBERS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """Data of the model."""
+
+    pool: ServerPool
+    objective: str
+    parallel: int
+    free_rings: bool
+    by_pair: bool
+
+    @property
+    def n(self) -> int:
+        """Servers."""
+        return self.pool.n
+
+    @property
+    def degree(self) -> int:
+        """Ports of a server, d."""
+        return self.pool.degree
+
+    @property
+    def copies(self) -> int:
+        """Circuits of a pair in the program, p."""
+        return 1 if self.objective == "bandwidth-tax" else self.parallel
+
+    @cached_property
+    def total(self) -> float:
+        """All demand [bytes], whatever the rings."""
+        return float(self.pool.point_to_point.sum()) + self.pool.all_reduce_bytes
+
+    @cached_property
+    def fixed(self) -> F64:
+        """Demand that no choice of rings changes [bytes], ``(n, n)``."""
+        return self.pool.point_to_point if self.free_rings else self.pool.traffic
+
+    @cached_property
+    def orders(self) -> tuple[Ring, ...]:
+        """Every cyclic order of every group, R of them (``rings=free``); none else.
+
+        Raises
+        ------
+        NotApplicable
+            For a group of more than ``MOST_MEMBERS``.
+        """
+        if not self.free_rings:
+            return ()
+        found = []
+        for number, group in enumerate(self.pool.groups):
+            if group.size > MOST_MEMBERS:
+                msg = (
+                    f"{NAME}: an all-reduce group of {group.size} has too many rings to list; set rings=default, or "
+                    f"take a heuristic method"
+                )
+                raise NotApplicable(msg)
+            first, *others = group.members
+            found += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
+        return tuple(found)
+
+    @cached_property
+    def start(self) -> TopologyDesign:
+        """The design at hand: the best of the heuristics that keep to the limits, or a directed ring."""
+        options = []
+        for made in (self._finder, self._reconfig, self._ring):
+            found = made()
+            if found is not None and max(residuals(self, found.values()).values()) <= 1e-6:
+                options.append(found)
+        return min(options, key=lambda one: self.worth(one))
+
+    def _finder(self) -> TopologyDesign:
+        return topology_finder(self.pool)
+
+    def _reconfig(self) -> TopologyDesign:
+        return ocs_reconfig(self.pool, discount=HALF)
+
+    def _ring(self) -> TopologyDesign:
+        n = self.n
+        circuits = np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
+        return routed_design(self.pool, circuits, default_rings(self.pool))
+
+    def worth(self, found: TopologyDesign) -> float:
+        """The objective of a design."""
+        return found.max_load if self.objective == "max-load" else found.bandwidth_tax
+
+    @cached_property
+    def unit(self) -> float:
+        """U [bytes], a little above the start's load so that round-off does not cut it off."""
+        return self.start.max_load * (1 + 1e-9)
+
+    @cached_property
+    def byte_hops(self) -> float:
+        """Least byte-hops of any design [bytes]."""
+        within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
+        by_depth = design.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
+        return max(within, by_depth)
+
+    @cached_property
+    def judged(self) -> ServerPool:
+        """The pool that the bounds are of: with ``rings=default`` all traffic is point-to-point."""
+        return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.pool.traffic)
+
+    @cached_property
+    def most(self) -> F64:
+        """Most demand of every pair whatever the rings [bytes], ``(n, n)``."""
+        most = self.fixed.copy()
+        if self.free_rings:
+            for group in self.pool.groups:
+                here = np.ix_(group.members, group.members)
+                most[here] += group.transfer * (1 - np.eye(group.size))
+        return most
+
+    @cached_property
+    def floor(self) -> float:
+        """L [U]."""
+        best = max(bound.value for bound in bounds(self)) if self.objective == "max-load" else 0.0
+        return min(best / self.unit, 1.0)
+
+    @cached_property
+    def commodities(self) -> tuple[I64, F64, F64]:
+        """s_k, ``(K,)``; D_uk [U], ``(n, K)``; B_k [U], ``(K,)``."""
+        n, fixed, most = self.n, self.fixed, self.most
+        if self.by_pair:
+            source, target = np.nonzero(most > 0)
+            demand = np.zeros((n, source.size))
+            demand[target, np.arange(source.size)] = fixed[source, target]
+            return source, demand / self.unit, most[source, target] / self.unit
+        source = np.flatnonzero(most.sum(axis=1) > 0)
+        sends = fixed.sum(axis=1)
+        if self.free_rings:
+            for group in self.pool.groups:
+                sends[list(group.members)] += group.transfer
+        return source, np.ascontiguousarray(fixed[source].T) / self.unit, sends[source] / self.unit
+
+    @cached_property
+    def pairs(self) -> tuple[I64, I64]:
+        """Tail and head of every pair, ``(n (n-1),)``."""
+        tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
+        return tail, head
+
+    @cached_property
+    def flows(self) -> tuple[I64, I64]:
+        """Commodity and pair of every flow variable, those into the commodity's own server left out."""
+        source = self.commodities[0]
+        commodity, pair = np.nonzero(self.pairs[1][None, :] != source[:, None])
+        return commodity, pair
+
+    @cached_property
+    def ring_hops(self) -> tuple[I64, I64, I64, F64]:
+        """Ring, commodity, target, bytes [U] of every hop of every order."""
+        source = self.commodities[0]
+        found: list[tuple[int, int, int, float]] = []
+        if self.by_pair:
+            targets = np.nonzero(self.most > 0)[1]
+            of_pair = {(int(s), int(t)): k for k, (s, t) in enumerate(zip(source, targets, strict=True))}
+        of_server = {int(s): k for k, s in enumerate(source)}
+        for r, ring in enumerate(self.orders):
+            size = self.pool.groups[ring.group].transfer / self.unit
+            for place, u in enumerate(ring.order):
+                v = ring.order[(place + 1) % len(ring.order)]
+                found.append((r, of_pair[u, v] if self.by_pair else of_server[u], v, size))
+        if not found:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, none, np.zeros(0)
+        ring_, commodity, to, amount = zip(*found, strict=True)
+        return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wiring:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a pool of servers with traffic, more ports than other servers, or a negative ``parallel``.
+    """
+    pool = server_pool(instance, NAME)
+    given = parameters or {}
+    parallel = int(given.get("parallel", 0))
+    if parallel < 0:
+        msg = f"{NAME}: parallel={parallel}; take 0 for no limit of its own, or the most circuits of a pair"
+        raise NotApplicable(msg)
+    limit = min(parallel or pool.degree, pool.degree)
+    return Wiring(
+        pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
+        given.get("flows", "source") == "pair",
+    )  # fmt: skip
+
+
+# the model ----------------------------------------------------------------------------------------------------
+
+
+def build_cvxpy(data: Wiring) -> CvxpyModel:
+    """The model in matrix form."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    n, p, (tail, head) = data.n, data.copies, data.pairs
+    m, each, loads = tail.size, np.arange(tail.size), data.objective == "max-load"
+    source, demand, most = data.commodities
+    commodity, pair = data.flows
+    flows, groups = commodity.size, source.size
+    cell = tail * n + head
+    cells = (cell[:, None] * p + np.arange(p)).ravel()
+    y = cp.Variable(m * p, name="y", boolean=True)
+    f = cp.Variable(flows, name="f", bounds=[0, None])
+    variables = {
+        "y": Named(y, (n, n, p), cells),
+        "f": Named(f, (groups, n, n), commodity * n * n + cell[pair]),
+    }
+    constraints: list[Any] = []
+    named: dict[str, Named] = {}
+
+    def state(name: str, row: Any, shape: tuple[int, ...], index: I64 | None = None) -> None:
+        constraints.append(row)
+        named[name] = Named(row, shape, index)
+
+    def ones(rows: I64, columns: I64, shape: tuple[int, int], sign: float | F64 = 1.0) -> sp.csr_array:
+        return sp.csr_array((np.broadcast_to(sign, rows.shape).astype(float), (rows, columns)), shape=shape)
+
+    copy_pair = np.repeat(each, p)
+    state("ports_out", ones(tail[copy_pair], np.arange(m * p), (n, m * p)) @ y <= data.degree, (n,))
+    state("ports_in", ones(head[copy_pair], np.arange(m * p), (n, m * p)) @ y <= data.degree, (n,))
+    if p > 1:
+        upper = (each[:, None] * p + np.arange(1, p)).ravel()
+        rows = np.arange(upper.size)
+        step = ones(rows, upper, (rows.size, m * p)) - ones(rows, upper - 1, (rows.size, m * p))
+        state("order", step @ y <= 0, (n, n, p - 1), (cell[:, None] * (p - 1) + np.arange(p - 1)).ravel())
+    row_in, row_out = head[pair] * groups + commodity, tail[pair] * groups + commodity
+    moving = ones(row_in, np.arange(flows), (n * groups, flows)) - ones(row_out, np.arange(flows), (n * groups, flows))
+    kept = np.flatnonzero((np.arange(n)[:, None] != source[None, :]).ravel())
+    balance = moving[kept] @ f
+    if data.orders:
+        share = cp.Variable(len(data.orders), name="share", bounds=[0, None])
+        variables["share"] = Named(share, (len(data.orders),))
+        ring, of, to, amount = data.ring_hops
+        hop = sp.csr_array((amount, (to * groups + of, ring)), shape=(n * groups, len(data.orders)))
+        balance = balance - hop[kept] @ share
+    state("balance", balance == demand.ravel()[kept], (n, groups), kept)
+    if data.orders:
+        group = np.array([ring.group for ring in data.orders])
+        whole = ones(group, np.arange(group.size), (len(data.pool.groups), group.size))
+        state("split", whole @ share == 1, (len(data.pool.groups),))
+    first = ones(np.arange(flows), pair * p, (flows, m * p), most[commodity])
+    state("open", f - first @ y <= 0, (groups, n, n), commodity * n * n + cell[pair])
+    if loads:
+        w = cp.Variable(m * p, name="w", bounds=[0, 1])
+        t = cp.Variable(name="t", bounds=[data.floor, 1])
+        variables |= {"w": Named(w, (n, n, p), cells), "t": Named(t, ())}
+        carried = ones(pair, np.arange(flows), (m, flows)) @ f - ones(copy_pair, np.arange(m * p), (m, m * p)) @ w
+        state("carry", carried <= 0, (n, n), cell)
+        state("lit", w - y <= 0, (n, n, p), cells)
+        state("level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
+        state("even", cp.sum(f) - n * data.degree * t <= 0, ())
+    state("hops", cp.sum(f) >= data.byte_hops / data.unit, ())
+    worth = data.unit * t if loads else data.unit / data.total * cp.sum(f)
+    return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), variables, named)
+
+
+def build_pyomo(data: Wiring) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    n, p, degree, loads = data.n, data.copies, data.degree, data.objective == "max-load"
+    source, demand, most = data.commodities
+    groups, servers = source.size, range(n)
+    arcs = [(i, j) for i in servers for j in servers if i != j]
+    from_ = source.tolist()
+    moving = [(k, i, j) for k in range(groups) for i, j in arcs if j != from_[k]]
+    model = pyo.ConcreteModel(name="circuits and routes")
+    model.y = pyo.Var(arcs, range(p), domain=pyo.Binary)
+    model.f = pyo.Var(moving, bounds=(0, None))
+    variables: dict[str, tuple[int, ...]] = {"y": (n, n, p), "f": (groups, n, n)}
+    named: dict[str, tuple[int, ...]] = {"ports_out": (n,), "ports_in": (n,)}
+    model.ports_out = pyo.Constraint(
+        servers, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in servers if j != i for c in range(p)) <= degree
+    )
+    model.ports_in = pyo.Constraint(
+        servers, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in servers if i != j for c in range(p)) <= degree
+    )
+    if p > 1:
+        model.order = pyo.Constraint(arcs, range(p - 1), rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
+        named["order"] = (n, n, p - 1)
+    rings = data.orders
+    hops: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for r, k, u, amount in zip(*(column.tolist() for column in data.ring_hops), strict=True):
+        hops.setdefault((u, k), []).append((r, amount))
+    if rings:
+        model.share = pyo.Var(range(len(rings)), bounds=(0, None))
+        variables["share"] = (len(rings),)
+        of: dict[int, list[int]] = {}
+        for r, ring in enumerate(rings):
+            of.setdefault(ring.group, []).append(r)
+        model.split = pyo.Constraint(sorted(of), rule=lambda m, g: pyo.quicksum(m.share[r] for r in of[g]) == 1)
+        named["split"] = (len(of),)
+
+    def balance(m: Any, u: int, k: int) -> Any:
+        entering = pyo.quicksum(m.f[k, v, u] for v in servers if v != u)
+        leaving = pyo.quicksum(m.f[k, u, v] for v in servers if v not in (u, from_[k]))
+        by_rings = pyo.quicksum(amount * m.share[r] for r, amount in hops.get((u, k), []))
+        return entering - leaving - by_rings == float(demand[u, k])
+
+    model.balance = pyo.Constraint([(u, k) for u in servers for k in range(groups) if u != from_[k]], rule=balance)
+    model.open = pyo.Constraint(moving, rule=lambda m, k, i, j: m.f[k, i, j] - float(most[k]) * m.y[i, j, 0] <= 0)
+    named |= {"balance": (n, groups), "open": (groups, n, n)}
+    flow = pyo.quicksum(model.f[index] for index in moving)
+    if loads:
+        floor = data.floor
+        by_arc: dict[tuple[int, int], list[int]] = {}
+        for k, i, j in moving:
+            by_arc.setdefault((i, j), []).append(k)
+        model.w = pyo.Var(arcs, range(p), bounds=(0, 1))
+        model.t = pyo.Var(bounds=(floor, 1))
+        variables |= {"w": (n, n, p), "t": ()}
+        model.carry = pyo.Constraint(
+            arcs,
+            rule=lambda m, i, j: (
+                pyo.quicksum(m.f[k, i, j] for k in by_arc.get((i, j), []))
+                - pyo.quicksum(m.w[i, j, c] for c in range(p))
+                <= 0
+            ),
+        )
+        model.lit = pyo.Constraint(arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
+        model.level = pyo.Constraint(
+            arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.t - floor * m.y[i, j, c] <= -floor
+        )
+        model.even = pyo.Constraint(expr=flow - n * degree * model.t <= 0)
+        named |= {"carry": (n, n), "lit": (n, n, p), "level": (n, n, p), "even": ()}
+    model.hops = pyo.Constraint(expr=flow >= data.byte_hops / data.unit)
+    named["hops"] = ()
+    worth = data.unit * model.t if loads else data.unit / data.total * flow
+    model.worth = pyo.Objective(expr=worth, sense=pyo.minimize)
+    return PyomoModel(model, variables=variables, constraints=named)
+
+
+def estimate(data: Wiring) -> dict[str, int]:
+    """Size of the model."""
+    n, p, groups, rings = data.n, data.copies, data.commodities[0].size, len(data.orders)
+    m, loads = n * (n - 1), data.objective == "max-load"
+    flows = groups * (n - 1) * (n - 1)
+    split = len(data.pool.groups) if rings else 0
+    hops = sum(len(ring.order) for ring in data.orders)
+    rows = 2 * n + m * (p - 1) + groups * (n - 1) + flows + 1 + split
+    nonzeros = 2 * m * p + 2 * m * (p - 1) + flows * 2 - groups * (n - 1) + 2 * flows + flows + hops + rings
+    if loads:
+        rows += m + 2 * m * p + 1
+        nonzeros += flows + m * p + 2 * m * p + 3 * m * p + flows + 1
+    return {
+        "variables": m * p + flows + rings + (m * p + 1 if loads else 0),
+        "constraints": rows,
+        "nonzeros": nonzeros,
+        "integers": m * p,
+    }
+
+
+# the answer ---------------------------------------------------------------------------------------------------
+
+
+def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
+    """The design of a solver's values, beside them; the values alone where they are none."""
+    kept = {name: np.asarray(array, dtype=float) for name, array in values.items()}
+    found = _design_of(data, kept)
+    return kept if found is None else {**kept, **found.values()}
+
+
+def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None:
+    y, f = values.get("y"), values.get("f")
+    if y is None or f is None or not np.isfinite(f[:, *data.pairs]).any():
+        return None
+    tail, head = data.pairs
+    count = np.zeros((data.n, data.n), dtype=np.int64)
+    count[tail, head] = np.rint(np.nan_to_num(y[tail, head])).sum(axis=1).astype(np.int64)
+    rings: tuple[Ring, ...] = default_rings(data.pool)
+    if data.orders:
+        rings = rings_of(data, np.asarray(values["share"], dtype=float))
+    source = data.commodities[0]
+    left = np.zeros((data.n, data.n, data.n))
+    np.add.at(left, source, np.maximum(np.nan_to_num(f), 0.0))
+    return design_from_flow(data, count, rings, left)
+
+
+def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> TopologyDesign | None:
+    """The design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
+
+    A pair's circuits share its flow evenly. None where some demand is not served.
+    """
+    tail, head = np.nonzero(count)
+    number = count[tail, head]
+    circuits = np.repeat(np.stack([tail, head], axis=1), number, axis=0)
+    sources = np.flatnonzero(design.ring_demand(data.pool, rings).sum(axis=1) > 0)
+    shared = flow[sources][:, tail, head] / number
+    return routed_by_flow(data.pool, circuits, rings, sources, np.repeat(shared.T, number, axis=0))
+
+
+def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
+    """Rings with their shares, those of every group adding up to 1."""
+    share = np.where(share > 1e-9, share, 0.0)
+    group = np.array([ring.group for ring in data.orders])
+    share = share / np.bincount(group, share)[group]
+    return tuple(
+        Ring(ring.group, float(part), ring.order) for ring, part in zip(data.orders, share, strict=True) if part > 0
+    )
+
+
+def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block of :func:`formulations.topoopt.design.residuals`, and of the parameters.
+
+    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other rings than those.
+    """
+    found = design.residuals(data.pool, values)
+    read = design.read_design(data.pool, values)
+    if read is None:
+        return {**found, "parallel": np.inf, "default_rings": np.inf}
+    _, number = np.unique(read.circuits, axis=0, return_counts=True)
+    found["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
+    own = design.ring_demand(data.pool, read.rings)
+    same = data.free_rings or np.allclose(own, data.pool.traffic, rtol=1e-9, atol=0.0)
+    found["default_rings"] = 0.0 if same else np.inf
+    return found
+
+
+def objective(data: Wiring, values: Mapping[str, F64]) -> float:
+    """Maximum load [bytes] or bandwidth tax of the routes; infinite where they cannot be read."""
+    read = design.read_design(data.pool, values)
+    return np.inf if read is None else data.worth(read)
+
+
+def bounds(data: Wiring) -> list[Bound]:
+    """Ports, depth of places, and transport (:mod:`formulations.topoopt.reach`)."""
+    n, d = data.n, data.degree
+    told = f"at most {d} + ... + {d}^h pairs of every server within h hops, as a transport problem"
+    hops = data.byte_hops
+    value = hops / (n * d) if data.objective == "max-load" else hops / data.total
+    return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, told, "topoopt")]
+
+
+def describe(data: Wiring, values: Mapping[str, F64]) -> dict[str, Any]:
+    """What a verified design looks like."""
+    read = design.read_design(data.pool, values)
+    assert read is not None
+    return design.describe(read)
+
+
+def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
+    """The typed design.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are none.
+    """
+    read = design.read_design(data.pool, values)
+    if read is None:
+        msg = f"{NAME}: the values are no design; give circuits, rings and routes"
+        raise NotApplicable(msg)
+    return read
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="section 4, Algorithm 1",
+    title="Circuits and routes of least maximum load, or of least bandwidth tax",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("objective", str, default="max-load", help="bytes over the busiest circuit, or byte-hops a byte",
+                  choices=OBJECTIVES),
+        Parameter("parallel", int, default=0, help="most circuits of one pair of servers; 0: as many as it has ports"),
+        Parameter("rings", str, default="free", help="of all-reduce groups: chosen, or in the order of the members",
+                  choices=("free", "default")),
+        Parameter("flows", str, default="source", help="commodities of the program: servers, or (tighter) pairs",
+                  choices=("source", "pair")),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    describe=describe,
+    decode=decode,
+    estimate=estimate,
+    unfold=unfold,
+    prefers="design-search",
+    size="n (n-1)^2 flows, p n (n-1) circuits",
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Search over the circuits of servers with few ports: enumeration with bounds, exchanges, routing by LP."""

@@ -1,0 +1,391 @@
+r"""Compiled inner loops of the search over circuits: bounds of one wiring, enumeration of all, exchanges.
+
+A wiring is its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for any
+lengths l >= 0 of the circuits (any-lengths bound, LP duality):
+
+    Lambda sum_ij count_ij l_ij >= sum_st D_st dist_l(s,t) + sum_g S_g sum_{v of g} (least dist_l to another of g),
+
+the last sum for all-reduce groups whose rings are free: a member sends S_g to some other member, whatever the order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: How an enumeration ends: nothing left; nodes of this call used up; room for survivors used up.
+DONE, PAUSED, FULL = 0, 1, 2
+#: Damping of the multiplicative-weight steps, as in the any-lengths bound of all-to-all.
+DAMPING = 0.15
+
+
+@njit(cache=True)  # type: ignore[misc]
+def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
+    """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
+    n = count.shape[0]
+    settled = np.zeros(n, np.bool_)
+    for v in range(n):
+        dist[v] = np.inf
+        before[v] = -1
+    dist[source] = 0.0
+    for k in range(n):
+        u, least = -1, np.inf
+        for v in range(n):
+            if not settled[v] and dist[v] < least:
+                u, least = v, dist[v]
+        if u < 0:
+            return k
+        settled[u] = True
+        order[k] = u
+        for v in range(n):
+            if count[u, v] > 0 and least + lengths[u, v] < dist[v]:
+                dist[v] = least + lengths[u, v]
+                before[v] = u
+    return n
+
+
+@njit(cache=True)  # type: ignore[misc]
+def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:
+    """Bounds of a wiring's least maximum load by multiplicative weights: below (by lengths), above (by routes).
+
+    Parameters
+    ----------
+    count, demand
+        Circuits and bytes, ``(n, n)``.
+    member, transfer
+        Whether a server is in a group, ``(G, n)``, and the group's bytes a hop, ``(G,)``. With groups there is no
+        bound from above: it is infinite.
+    steps
+        Most steps.
+    target, worst
+        Ends once the lower bound reaches ``target``, or is above ``worst``.
+
+    Returns
+    -------
+    Lower and upper bound, ``(2,)``; infinite if some demand has no way.
+    """
+    n = count.shape[0]
+    weight, lengths, load, mean = np.zeros((n, n)), np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    dist, before, order, need = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    best = np.zeros(2)
+    best[1] = np.inf
+    total = 0.0
+    for step in range(steps):
+        load[:] = 0.0
+        paid = 0.0
+        for s in range(n):
+            reached = tree(count, lengths, s, dist, before, order)
+            for t in range(n):
+                need[t] = demand[s, t]
+                if need[t] > 0.0:
+                    paid += need[t] * dist[t]
+            for g in range(transfer.size):
+                if member[g, s]:
+                    near = -1
+                    for t in range(n):
+                        if t != s and member[g, t] and (near < 0 or dist[t] < dist[near]):
+                            near = t
+                    need[near] += transfer[g]
+                    paid += transfer[g] * dist[near]
+            if paid == np.inf:
+                best[0] = np.inf
+                return best
+            for k in range(reached - 1, 0, -1):
+                v = order[k]
+                u = before[v]
+                load[u, v] += need[v]
+                need[u] += need[v]
+        capacity, peak = 0.0, 0.0
+        for u in range(n):
+            for v in range(n):
+                if count[u, v] > 0:
+                    capacity += count[u, v] * lengths[u, v]
+                    load[u, v] /= count[u, v]
+                    peak = max(peak, load[u, v])
+        best[0] = max(best[0], paid / capacity)
+        if best[0] >= target or best[0] > worst or peak <= 0.0:
+            return best
+        pace = 1.0 / (1.0 + DAMPING * step)
+        total += pace
+        top, highest = -np.inf, 0.0
+        for u in range(n):
+            for v in range(n):
+                if count[u, v] > 0:
+                    mean[u, v] += pace * load[u, v]
+                    highest = max(highest, mean[u, v])
+                    weight[u, v] += pace * load[u, v] / peak
+                    top = max(top, weight[u, v])
+        if transfer.size == 0:
+            best[1] = min(best[1], min(highest / total, peak))
+        for u in range(n):
+            for v in range(n):
+                if count[u, v] > 0:
+                    lengths[u, v] = np.exp(max(weight[u, v] - top, -30.0))
+    return best
+
+
+@njit(cache=True)  # type: ignore[misc]
+def least_hops(reach: I64, spare: I64, demand: F64, ranked: I64, degree: int, enough: float) -> float:
+    """Least byte-hops of any completion of a wiring that is decided in part.
+
+    From every source layers of servers: those that decided circuits name, and as many more, any, as the layer before
+    has undecided ports. Bytes to servers that are in no layer so far go one hop further; those with most bytes are
+    taken to be among the unnamed. With everything turned round the same holds from every target.
+
+    Parameters
+    ----------
+    reach
+        Servers that each is known to have a circuit to, as bits, ``(n,)``.
+    spare
+        Ports of each that are undecided, ``(n,)``.
+    demand, ranked
+        Bytes, ``(n, n)``; targets of every server by falling bytes, ``(n, n)``.
+    enough
+        Ends once the sum is at least this.
+    """
+    n = demand.shape[0]
+    full = (1 << n) - 1
+    total = 0.0
+    for s in range(n):
+        named = layer = 1 << s
+        free = wild = 0
+        for t in range(n):
+            total += demand[s, t]
+        while True:
+            following, grown = 0, wild * degree
+            for v in range(n):
+                if layer >> v & 1:
+                    following |= reach[v]
+                    grown += spare[v]
+            following &= ~named
+            if following == 0 and grown == 0:
+                if free == 0:
+                    for t in range(n):
+                        if not named >> t & 1 and demand[s, t] > 0.0:
+                            return np.inf
+                break
+            named |= following
+            layer, wild = following, min(grown, n)
+            free += wild
+            if named == full:
+                break
+            left, outside = 0.0, 0
+            for k in range(n):
+                t = ranked[s, k]
+                if not named >> t & 1:
+                    outside += 1
+                    if outside > free:
+                        left += demand[s, t]
+            total += left
+            if outside <= free:
+                break
+        if total >= enough:
+            return total
+    return total
+
+
+@njit(cache=True)  # type: ignore[misc]
+def enumerate_wirings(
+    options: I64, masks: I64, size: I64, first: int, index: I64, demand: F64, ranked: I64, turned: F64,
+    ranked_back: I64, constant: float, degree: int, most: int, deficits: bool, member: I64, transfer: F64, steps: int,
+    target: float, tax: bool, nodes: int, kept: I64, values: F64, tally: I64,
+) -> int:  # fmt: skip
+    """Every wiring by the circuits out of one server after the other, as far as bounds do not rule it out.
+
+    Parameters
+    ----------
+    options, masks, size
+        Circuits out of a server: numbers to each, ``(O, n)``; the same as bits, and how many, ``(O,)``.
+    first
+        Servers below it are wired already, by ``index``.
+    index
+        Option of every server, ``(n,)``; from ``first`` on -1 at the beginning; the state between two calls.
+    demand, ranked, turned, ranked_back
+        Bytes and targets by falling bytes, ``(n, n)``; both of the transposed.
+    constant
+        Bytes that go at least one hop besides.
+    degree, most, deficits
+        Ports; most circuits of a pair; whether servers may have free ports (only where no circuit can be added).
+    member, transfer, steps
+        As for :func:`length_bounds`.
+    target
+        What counts as ruled out: maximum load, or byte-hops if ``tax``.
+    nodes
+        Most nodes of this call.
+    kept, values, tally
+        Survivors, options of every server, ``(room, n)``, and their lower bounds, ``(room,)``; counters: survivors,
+        nodes, whole wirings, those ruled out by lengths alone, ``(4,)``.
+    """
+    n = demand.shape[0]
+    entering = np.zeros(n, np.int64)
+    reach = np.zeros(n, np.int64)
+    back, spare, spare_back = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    count = np.zeros((n, n), np.int64)
+    goal = target if tax else target * n * degree
+    for i in range(first):
+        for t in range(n):
+            entering[t] += options[index[i], t]
+        reach[i] = masks[index[i]]
+    i = first
+    while i < n and index[i] >= 0:  # resumed: the last server of the path moves on, those before it stay
+        for t in range(n):
+            entering[t] += options[index[i], t]
+        reach[i] = masks[index[i]]
+        i += 1
+    if i > first:
+        i -= 1
+    visited = 0
+    while i >= first and i < n:
+        if index[i] >= 0:
+            if visited >= nodes:
+                return PAUSED
+            for t in range(n):
+                entering[t] -= options[index[i], t]
+        index[i] += 1
+        if index[i] >= masks.size:
+            index[i] = -1
+            i -= 1
+            continue
+        o = index[i]
+        allowed = options[o, i] == 0 and (deficits or size[o] == degree)
+        for t in range(n):
+            entering[t] += options[o, t]
+            if entering[t] > degree:
+                allowed = False
+        if not allowed:
+            continue
+        visited += 1
+        tally[1] += 1
+        reach[i] = masks[o]
+        if deficits:
+            where, missing, later = (1 << n) - 1, 0, (n - 1 - i) * degree
+            for j in range(i + 1):
+                if size[index[j]] < degree:
+                    missing += degree - size[index[j]]
+                    own = 1 << j
+                    for t in range(n):
+                        if options[index[j], t] >= most:
+                            own |= 1 << t
+                    where &= own
+            room, must = 0, 0
+            for t in range(n):
+                if missing > 0 and where >> t & 1:
+                    room += degree - entering[t]
+                elif missing > 0:
+                    must += degree - entering[t]
+            if missing > room or must > later:
+                continue
+        for v in range(n):
+            if v > i:
+                reach[v] = 0
+            spare[v] = degree if v > i else 0
+            back[v] = 0
+            spare_back[v] = min(degree - entering[v], degree * (n - 1 - i))
+        for v in range(i + 1):
+            for t in range(n):
+                if reach[v] >> t & 1:
+                    back[t] |= 1 << v
+        if least_hops(reach, spare, demand, ranked, degree, goal - constant) + constant >= goal:
+            continue
+        if i < n - 1 and least_hops(back, spare_back, turned, ranked_back, degree, goal - constant) + constant >= goal:
+            continue
+        if i < n - 1:
+            i += 1
+            continue
+        tally[2] += 1
+        for v in range(n):
+            count[v] = options[index[v]]
+        if tax:
+            found = length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0]
+            hops = found * circuits_of(count)
+            if hops >= goal:
+                continue
+            found = hops
+        else:
+            found = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
+            if found >= target:
+                tally[3] += 1
+                continue
+        kept[tally[0]] = index
+        values[tally[0]] = found
+        tally[0] += 1
+        if tally[0] == kept.shape[0]:
+            return FULL
+    return DONE
+
+
+@njit(cache=True)  # type: ignore[misc]
+def circuits_of(count: I64) -> int:
+    """Number of circuits."""
+    total = 0
+    for u in range(count.shape[0]):
+        for v in range(count.shape[0]):
+            total += count[u, v]
+    return total
+
+
+@njit(cache=True)  # type: ignore[misc]
+def worth(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
+    """What exchanges compare: byte-hops, or the maximum load as far as weights tell (groups: its lower bound)."""
+    if tax:
+        return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * circuits_of(count)
+    found = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
+    return found[0] if transfer.size or found[0] > worst else found[1]
+
+
+@njit(cache=True)  # type: ignore[misc]
+def exchange(
+    tail: I64, head: I64, most: int, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, moves: int,
+    heat: float, cool: float, seed: int,
+) -> float:  # fmt: skip
+    """Simulated annealing over 2-exchanges: two circuits change their heads. ``head`` becomes the best found.
+
+    Parameters
+    ----------
+    tail, head
+        Circuits, ``(m,)`` each.
+    moves, heat, cool
+        Exchanges tried; temperature at the beginning and the end, relative to the value.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    n, m = demand.shape[0], tail.size
+    count = np.zeros((n, n), np.int64)
+    for c in range(m):
+        count[tail[c], head[c]] += 1
+    now = worth(count, demand, member, transfer, steps, tax, np.inf)
+    best, kept = now, head.copy()
+    for move in range(moves):
+        a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
+        u, v, x, y = tail[a], head[a], tail[b], head[b]
+        if u == x or v == y or u == y or x == v:
+            continue
+        if count[u, y] >= most or count[x, v] >= most:
+            continue
+        count[u, v] -= 1
+        count[x, y] -= 1
+        count[u, y] += 1
+        count[x, v] += 1
+        level = heat * (cool / heat) ** (move / moves)
+        allowed = np.inf if now == np.inf else now * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
+        found = worth(count, demand, member, transfer, steps, tax, allowed)
+        if found <= allowed:
+            now = found
+            head[a], head[b] = y, v
+            if now < best:
+                best = now
+                kept[:] = head
+        else:
+            count[u, v] += 1
+            count[x, y] += 1
+            count[u, y] -= 1
+            count[x, v] -= 1
+    head[:] = kept
+    return best
