@@ -234,12 +234,7 @@ def _path_finding(rows: pd.DataFrame) -> str:
 def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
     import json
 
-    found = []
-    for degree in DEGREES:
-        for batch in (128, 2048):
-            load = np.sort(point_to_point_loads(_design(degree, batch)))
-            quantiles = np.quantile(load, np.linspace(0, 1, 101)).tolist()
-            found.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
+    found: list[dict[str, Any]] = []
     for _, row in rows[
         rows["ok"] & (rows["formulation"] == "topoopt.routing") & (rows["proof"] == "optimal")
     ].iterrows():
@@ -252,7 +247,11 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
         for routing, key in both:
             if ports and samples and key in metrics:
                 found.append({"degree": int(ports), "batch": int(samples), "routing": routing, "loads": metrics[key]})
-    return _frame(found).drop_duplicates(["degree", "batch", "routing"])
+    for degree, batch in sorted({(one["degree"], one["batch"]) for one in found}):
+        load = point_to_point_loads(_design(degree, batch))
+        quantiles = np.quantile(load, np.linspace(0, 1, 101)).tolist()
+        found.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
+    return _frame(found).drop_duplicates(["degree", "batch", "routing"]) if found else _frame(found)
 
 
 def _loads(rows: pd.DataFrame) -> Figure:
@@ -260,7 +259,8 @@ def _loads(rows: pd.DataFrame) -> Figure:
         figure = new_figure(7.2, 4.6)
         handles: dict[str, Any] = {}
         names = sorted(set(rows["routing"]))
-        for axes, (batch, here) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("batch"), strict=True):
+        panels = figure.subplots(1, rows["batch"].nunique(), sharey=True, squeeze=False)[0]
+        for axes, (batch, here) in zip(panels, rows.groupby("batch"), strict=True):
             for _, row in here.iterrows():
                 colour, _ = series(names.index(row["routing"]))
                 name = f"d = {row['degree']}, {row['routing']}"

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
+#: Visits of servers are checked about so many at a time.
+CHECK_ENTRIES = 4_000_000
 #: Arrays of a design that hold whole numbers, with their number of dimensions.
 _WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
 _REAL = ("ring_share", "route_bytes", "loads")
@@ -317,9 +319,19 @@ def chains(design: TopologyDesign) -> bool:
     places = np.flatnonzero(inner)
     if (tail[places] != head[places - 1]).any():
         return False
-    route = np.repeat(np.arange(design.routes), design.length)
-    visits = np.concatenate([route * design.pool.n + head, np.arange(design.routes) * design.pool.n + design.ends[0]])
-    return bool(np.unique(visits).size == visits.size)
+    start, n = design.route_start, design.pool.n
+    first = 0
+    while first < design.routes:  # some routes at a time: all visits at once may be large
+        last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
+        here = np.arange(first, last)
+        route = np.repeat(here - first, design.length[here])
+        visits = np.concatenate(
+            [route * n + head[start[first] : start[last]], (here - first) * n + design.ends[0][here]]
+        )
+        if np.unique(visits).size < visits.size:
+            return False
+        first = last
+    return True
 
 
 def path_lengths(design: TopologyDesign) -> tuple[I64, F64]:
