@@ -105,7 +105,7 @@ def test_closed_forms():
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40), k=st.integers(1, 9), degree=st.integers(2, 6))
 def test_unrolled_repair_always_ends_within_reach(seed, n, k, degree):
     rng = np.random.default_rng(seed)
-    parameters = {"k": k, "degree": degree, "bandwidth": float(rng.choice([0.0, 1e6]))}
+    parameters = {"k": min(k, n), "degree": degree, "bandwidth": float(rng.choice([0.0, 1e6]))}
     data = placement.prepare(random_graph(rng, n, rng.uniform(0.02, 0.6)), parameters)
     values = placed_by(Unrolled, data)
     assert max(placement.residuals(data, values).values()) == 0
@@ -236,6 +236,7 @@ def test_quantum_sets_the_parts():
     (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"degree": 1}), "degree=1"),
     (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 0}), "k=0"),
     (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"bandwidth": -1.0}), "bandwidth"),
+    (lambda: placement.prepare(parse("op-graph:model=chain,splits=1x2"), {"k": 4}), "a group of k=4 GPUs for 3"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(make, told):
     with pytest.raises(BadInput, match=told) as caught:

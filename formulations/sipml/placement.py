@@ -137,7 +137,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
     ------
     NotApplicable
         For anything but a computation graph; GPUs, degree, replicas or bandwidth out of range; a degree of 1 with
-        replicas (nothing is left for the group).
+        replicas (nothing is left for the group); more GPUs than sub-operations.
     """
     if not isinstance(instance, OpGraph):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -156,6 +156,11 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
         raise NotApplicable(msg)
     if degree < ring or not 0 <= bandwidth < np.inf:
         msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
+        raise NotApplicable(msg)
+    if k > instance.n:
+        msg = (
+            f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; take k={instance.n} at most, or more parts"
+        )
         raise NotApplicable(msg)
     delta = min(degree - ring, max(k - 1, 0))
     return Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas)
