@@ -215,6 +215,15 @@ def test_blossom_is_the_best_matching_by_brute_force(n):
         assert demand[assigned[:, 0], assigned[:, 1]].sum() == pytest.approx(most)
 
 
+def test_equal_demand_makes_no_clusters():
+    """All-to-all traffic: every matching is as good for itself, but what they make together must have few hops."""
+    pool = parse("servers:n=64,degree=4,traffic=alltoall")
+    for found in (topology_finder(pool), topology_finder(pool, matching="assignment"), ocs_reconfig(pool)):
+        assert worst(pool, found) < 1e-12
+        assert found.bandwidth_tax < 1.5 * lower_bounds(pool)["bandwidth-tax"].value
+        assert found.max_load < 2.2 * lower_bounds(pool)["max-load"].value
+
+
 def test_greedy_circuits_halve_what_they_serve():
     demand = np.array([[0, 8.0, 3.0], [1.0, 0, 0], [0, 0, 0]])
     found = circuits.greedy_circuits(demand, 2)

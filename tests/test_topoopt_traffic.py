@@ -115,7 +115,7 @@ def test_relabelling_moves_traffic_along(order):
     ("traffic=vgg,section=x", "known"), ("traffic=bertt", "did you mean 'bert'"), ("traffic=vgg,batch=-1", "batch"),
     ("traffic=alltoall,batch=4", "does not read batch"), ("traffic=dlrm,batch=4", "name a section"),
     ("traffic=dlrm-replicated,section=6", "does not read section"), ("traffic=random,parallel=data", "parallel"),
-    ("traffic=vgg,shards=3", "does not read shards"),
+    ("traffic=vgg,shards=3", "does not read shards"), ("traffic=ncf,parallel=hybrid,shards=3", "does not read shards"),
 ])  # fmt: skip
 def test_bad_jobs_are_refused_in_one_line(spec, says):
     with pytest.raises(BadInput, match=says) as caught:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Matching = Literal["blossom", "assignment"]
 #: What a further circuit of one pair is worth of the one before: Discount(l) = sum_{x=1..l} 2^-x.
 HALF = 0.5
+#: Weights are changed by at most this part: among equal ones no pattern is preferred, which would leave
+#: the circuits in clusters.
+TIE = 1e-6
 
 
 def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
@@ -65,10 +68,22 @@ def _blossom(weight: F64, out: I64, into: I64) -> list[tuple[int, int]]:
     if not u.size:
         return []
     graph: nx.Graph[int] = nx.Graph()
-    scale = both.max()
-    graph.add_weighted_edges_from(zip(u.tolist(), v.tolist(), (both[u, v] / scale).tolist(), strict=True))
+    scaled = both[u, v] / both.max() * (1.0 + TIE * _mixed(u, v))
+    graph.add_weighted_edges_from(zip(u.tolist(), v.tolist(), scaled.tolist(), strict=True))
     pairs = sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
     return [link for a, b in pairs for link in ((a, b), (b, a))]
+
+
+def _mixed(u: I64, v: I64) -> F64:
+    """Numbers in [0, 1) without pattern, one for each pair: always the same, and equal weights are told apart."""
+    key = (u * 73_856_093) ^ (v * 19_349_663)
+    return (key * 2_654_435_761 % (1 << 32)) / float(1 << 32)
+
+
+def _told_apart(demand: F64) -> F64:
+    n = len(demand)
+    changed: F64 = demand * (1.0 + TIE * _mixed(*np.divmod(np.arange(n * n), n)).reshape(n, n))
+    return changed
 
 
 def _assignment(weight: F64) -> list[tuple[int, int]]:
@@ -76,7 +91,7 @@ def _assignment(weight: F64) -> list[tuple[int, int]]:
 
     if not weight.any():
         return []
-    rows, columns = linear_sum_assignment(weight, maximize=True)
+    rows, columns = linear_sum_assignment(_told_apart(weight), maximize=True)
     kept = weight[rows, columns] > 0
     return list(zip(rows[kept].tolist(), columns[kept].tolist(), strict=True))
 
@@ -88,7 +103,7 @@ def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
     there are ports, the lowest numbers first.
     """
     n = len(demand)
-    left = demand.astype(np.float64)
+    left = _told_apart(demand)
     np.fill_diagonal(left, -1.0)
     out, into = np.full(n, degree), np.full(n, degree)
     found: list[tuple[int, int]] = []

@@ -71,7 +71,7 @@ def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: 
     example = traffic == "dlrm" and section in {"", "2.1"}
     given = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
     reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
-    if parallel == "hybrid" and traffic in JOBS and not example:
+    if parallel == "hybrid" and traffic in JOBS and not example and not training_job(traffic).tables:
         reads = {*reads, "shards"}
     unread = [name for name, here in given.items() if here and name not in reads]
     if unread:
