@@ -26,7 +26,8 @@ from formulations.alltoall.bounds import any_lengths_bound
 from formulations.base import Bound, Formulation, NotApplicable, Parameter
 from formulations.topoopt import PAPER
 from formulations.topoopt.circuits import ports_left
-from formulations.topoopt.design import TopologyDesign, build_design, server_pool
+from formulations.topoopt.design import TopologyDesign, server_pool
+from formulations.topoopt.flow_routes import routed_by_flow
 from formulations.topoopt.forwarding import routed_design
 from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
 from instances.servers import ServerPool
@@ -133,21 +134,13 @@ def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> To
     NotApplicable
         If the flow does not reach every server.
     """
-    from formulations.alltoall.path_stripping import strip_paths
-    from formulations.alltoall.single_source import unit_flow
-
     own = data.design
-    flow = unit_flow(data.topology, data.sources, data.demand, np.asarray(values["f"], dtype=float))
-    if flow is None:
+    flow = np.asarray(values["f"], dtype=float)
+    found = routed_by_flow(own.pool, own.circuits, own.rings, data.sources, flow)
+    if found is None:
         msg = f"{NAME}: the flow does not reach every server; give a verified one"
         raise NotApplicable(msg)
-    routes: list[tuple[list[int], float]] = []
-    for k, source in enumerate(data.sources.tolist()):
-        targets = np.flatnonzero(data.demand[:, k] > 0)
-        amounts = data.demand[targets, k]
-        for paths in strip_paths(data.topology, source, flow[:, k], targets, amounts):
-            routes += [(path.arcs, path.amount * data.unit) for path in paths]
-    return build_design(own.pool, own.circuits, own.rings, routes)
+    return found
 
 
 FORMULATION = Formulation(
