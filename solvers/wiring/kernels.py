@@ -133,63 +133,77 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 
 
 @njit(cache=True)  # type: ignore[misc]
-def least_hops(reach: I64, spare: I64, demand: F64, ranked: I64, degree: int, enough: float) -> float:
-    """Least byte-hops of any completion of a wiring that is decided in part.
+def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, least: F64) -> bool:
+    """Least bytes that go further than h hops in any completion of a wiring that is decided in part.
 
-    From every source layers of servers: those that decided circuits name, and as many more, any, as the layer before
-    has undecided ports. Bytes to servers that are in no layer so far go one hop further; those with most bytes are
+    From every source layers of servers: those that decided circuits name, and as many more as the layer before has
+    undecided ports. The others are not reached; of those that some completion reaches, the ones with most bytes are
     taken to be among the unnamed. With everything turned round the same holds from every target.
 
     Parameters
     ----------
-    reach
-        Servers that each is known to have a circuit to, as bits, ``(n,)``.
+    reach, may
+        Servers that each is known to have a circuit to, and may have one to, as bits, ``(n,)``.
     spare
         Ports of each that are undecided, ``(n,)``.
     demand, ranked
         Bytes, ``(n, n)``; targets of every server by falling bytes, ``(n, n)``.
-    enough
-        Ends once the sum is at least this.
+    least
+        Entry h becomes the larger of itself and the bytes that go further than h hops, ``(n,)``.
+
+    Returns
+    -------
+    Whether all demand may have a way.
     """
     n = demand.shape[0]
     full = (1 << n) - 1
-    total = 0.0
+    found = np.zeros(n)
     for s in range(n):
-        named = layer = 1 << s
+        named = layer = near = fresh = 1 << s
         free = wild = 0
-        for t in range(n):
-            total += demand[s, t]
-        while True:
+        for h in range(n):
+            left, outside = 0.0, 0
+            for k in range(n):
+                t = ranked[s, k]
+                if not named >> t & 1:
+                    if near >> t & 1 and outside < free:
+                        outside += 1
+                    else:
+                        left += demand[s, t]
+            found[h] += left
+            if left == 0.0:
+                break
+            if h == n - 1:
+                return False
             following, grown = 0, wild * degree
             for v in range(n):
                 if layer >> v & 1:
                     following |= reach[v]
                     grown += spare[v]
-            following &= ~named
-            if following == 0 and grown == 0:
-                if free == 0:
-                    for t in range(n):
-                        if not named >> t & 1 and demand[s, t] > 0.0:
-                            return np.inf
-                break
+            others = 0
+            for v in range(n):
+                if fresh >> v & 1:
+                    others |= may[v]
+            layer, wild = following & ~named, min(grown, n)
             named |= following
-            layer, wild = following, min(grown, n)
-            free += wild
-            if named == full:
-                break
-            left, outside = 0.0, 0
-            for k in range(n):
-                t = ranked[s, k]
-                if not named >> t & 1:
-                    outside += 1
-                    if outside > free:
-                        left += demand[s, t]
-            total += left
-            if outside <= free:
-                break
-        if total >= enough:
-            return total
-    return total
+            fresh = others & ~near
+            near |= others
+            free = min(free + wild, n)
+            if layer == 0 and wild == 0 and named != full and fresh == 0:
+                left = 0.0
+                outside = 0
+                for k in range(n):
+                    t = ranked[s, k]
+                    if not named >> t & 1:
+                        if near >> t & 1 and outside < free:
+                            outside += 1
+                        else:
+                            left += demand[s, t]
+                if left > 0.0:
+                    return False
+    for h in range(n):
+        least[h] = max(least[h], found[h])
+    return True
 
 
 @njit(cache=True)  # type: ignore[misc]
@@ -228,6 +242,7 @@ def enumerate_wirings(
     entering = np.zeros(n, np.int64)
     reach = np.zeros(n, np.int64)
     back, spare, spare_back = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    may, may_back, least = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
     count = np.zeros((n, n), np.int64)
     goal = target if tax else target * n * degree
     for i in range(first):
@@ -283,20 +298,32 @@ def enumerate_wirings(
                     must += degree - entering[t]
             if missing > room or must > later:
                 continue
+        unfilled, undecided = 0, ((1 << n) - 1) >> (i + 1) << (i + 1)
+        for v in range(n):
+            back[v] = 0
+            spare[v] = degree if v > i else 0
+            spare_back[v] = min(degree - entering[v], degree * (n - 1 - i))
+            if spare_back[v] > 0:
+                unfilled |= 1 << v
         for v in range(n):
             if v > i:
                 reach[v] = 0
-            spare[v] = degree if v > i else 0
-            back[v] = 0
-            spare_back[v] = min(degree - entering[v], degree * (n - 1 - i))
-        for v in range(i + 1):
             for t in range(n):
                 if reach[v] >> t & 1:
                     back[t] |= 1 << v
-        if least_hops(reach, spare, demand, ranked, degree, goal - constant) + constant >= goal:
+        for v in range(n):
+            may[v] = unfilled if v > i else reach[v]
+            may_back[v] = back[v] | (undecided if spare_back[v] > 0 else 0)
+        least[:] = 0.0
+        if not beyond(reach, may, spare, demand, ranked, degree, least):
             continue
-        if i < n - 1 and least_hops(back, spare_back, turned, ranked_back, degree, goal - constant) + constant >= goal:
+        if least.sum() + constant >= goal:
             continue
+        if i < n - 1:
+            if not beyond(back, may_back, spare_back, turned, ranked_back, degree, least):
+                continue
+            if least.sum() + constant >= goal:
+                continue
         if i < n - 1:
             i += 1
             continue

@@ -2,7 +2,7 @@ r"""Least maximum load (or tax) over all wirings: exchanges find, enumeration pr
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
 2. All wirings, server by server, as far as none of these rules a part out at the target tau:
-   layers of a partial wiring (:func:`solvers.wiring.kernels.least_hops`), lengths for whole ones, the LP's duals for
+   layers of a partial wiring (:func:`solvers.wiring.kernels.beyond`), lengths for whole ones, the LP's duals for
    what is left. When nothing is left, no wiring is below tau: tau is a bound. tau rises to the value found in steps,
    so that a search that is stopped has proven the last one.
 
@@ -37,9 +37,9 @@ MOST_OPTIONS, MOST_SERVERS = 50_000, 24
 #: Nodes between two looks at the clock; survivors that are routed at a time; steps of lengths for a whole wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Where tau stands between the analytic bound and the value found.
-STAGES = (0.5, 0.75, 0.9, 1.0)
+STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Exchanges of one descent, and steps of the bounds they compare.
-MOVES, SKETCH = 3000, 40
+MOVES, SKETCH = 6000, 40
 #: Renamings looked for, and prefixes of options compared.
 MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
 
