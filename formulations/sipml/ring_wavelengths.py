@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
 #: More nodes or wavelengths than this are refused.
-MOST_NODES, MOST_WAVELENGTHS = 512, 100_000
+MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
 #: Larger matrices than this are refused by name of their size rather than built.
 MOST_NONZEROS = 20_000_000
-#: Cuts whose whole circuits are counted, by volume.
-CUTS = 256
+#: Cuts whose whole circuits are counted at most, and pairs over all of them.
+CUTS, CUT_ENTRIES = 256, 2_000_000
 #: Circuits that are checked (or stripped) at most.
 MOST_CIRCUITS = 20_000_000
 
@@ -105,11 +105,11 @@ class RingTraffic:
     def cut_bound(self) -> tuple[float, int, int]:
         """Least T [s] that the worst cut allows, its first node, and how many it cuts off.
 
-        Cuts are ranked by volume, and the first ``CUTS`` of each of volume and pairs get their whole circuits counted.
+        Cuts are ranked by volume and by pairs; the first ``CUTS`` of each (fewer of many pairs) have circuits counted.
         """
         n, moves, capacity = self.n, self.transfers, 2.0 * self.wavelengths
         first, size = (part.ravel() for part in np.mgrid[0:n, 1:n])
-        ranks = []
+        ranks, most = [], min(CUTS, max(8, CUT_ENTRIES // moves.pairs))
         for each in (moves.volume, np.ones(moves.pairs)):
             dense = np.zeros((2 * n, 2 * n))
             for a in (0, n):
@@ -119,7 +119,7 @@ class RingTraffic:
             total[1:, 1:] = dense.cumsum(axis=0).cumsum(axis=1)
             last = first + size
             out = total[last, first + n] - total[first, first + n] - total[last, last] + total[first, last]
-            ranks.append(np.argsort(-out, kind="stable")[:CUTS])
+            ranks.append(np.argsort(-out, kind="stable")[:most])
         chosen = np.unique(np.concatenate(ranks))
         members = (moves.source[None, :] - first[chosen, None]) % n < size[chosen, None]
         members &= (moves.target[None, :] - first[chosen, None]) % n >= size[chosen, None]

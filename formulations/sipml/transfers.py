@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 #: More chords than this are refused by name of their number rather than built.
 MOST_CHORDS = 5_000_000
-#: Entries (group, pair) of bounds that are bisected at one time.
-MOST_ENTRIES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
