@@ -92,11 +92,14 @@ def test_milp_is_exhaustive_search(parameters):
 def test_closed_forms():
     """One part before m parts: 1 + ceil(m / (Delta + 1)); the paper's example has four on three GPUs."""
     for m, degree, makespan in ((4, 3, 3.0), (4, 4, 2.0), (3, 3, 2.0), (6, 3, 3.0), (7, 4, 3.0)):
-        run = runner.solve(
-            Task(NAME, f"op-graph:model=chain,splits=1x{m}", method="placement-enumeration",
-                 settings={"k": "4", "degree": str(degree)})
-        )  # fmt: skip
-        assert (run.objective, run.proof) == (makespan, Proof.OPTIMAL), (m, degree)
+        for rule in placement.RULES:
+            parameters = {"k": 4, "degree": degree, "rule": rule}
+            search = Enumeration(placement.prepare(parse(f"op-graph:model=chain,splits=1x{m}"), parameters), 10**6)
+            assert search.search()
+            assert search.best == makespan, (m, degree, rule)
+    named = {"k": "4", "degree": "3"}
+    run = runner.solve(Task(NAME, "op-graph:model=chain,splits=1x4", method="placement-enumeration", settings=named))
+    assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
     one = runner.solve(Task(NAME, "op-graph:model=chain,splits=2x1x3", settings={"k": "1"}))
     assert (one.objective, one.proof) == (6.0, Proof.OPTIMAL)
 
