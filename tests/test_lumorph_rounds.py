@@ -16,7 +16,9 @@ from formulations.lumorph import rounds
 from formulations.lumorph.greedy_rounds import greedy_rounds
 from formulations.lumorph.mesh_symmetry import delivery_symmetries
 from formulations.lumorph.route_sets import candidate_routes
+from formulations.lumorph.sum_bounds import sum_bounds
 from formulations.rounds.collectives import COLLECTIVES
+from formulations.rounds.schedule import direct
 from instances import parse
 from instances.errors import BadInput
 from solvers.compile import compile_model
@@ -77,6 +79,7 @@ def test_every_build_is_the_same_matrix(parameters):
 def test_known_optima(spec, collective, best):
     assert optimum_of(spec, collective=collective, bounds="false") == best
     assert max(bound.value for bound in rounds.bounds(prepared(spec, collective=collective))) == best
+    assert rounds.metrics(prepared(spec, collective=collective), best)["unrestricted_proven"]
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -172,6 +175,30 @@ def test_corrupted_solutions_are_refused(tmp_path, capsys):
         file.with_name("broken.json").write_text(json.dumps(broken))
         assert main(["check", NAME, spec, str(file.with_name("broken.json"))]) == 3
     assert document["values"]
+
+
+def test_an_all_reduce_may_be_better_than_the_composition_and_the_bounds_know():
+    """Two tiles add each other's shards in one round: all sums are right, though the two phases take two rounds."""
+    data = prepared("lightpath:1x2,lasers=2", collective="all-reduce")
+    mesh = data.topology
+    there = int(np.flatnonzero(mesh.tail == 0)[0])
+    s, c, w = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 1, 0, 1])
+    arcs = np.where(s == 0, there, 1 - there)
+    whole = direct(0 * s, s, 1 - s, c, w, np.arange(5), arcs, adds=True)
+    assert max(rounds.residuals(data, whole.values()).values()) == 0
+    assert max(bound.value for bound in rounds.bounds(data)) == 1
+    assert optimum_of("lightpath:1x2,lasers=2", collective="all-reduce") == 2
+
+
+@pytest.mark.parametrize(
+    "spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "lightpath:2x3,lasers=1,waveguides=2"]
+)
+@pytest.mark.parametrize("collective", ["reduce", "reduce-scatter", "all-reduce"])
+def test_bounds_of_sums_are_no_more_than_the_compositions_optimum(spec, collective):
+    data = prepared(spec, collective=collective)
+    best = optimum_of(spec, collective=collective)
+    for bound in (*rounds.bounds(data), *sum_bounds(data.topology, data.collective, data.limits)):
+        assert bound.value <= best, bound
 
 
 def test_rmax_below_a_bound_is_refuted_at_once(capsys):

@@ -71,11 +71,12 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
     ]
 
 
-def _ceil(value: float) -> float:
+def rounded_up(value: float) -> float:
+    """Whole rounds, a quotient just above a whole number counting as that."""
     return float(np.ceil(value * (1.0 - ROUND_OFF)))
 
 
-def _circuits(degree: I64, limits: Limits) -> F64:
+def circuits(degree: I64, limits: Limits) -> F64:
     """Circuits that a vertex of this many arcs ends in one round."""
     most = limits.waveguides * degree.astype(np.float64)
     if limits.ports is not None:
@@ -83,7 +84,8 @@ def _circuits(degree: I64, limits: Limits) -> F64:
     return limits.wavelengths * most
 
 
-def _per_circuit(limits: Limits) -> float:
+def per_circuit(limits: Limits) -> float:
+    """Chunks that a circuit carries in a round."""
     return np.inf if limits.load is None else float(limits.load)
 
 
@@ -96,10 +98,10 @@ def _over(count: NDArray[np.generic], room: F64) -> F64:
 def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """A vertex receives all its deliveries."""
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
-    need = _over(wanted, _circuits(topology.in_degree, limits)) / _per_circuit(limits)
+    need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
     worst = int(need.argmax())
     return Bound(
-        "receptions", _ceil(float(need[worst])), f"vertex {worst} receives {wanted[worst]} chunks", PAPER,
+        "receptions", rounded_up(float(need[worst])), f"vertex {worst} receives {wanted[worst]} chunks", PAPER,
         detail={"vertex": worst, "chunks": int(wanted[worst])},
     )  # fmt: skip
 
@@ -116,7 +118,7 @@ def _rounds_to_spread(collective: Collective, most: float) -> I64:
 
 
 def _most_sent(topology: Topology, limits: Limits) -> float:
-    return float(_circuits(topology.out_degree, limits).max(initial=0.0))
+    return float(circuits(topology.out_degree, limits).max(initial=0.0))
 
 
 def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -136,8 +138,8 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
     holder = _sole_holder(collective)
     sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
-    room = _circuits(topology.out_degree, limits)
-    best, where, many, late, load = 0.0, 0, 0, 0, _per_circuit(limits)
+    room = circuits(topology.out_degree, limits)
+    best, where, many, late, load = 0.0, 0, 0, 0, per_circuit(limits)
     for q in np.unique(rounds[sole]).tolist():
         count = np.bincount(holder[sole[rounds[sole] >= q]], minlength=topology.n)
         need = np.ceil(_over(count, room) / load * (1.0 - ROUND_OFF)) + np.where(count > 0, q - 1, 0)
@@ -152,7 +154,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """All deliveries are sent by vertices that hold something to send; those grow by at most ``1 + max o``."""
-    most, load = _most_sent(topology, limits), _per_circuit(limits)
+    most, load = _most_sent(topology, limits), per_circuit(limits)
     chunks = np.flatnonzero(collective.spread)
     able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
     everyone = np.union1d(collective.pre[:, 1], collective.deliveries[:, 1]).size
@@ -162,7 +164,7 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
         rounds += 1
         active = min(active * (1.0 + most), everyone)
     if left > 0 and most > 0:
-        rounds += int(_ceil(left / (everyone * most * load)))
+        rounds += int(rounded_up(left / (everyone * most * load)))
     return Bound(
         "supply", float(rounds),
         f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round", PAPER,
@@ -172,21 +174,21 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """The tightest cut found: rectangles of a mesh, balls, sweeps along eigenvectors, and climbs from these."""
     best, size, many, arcs = 0.0, 0, 0, 0
-    load = _per_circuit(limits)
+    load = per_circuit(limits)
     joined = np.zeros((topology.n, topology.n))
     np.add.at(joined, (topology.tail, topology.head), 1.0)
     demand, rest = single_demand(collective)
     tightest: list[tuple[float, NDArray[np.bool_]]] = []
 
     def tried() -> Iterator[NDArray[np.bool_]]:
-        yield from _candidate_sets(topology, collective)
+        yield from candidate_sets(topology, collective)
         if demand.any():
             tightest.sort(key=lambda each: -each[0])
             yield _climbed(np.array([each for _, each in tightest[:CLIMBS]]), joined, demand)
 
     for inside in tried():
-        entering = _crossings(inside, joined)
-        wanted = np.rint(_crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
+        entering = crossings(inside, joined)
+        wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
         if rest.size:
             wanted += _copies_inside(collective, rest, inside)
         need = _over(wanted, entering * (limits.wavelengths * limits.waveguides)) / load
@@ -196,12 +198,12 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
             best, size = float(need[worst]), int(inside[worst].sum())
             many, arcs = int(wanted[worst]), int(entering[worst])
     return Bound(
-        "cut", _ceil(best), f"{many} chunks enter a set of {size} vertices over {arcs} arcs", PAPER,
+        "cut", rounded_up(best), f"{many} chunks enter a set of {size} vertices over {arcs} arcs", PAPER,
         detail={"set": size, "chunks": many, "arcs": arcs},
     )  # fmt: skip
 
 
-def _crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
+def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
     """Sum of ``pairs[u, v]`` over u outside and v inside of each set, ``(B,)``; ``inside`` is ``(B, n)``.
 
     Exact for whole numbers below 2^24 a set, as products of single precision are summed.
@@ -272,7 +274,7 @@ def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_
     return count
 
 
-def _candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
+def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
     """Sets of vertices to try as cuts, in blocks ``(B, n)``: all of a small topology, else the likely ones."""
     n = topology.n
     if n <= 10:
@@ -349,13 +351,13 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     price = np.maximum(np.nan_to_num(np.asarray(prices, dtype=np.float64)), 0.0)
     unit = bool((price == 1.0).all())
     name = "arc use" if unit else "priced arc use"
-    room = float(price.sum()) * limits.wavelengths * limits.waveguides * _per_circuit(limits)
+    room = float(price.sum()) * limits.wavelengths * limits.waveguides * per_circuit(limits)
     distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
     total = float(_least_distances(collective, distance).sum()) * (1.0 - topology.n * 1e-15)
     value = total / room if room > 0 and np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
-        name, _ceil(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,
+        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,
         detail={"needed": total, "room": room},
     )  # fmt: skip
 

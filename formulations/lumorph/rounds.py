@@ -25,8 +25,13 @@ max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-
 row: the linear relaxation then knows receptions, sends and cuts.
 R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
 is the best of :func:`formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` is the
-user's word and proves nothing. Possession cannot express sums: reductions are copies run backwards, see
-:func:`formulations.rounds.collectives.phases`; each phase p has its own rounds.
+user's word and proves nothing. Possession cannot express sums: reductions are copies run backwards, and an all-reduce
+is a reduce-scatter and an all-gather one after the other (:func:`formulations.rounds.collectives.phases`), each phase p
+in its own rounds.
+
+An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
+any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds hold
+for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition.
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
 
@@ -50,6 +55,7 @@ from formulations.lumorph.greedy_rounds import greedy_rounds
 from formulations.lumorph.mesh_symmetry import delivery_symmetries
 from formulations.lumorph.round_bounds import round_bounds
 from formulations.lumorph.round_program import RoundProgram
+from formulations.lumorph.sum_bounds import sum_bounds
 from formulations.rounds.check import Limits, violations
 from formulations.rounds.collectives import Phase, collective, phases
 from formulations.rounds.schedule import RoundSchedule, chained, direct, from_values, opposite_arcs
@@ -459,7 +465,7 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
 
-    ``wave`` counts circuits off their fixed wavelength. Where C is there, ``binary`` is its distance from whole
+    ``wave`` counts circuits off their fixed wavelength. Where C
     numbers, and ``columns`` whether it says the same schedule.
     """
     schedule = schedule_of(data, values)
@@ -530,16 +536,14 @@ def made_by(data: RoundModel, C: F64) -> F64:
 
 
 def bounds(data: RoundModel) -> list[Bound]:
-    """The analytic bounds, summed over phases; none with ``bounds=false``."""
+    """The analytic bounds, for any routes and composition; none with ``bounds=false``."""
     return _bounds(data) if data.use_bounds else []
 
 
 def _bounds(data: RoundModel) -> list[Bound]:
     if len(data.phases) == 1:
         return data.phase_bounds[0]
-    best = [max(found, key=lambda bound: bound.value) for found in data.phase_bounds]
-    reason = " + ".join(f"{bound.value:g} ({bound.name})" for bound in best)
-    return [Bound("phases", sum(bound.value for bound in best), f"each phase on its own: {reason}", PAPER)]
+    return sum_bounds(data.topology, data.collective, data.limits)
 
 
 def refute(data: RoundModel) -> Bound | None:
@@ -562,6 +566,7 @@ def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
         "phases": len(data.phases),
         "lasers": data.limits.wavelengths,
         "waveguides": data.limits.waveguides,
+        "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in _bounds(data))),
     }
 
 
@@ -618,5 +623,6 @@ FORMULATION = Formulation(
     decode=decode,
     estimate=estimate,
     refute=refute,
+    prefers="certified-rounds",
     size="R |moves| K L variables",
 )

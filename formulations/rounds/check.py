@@ -8,7 +8,7 @@ In every round r
     waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
     payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
     causality    what is sent was held, or summed, before the round began
-    redundant    nothing is received that is held, or not wanted; no contribution is counted twice
+    redundant    nothing is received that is held, or by who neither contributes nor wants; no contribution counts twice
     post         every (chunk, vertex) of Post is there at the end, sums complete
 
 Each block counts what violates it, so 0 everywhere is a valid schedule.
@@ -219,5 +219,10 @@ def _replay_sums(
         redundant += float((touched > 1).any(axis=1).sum())
     contributed = np.zeros((last - first, n), dtype=np.int16)
     contributed[pre[:, 0], pre[:, 1]] = 1
+    takes_part = contributed > 0
+    takes_part[post[:, 0], post[:, 1]] = True
+    redundant += float(
+        (~takes_part[schedule.transfer_chunk[transfers] - first, schedule.transfer_target[transfers]]).sum()
+    )
     missing = (has[post[:, 0], post[:, 1]] != contributed[post[:, 0]]).any(axis=1).sum()
     return {"causality": causality, "redundant": redundant, "post": float(missing)}

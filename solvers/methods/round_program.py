@@ -46,15 +46,12 @@ def run(context: Context) -> Answer:
     form = compile_model(rounds.build_matrix(stated))
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
     start = np.concatenate([C, rounds.made_by(stated, C), np.ones(sum(each.rounds for each in starts))])
-    met = data.use_bounds and sum(data.least) == sum(each.rounds for each in starts)
     first = stated.composed(starts).values()
     context.save(Answer(Termination.TOLERANCE, values=first), float(sum(each.rounds for each in starts)))
     solver = str(context.parameters["solver"])
     request = SolveRequest(
         context.remaining(), context.task.threads, context.task.tol, context.task.seed,
         warm_start=start,
-        # A start that meets R_min is optimal as it stands: presolving a large program would be all the time it takes.
-        options={"presolve": "off"} if met and solver == "highs" else {},
     )  # fmt: skip
     outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
     values = first
