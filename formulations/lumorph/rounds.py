@@ -30,8 +30,8 @@ is a reduce-scatter and an all-gather one after the other (:func:`formulations.r
 in its own rounds.
 
 An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
-any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds hold
-for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition.
+any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds
+hold for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition.
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
 
