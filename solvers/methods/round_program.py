@@ -1,7 +1,8 @@
 r"""Algorithm 1's program itself, with everything that helps it: bounds as R_min, a constructed schedule as start.
 
 1. A schedule of every phase by construction and a short search (:mod:`solvers.rounds.search`): R_max is its rounds.
-2. The program of :mod:`formulations.lumorph.rounds` over the candidate routes and those of that schedule, which is
+2. The program of :mod:`formulations.lumorph.rounds` over the candidate routes (or, LuMorph section 3.1, those of least
+   overlap: :mod:`solvers.routing.min_overlap`) and those of that schedule, which is
    handed to the solver as a start (wavelengths and mesh keep their symmetries, so that it is feasible as it is).
 3. Where analytic bounds leave a gap, or are switched off, the relaxation's duals are recomputed to a bound.
 """
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.base import Parameter
+from formulations.base import NotApplicable, Parameter
 from formulations.lumorph import rounds
 from formulations.lumorph.route_sets import RouteSet
 from solvers.compile import compile_model
@@ -25,6 +26,7 @@ from solvers.methods.certified_rounds import tied_routes
 from solvers.outcome import SolveRequest, Termination
 from solvers.relaxation import relaxation_bound
 from solvers.rounds.search import PhaseSearch
+from solvers.routing.min_overlap import min_overlap_routes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +43,7 @@ def run(context: Context) -> Answer:
     """Construct, state the program, solve it from there."""
     data: RoundModel = context.data
     starts = _constructed(context)
-    programs = tuple(_program(data, k, schedule) for k, schedule in enumerate(starts))
+    programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
     stated = replace(data, symmetry=False, given=programs)
     form = compile_model(rounds.build_matrix(stated))
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
@@ -97,20 +99,29 @@ def _constructed(context: Context) -> list[RoundSchedule]:
     return found
 
 
-def _program(data: RoundModel, k: int, schedule: RoundSchedule) -> RoundProgram:
-    """The program of a phase over its candidate routes and the schedule's."""
+def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
+    """The program of a phase over its candidate routes, or those of least overlap, and the schedule's."""
+    data: RoundModel = context.data
     program = replace(data.program(data.phases[k], schedule.rounds), symmetry=False)
+    least_overlap = context.parameters["candidates"] == "min-overlap"
     if data.fixed:
+        if least_overlap:
+            msg = "round-program: wavelengths=fixed ties them to the straight or shortest routes; use candidates=routes"
+            raise NotApplicable(msg)
         return program
-    routes = program.routes
-    first = routes.first.tolist()
-    known = [[routes.path(p) for p in range(*ends)] for ends in pairwise(first)]
+    source, target = np.divmod(program.pairs, data.topology.n)
+    if least_overlap:
+        found = min_overlap_routes(program.topology, source, target, seed=context.task.seed).routes
+        known = [[found.path(p)] for p in range(source.size)]
+    else:
+        routes = program.routes
+        known = [[routes.path(p) for p in range(*ends)] for ends in pairwise(routes.first.tolist())]
     at = np.searchsorted(program.pairs, schedule.circuit_source * data.topology.n + schedule.circuit_target)
     for circuit, pair in enumerate(at.tolist()):
         path = schedule.path(circuit)
         if path not in known[pair]:
             known[pair].append(path)
-    return replace(program, given=RouteSet.of_paths(routes.source, routes.target, known))
+    return replace(program, given=RouteSet.of_paths(source, target, known))
 
 
 def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.float64]:
@@ -151,6 +162,13 @@ METHOD = Method(
     applies=lambda formulation: formulation.name == rounds.NAME,
     parameters=(
         Parameter("solver", str, default="highs", help="MIP solver of the program"),
+        Parameter(
+            "candidates",
+            str,
+            default="routes",
+            help="routes of a pair: as `paths` and `routes` say, or the one of least overlap among all pairs",
+            choices=("routes", "min-overlap"),
+        ),
         Parameter("search_s", float, default=5.0, help="seconds of search for the start where no construction is best"),
     ),
     run=run,

@@ -1,0 +1,66 @@
+"""Algorithm 1's program with bounds, routes and starts: constructed schedules are feasible as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formulations.lumorph import rounds
+from instances import parse
+from instances.errors import BadInput
+from solvers.compile import compile_model
+from solvers.methods.base import Context
+from solvers.methods.round_program import _constructed, _program, column_vector
+from solvers.runner import solve
+from solvers.task import Task
+
+
+def context(spec, **given):
+    data = rounds.prepare(parse(spec), given)
+    return Context(
+        task=Task(rounds.NAME, spec, settings=given), formulation=rounds.FORMULATION, data=data, instance=data.topology,
+        parameters={"candidates": "routes", "search_s": 1.0, "solver": "highs"}, deadline=None, solve=solve,
+        save=lambda *_: None,
+    )  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.sampled_from(["lightpath:2x2,lasers=2", "lightpath:2x3,lasers=1,waveguides=2", "lightpath:2x3,lasers=3+fail=1"]),
+    st.sampled_from(["broadcast", "all-gather", "all-to-all", "reduce-scatter", "all-reduce"]),
+)
+def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
+    here = context(spec, collective=collective)
+    starts = _constructed(here)
+    programs = tuple(_program(here, k, each) for k, each in enumerate(starts))
+    stated = replace(here.data, symmetry=False, given=programs)
+    C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
+    x = np.concatenate([C, rounds.made_by(stated, C), np.ones(sum(each.rounds for each in starts))])
+    form = compile_model(rounds.build_matrix(stated))
+    assert (form.A @ x <= form.row_upper + 1e-9).all()
+    assert (form.A @ x >= form.row_lower - 1e-9).all()
+    assert form.cost @ x == sum(each.rounds for each in starts)
+    back = rounds.schedule_of(stated, form.values(x))
+    assert max(rounds.residuals(here.data, back.values()).values()) == 0
+
+
+@pytest.mark.parametrize("given", [{}, {"candidates": "min-overlap"}, {"wavelengths": "fixed"}])
+def test_it_proves_what_the_program_alone_proves(given):
+    told = {"collective": "all-to-all", **given}
+    run = solve(Task(rounds.NAME, "lightpath:2x3,lasers=2", method="round-program", settings=told, time_limit_s=60))
+    assert run.verified
+    assert run.objective == 3 or "wavelengths" in given
+    assert run.record["metrics"]["start_rounds"][0] >= run.objective
+
+
+def test_fixed_wavelengths_have_their_own_routes():
+    run = Task(
+        rounds.NAME, "lightpath:2x2,lasers=2", method="round-program",
+        settings={"wavelengths": "fixed", "candidates": "min-overlap"},
+    )  # fmt: skip
+    with pytest.raises(BadInput, match="fixed"):
+        solve(run)
