@@ -8,8 +8,8 @@ Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pa
 Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
         a hop of ring r; U the maximum load of a design at hand, the unit of all data; L <= 1 and H bounds on any
         design's maximum load and byte-hops [U]
-Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij >= 0 flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a circuit
-        [U], (n,n,p); t in L..1 the maximum load [U]; share_r >= 0 of the group's all-reduce, (R,)
+Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
+        circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
 
 min U t                         (``objective=max-load``)  or  min U sum f / total demand  (``bandwidth-tax``)  s.t.
     ports_out[i]     sum_jc y_ijc <= d
@@ -241,7 +241,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wirin
     Raises
     ------
     NotApplicable
-        For anything but a pool of servers with traffic, more ports than other servers, or a negative ``parallel``.
+        For anything but a pool of servers with traffic, more ports than ``parallel`` lets be used, or a negative one.
     """
     pool = server_pool(instance, NAME)
     given = parameters or {}
@@ -250,6 +250,12 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wirin
         msg = f"{NAME}: parallel={parallel}; take 0 for no limit of its own, or the most circuits of a pair"
         raise NotApplicable(msg)
     limit = min(parallel or pool.degree, pool.degree)
+    if limit * (pool.n - 1) < pool.degree:
+        msg = (
+            f"{NAME}: {pool.degree} ports of a server for {pool.n - 1} others with parallel={parallel}: some cannot be "
+            f"used; take degree={limit * (pool.n - 1)} or parallel=0"
+        )
+        raise NotApplicable(msg)
     return Wiring(
         pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
         given.get("flows", "source") == "pair",
@@ -272,7 +278,7 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
     cell = tail * n + head
     cells = (cell[:, None] * p + np.arange(p)).ravel()
     y = cp.Variable(m * p, name="y", boolean=True)
-    f = cp.Variable(flows, name="f", bounds=[0, None])
+    f = cp.Variable(flows, name="f", bounds=[np.zeros(flows), most[commodity]])
     variables = {
         "y": Named(y, (n, n, p), cells),
         "f": Named(f, (groups, n, n), commodity * n * n + cell[pair]),
@@ -300,7 +306,7 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
     kept = np.flatnonzero((np.arange(n)[:, None] != source[None, :]).ravel())
     balance = moving[kept] @ f
     if data.orders:
-        share = cp.Variable(len(data.orders), name="share", bounds=[0, None])
+        share = cp.Variable(len(data.orders), name="share", bounds=[0, 1])
         variables["share"] = Named(share, (len(data.orders),))
         ring, of, to, amount = data.ring_hops
         hop = sp.csr_array((amount, (to * groups + of, ring)), shape=(n * groups, len(data.orders)))
@@ -338,7 +344,7 @@ def build_pyomo(data: Wiring) -> PyomoModel:
     moving = [(k, i, j) for k in range(groups) for i, j in arcs if j != from_[k]]
     model = pyo.ConcreteModel(name="circuits and routes")
     model.y = pyo.Var(arcs, range(p), domain=pyo.Binary)
-    model.f = pyo.Var(moving, bounds=(0, None))
+    model.f = pyo.Var(moving, bounds=lambda _, k, i, j: (0, float(most[k])))
     variables: dict[str, tuple[int, ...]] = {"y": (n, n, p), "f": (groups, n, n)}
     named: dict[str, tuple[int, ...]] = {"ports_out": (n,), "ports_in": (n,)}
     model.ports_out = pyo.Constraint(
@@ -355,7 +361,7 @@ def build_pyomo(data: Wiring) -> PyomoModel:
     for r, k, u, amount in zip(*(column.tolist() for column in data.ring_hops), strict=True):
         hops.setdefault((u, k), []).append((r, amount))
     if rings:
-        model.share = pyo.Var(range(len(rings)), bounds=(0, None))
+        model.share = pyo.Var(range(len(rings)), bounds=(0, 1))
         variables["share"] = (len(rings),)
         of: dict[int, list[int]] = {}
         for r, ring in enumerate(rings):

@@ -27,7 +27,7 @@ DONE, PAUSED, FULL = 0, 1, 2
 DAMPING = 0.15
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
     """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
     n = count.shape[0]
@@ -52,7 +52,7 @@ def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I
     return n
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:
     """Bounds of a wiring's least maximum load by multiplicative weights: below (by lengths), above (by routes).
 
@@ -132,7 +132,7 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
     return best
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, least: F64) -> bool:
     """Least bytes that go further than h hops in any completion of a wiring that is decided in part.
 
@@ -206,7 +206,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
     return True
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def enumerate_wirings(
     options: I64, masks: I64, size: I64, first: int, index: I64, demand: F64, ranked: I64, turned: F64,
     ranked_back: I64, constant: float, degree: int, most: int, deficits: bool, member: I64, transfer: F64, steps: int,
@@ -349,7 +349,7 @@ def enumerate_wirings(
     return DONE
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def circuits_of(count: I64) -> int:
     """Number of circuits."""
     total = 0
@@ -359,7 +359,7 @@ def circuits_of(count: I64) -> int:
     return total
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def worth(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
     """What exchanges compare: byte-hops, or the maximum load as far as weights tell (groups: its lower bound)."""
     if tax:
@@ -368,7 +368,7 @@ def worth(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: 
     return found[0] if transfer.size or found[0] > worst else found[1]
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def exchange(
     tail: I64, head: I64, most: int, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, moves: int,
     heat: float, cool: float, seed: int,
@@ -392,7 +392,7 @@ def exchange(
     for move in range(moves):
         a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
         u, v, x, y = tail[a], head[a], tail[b], head[b]
-        if u == x or v == y or u == y or x == v:
+        if u in (x, y) or v in (x, y):
             continue
         if count[u, y] >= most or count[x, v] >= most:
             continue

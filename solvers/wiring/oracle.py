@@ -157,8 +157,8 @@ class Oracle:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
         highs = highspy.Highs()
-        for name, value in (("output_flag", False), ("solver", "simplex"), ("threads", 1)):
-            highs.setOptionValue(name, value)
+        for name, setting in (("output_flag", False), ("solver", "simplex"), ("threads", 1)):
+            highs.setOptionValue(name, setting)
         highs.passModel(lp)
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:

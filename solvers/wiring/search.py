@@ -241,12 +241,10 @@ class WiringSearch:
         return True
 
     def _same_groups(self, alike: I64) -> bool:
-        """Whether renamings keep every group (equal groups may change places): their matrices were compared one by one."""
+        """Whether every renaming keeps every group."""
         return all((m[image] == m).all() for m in self.member for image in alike)
 
-    def _none_below(
-        self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int
-    ) -> float:
+    def _none_below(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
         """Rule out every wiring below the target (None: the value found, as it falls); returns what is proven then."""
         n = self.data.n
         ranked = np.argsort(-self.demand, axis=1, kind="stable")

@@ -1,0 +1,338 @@
+r"""Data or model parallelism layer by layer, with Eq. (1) as the cost.
+
+Source  TopoOpt, sections 4.1 (search in the Comp. x Comm. plane) and 5.4, Eq. (1)
+Sets    k in K kinds of equal parts of a model (layers of one size, or a set of embedding tables); c in C ways to lay
+        one out: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (layers that can
+        be split: in s equal parts on blocks of s servers, s a divisor of n)
+Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
+        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`instances.training_jobs` has it); n servers,
+        d interfaces of b = ``bandwidth`` [bytes/s] each; M = ``memory`` of a server [bytes], its weights taking
+        ``weight_bytes`` each; C = ``computing`` [s], the same for every strategy; alpha_c
+Vars    x_kc >= 0 parts of kind k laid out as c, whole, (K,C)
+
+min C + sum_kc (R_kc + alpha_c A_kc) / (n d b) x_kc  s.t.
+    parts[k]   sum_c x_kc = m_k
+    memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
+
+``alpha`` > 0 is Eq. (1)'s slow-down by forwarding, as a topology has it. With ``alpha=0`` every way has the least that
+any topology of degree d allows it: the mean depth of its targets, of which d^h at most are h hops away. Byte-hops of
+sums of traffic are at least the sums of their bounds, so the optimum is then a bound on the iteration time of every
+strategy *and* topology by Eq. (1).
+
+Closed form: without a memory limit every kind takes its cheapest way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.topoopt import PAPER
+from formulations.topoopt.design import server_pool
+from formulations.topoopt.reach import travelled
+from instances.servers import AllReduceGroup, ServerPool
+from instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from instances.training_jobs import Traffic
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "topoopt.strategy"
+#: 100 Gb/s an interface.
+BANDWIDTH = 12.5e9
+#: Servers above which the traffic matrices of all ways are not made.
+MOST_SERVERS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Data of the model: kinds, ways and what they cost.
+
+    ``kinds`` are jobs of one part; ``ways`` names, with the shards of each (0: none).
+    """
+
+    pool: ServerPool
+    kinds: tuple[TrainingJob, ...]
+    count: I64
+    ways: tuple[str, ...]
+    shards: tuple[int, ...]
+    bandwidth: float
+    memory: float
+    weight_bytes: float
+    computing: float
+    alpha: float
+
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Whether a kind can be laid out so, ``(K, C)``."""
+        rows = []
+        for kind in self.kinds:
+            split = bool(kind.layers) and kind.layers[0].split
+            rows.append([way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
+                         for way, s in zip(self.ways, self.shards, strict=True)])  # fmt: skip
+        return np.array(rows, dtype=bool)
+
+    def traffic(self, kind: int, way: int) -> Traffic:
+        """Point-to-point bytes, ``(n, n)``, and groups of one part."""
+        job = self.kinds[kind]
+        if self.ways[way] == "replicated":
+            return traffic_of(job, self.pool.n, "data")
+        return traffic_of(job, self.pool.n, "hybrid", self.shards[way] or 2)
+
+    @cached_property
+    def patterns(self) -> dict[tuple[int, int], Traffic]:
+        """The traffic of every kind and way allowed."""
+        return {(k, c): self.traffic(k, c) for k, c in np.argwhere(self.allowed).tolist()}
+
+    @cached_property
+    def reduced(self) -> F64:
+        """R_kc [bytes]."""
+        found = np.zeros(self.allowed.shape)
+        for (k, c), (_, groups) in self.patterns.items():
+            found[k, c] = sum(group.total for group in groups)
+        return found
+
+    @cached_property
+    def direct(self) -> F64:
+        """A_kc [bytes]."""
+        found = np.zeros(self.allowed.shape)
+        for (k, c), (matrix, _) in self.patterns.items():
+            found[k, c] = matrix.sum()
+        return found
+
+    @cached_property
+    def hops(self) -> F64:
+        """alpha_c A_kc [bytes]: byte-hops that are paid for."""
+        if self.alpha > 0:
+            return self.alpha * self.direct
+        found = np.zeros(self.allowed.shape)
+        for (k, c), (matrix, _) in self.patterns.items():
+            found[k, c] = travelled(matrix, self.pool.degree)
+        return found
+
+    @cached_property
+    def cost(self) -> F64:
+        """Seconds of one part, ``(K, C)``; 0 where it is not allowed."""
+        return np.asarray((self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
+
+    @cached_property
+    def held(self) -> F64:
+        """W_kc [bytes]."""
+        found = np.zeros(self.allowed.shape)
+        for k, c in self.patterns:
+            kind = self.kinds[k]
+            weights = float(kind.dense_weights + kind.table_weights)
+            if self.shards[c]:
+                weights /= self.shards[c]
+            elif self.ways[c] == "placed":
+                weights = max(-(-t.count // self.pool.n) * t.rows * t.columns for t in kind.tables)
+            found[k, c] = weights * self.weight_bytes
+        return found
+
+    def job_pool(self, x: I64) -> ServerPool:
+        """The pool with the traffic of a strategy, ``(K, C)``: groups of the same members are one."""
+        matrix = np.zeros((self.pool.n, self.pool.n))
+        together: dict[tuple[int, ...], float] = {}
+        for (k, c), (part, groups) in self.patterns.items():
+            if x[k, c]:
+                matrix += x[k, c] * part
+                for group in groups:
+                    together[group.members] = together.get(group.members, 0.0) + float(x[k, c]) * group.transfer
+        return ServerPool(
+            self.pool.n, self.pool.degree, matrix, groups=[AllReduceGroup(m, size) for m, size in together.items()]
+        )
+
+    def time(self, x: F64) -> float:
+        """Eq. (1) with the alphas of the data [s]."""
+        return self.computing + float((self.cost * x).sum())
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a pool whose traffic is a training job, numbers out of range, or too little memory.
+    """
+    pool = server_pool(instance, NAME)
+    given, said = parameters or {}, dict(pool.parameters)
+    name = str(said.get("traffic", ""))
+    if name not in JOBS:
+        msg = f"{NAME}: {pool.spec} trains no model; take traffic={', '.join(JOBS)}"
+        raise NotApplicable(msg)
+    if pool.n > MOST_SERVERS:
+        msg = f"{NAME}: {pool.n} servers make too much traffic to list; take at most {MOST_SERVERS}"
+        raise NotApplicable(msg)
+    numbers = {
+        "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
+    } | {key: float(value) for key, value in given.items()}  # fmt: skip
+    for key, value in numbers.items():
+        if not 0 <= value < np.inf or (value == 0 and key in {"bandwidth", "weight_bytes"}):
+            msg = f"{NAME}: {key}={value}; take a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
+            raise NotApplicable(msg)
+    job = training_job(name, str(said.get("section") or "5.3"), int(said.get("batch") or 0))
+    bare = replace(job, layers=(), tables=())
+    layers = list(dict.fromkeys(job.layers))
+    kinds = tuple(replace(bare, layers=(one,)) for one in layers) + tuple(
+        replace(bare, tables=(t,)) for t in job.tables
+    )
+    count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
+    divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
+    ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
+    data = Plane(
+        pool, kinds, np.array(count, dtype=np.int64), ways, (0, 0, *divisors), numbers["bandwidth"],
+        numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"],
+    )  # fmt: skip
+    least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
+    if 0 < data.memory < least:
+        msg = f"{NAME}: {name} takes at least {least / 2**30:.4g} GiB a server; give more memory, or 0 for no limit"
+        raise NotApplicable(msg)
+    return data
+
+
+def build_cvxpy(data: Plane) -> CvxpyModel:
+    """The model in matrix form."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    kind, way = np.nonzero(data.allowed)
+    x = cp.Variable(kind.size, name="x", integer=True, bounds=[np.zeros(kind.size), data.count[kind].astype(float)])
+    each = sp.csr_array((np.ones(kind.size), (kind, np.arange(kind.size))), shape=(len(data.kinds), kind.size))
+    parts = each @ x == data.count
+    constraints: list[Any] = [parts]
+    named = {"parts": Named(parts, (len(data.kinds),))}
+    if data.memory > 0:
+        limit = (data.held[kind, way] / data.memory) @ x <= 1
+        constraints.append(limit)
+        named["memory"] = Named(limit, ())
+    worth = data.cost[kind, way] @ x + data.computing
+    shape = data.allowed.shape
+    return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), {"x": Named(x, shape, kind * shape[1] + way)}, named)
+
+
+def build_pyomo(data: Plane) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    cells = [tuple(cell) for cell in np.argwhere(data.allowed).tolist()]
+    kinds = range(len(data.kinds))
+    model = pyo.ConcreteModel(name="layers and ways")
+    model.x = pyo.Var(cells, domain=pyo.Integers, bounds=lambda _, k, c: (0, int(data.count[k])))
+    model.parts = pyo.Constraint(
+        kinds, rule=lambda m, k: pyo.quicksum(m.x[cell] for cell in cells if cell[0] == k) == int(data.count[k])
+    )
+    named: dict[str, tuple[int, ...]] = {"parts": (len(data.kinds),)}
+    if data.memory > 0:
+        model.memory = pyo.Constraint(
+            expr=pyo.quicksum(float(data.held[cell] / data.memory) * model.x[cell] for cell in cells) <= 1
+        )
+        named["memory"] = ()
+    model.time = pyo.Objective(
+        expr=pyo.quicksum(float(data.cost[cell]) * model.x[cell] for cell in cells) + data.computing, sense=pyo.minimize
+    )
+    return PyomoModel(model, variables={"x": data.allowed.shape}, constraints=named)
+
+
+def residuals(data: Plane, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone; memory relative to the limit."""
+    x = np.asarray(values.get("x", ()), dtype=float)
+    blocks = ("parts", "integer", "nonnegative", "allowed", "memory")
+    if x.shape != data.allowed.shape:
+        return dict.fromkeys(blocks, np.inf)
+    if not np.isfinite(x[data.allowed]).all():
+        return dict.fromkeys(blocks, np.inf)
+    inside = np.where(data.allowed, x, 0.0)
+    outside = np.nan_to_num(np.where(data.allowed, 0.0, x))
+    over = float((data.held * inside).sum()) / data.memory - 1.0 if data.memory > 0 else 0.0
+    return {
+        "parts": float(np.abs(inside.sum(axis=1) - data.count).max()),
+        "integer": float(np.abs(inside - np.rint(inside)).max()),
+        "nonnegative": max(-float(inside.min()), 0.0),
+        "allowed": float(np.abs(outside).max()),
+        "memory": max(over, 0.0),
+    }
+
+
+def objective(data: Plane, values: Mapping[str, F64]) -> float:
+    """Eq. (1) [s]."""
+    return data.time(np.where(data.allowed, np.asarray(values["x"], dtype=float), 0.0))
+
+
+def bounds(data: Plane) -> list[Bound]:
+    """Every kind at its cheapest; and with a price on memory (Lagrangian, the best price of all ratios)."""
+    cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
+    cheapest = data.computing + float(data.count @ cost.min(axis=1))
+    pick = np.argmin(cost, axis=1)
+    fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
+    found = [Bound("separable", cheapest, "every kind laid out in its cheapest way", "topoopt", exact=fits)]
+    if not fits:
+        prices = [0.0]
+        for k in range(len(data.kinds)):
+            c, h = data.cost[k, data.allowed[k]], data.held[k, data.allowed[k]]
+            rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
+            prices += (rise[fall > 0] / fall[fall > 0]).tolist()
+        none = np.where(data.allowed, 0.0, np.inf)
+        best = max(
+            float(data.count @ (data.cost + price * data.held + none).min(axis=1)) - price * data.memory
+            for price in prices
+            if price >= 0
+        )
+        found.append(Bound("lagrangian", data.computing + best, "memory has a price", "topoopt"))
+    return found
+
+
+def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Any]:
+    """What a verified strategy looks like: bytes, memory, and parts by way."""
+    x = np.where(data.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
+    return {
+        "all_reduce_bytes": float((data.reduced * x).sum()),
+        "direct_bytes": float((data.direct * x).sum()),
+        "memory_gib": float((data.held * x).sum()) / 2**30,
+        **{f"parts {way}": int(total) for way, total in zip(data.ways, x.sum(axis=0), strict=True) if total},
+    }
+
+
+def estimate(data: Plane) -> dict[str, int]:
+    """Size of the model."""
+    cells, limit = int(data.allowed.sum()), int(data.memory > 0)
+    held = int((data.held[data.allowed] != 0).sum()) * limit
+    return {
+        "variables": cells, "constraints": len(data.kinds) + limit, "nonzeros": cells + held, "integers": cells,
+    }  # fmt: skip
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="sections 4.1, 5.4, Eq. (1)",
+    title="Data or model parallelism layer by layer",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("bandwidth", float, default=BANDWIDTH, help="of an interface [bytes/s]"),
+        Parameter("memory", float, default=0.0, help="of a server for weights [GiB]; 0: no limit"),
+        Parameter("weight_bytes", float, default=8.0, help="bytes a weight takes there, its gradient included"),
+        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s]"),
+        Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the least of any topology"),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    describe=describe,
+    estimate=estimate,
+    prefers="strategy-front",
+    size="kinds of layers times ways",
+)

@@ -1,0 +1,214 @@
+"""Strategies layer by layer: enumeration, one matrix, traffic as the jobs have it, and the alternating optimisation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+
+from formulations import formulation
+from formulations.topoopt import strategy
+from formulations.topoopt.design import residuals as design_residuals
+from instances import parse
+from instances.errors import BadInput
+from instances.servers import ServerPool
+from instances.training_jobs import JOBS, traffic_of, training_job
+from solvers.compile import compile_model
+from solvers.methods.strategy_front import front
+from solvers.runner import solve
+from solvers.task import Task
+from solvers.wiring.alternation import alternate, chain, first_strategy, planned, time_over, way_loads
+
+MODELS = tuple(JOBS)
+
+
+def plane(spec, **given):
+    return strategy.prepare(parse(spec), given)
+
+
+def roomy(spec, part, **given):
+    """The plane with a memory this far between the least and what the fastest strategy takes."""
+    data = plane(spec, **given)
+    held = np.where(data.allowed, data.held, np.inf)
+    least = data.count @ held.min(axis=1)
+    fastest = np.argmin(np.where(data.allowed, data.cost, np.inf), axis=1)
+    most = data.count @ held[np.arange(len(fastest)), fastest]
+    return plane(spec, memory=float(least + part * max(most - least, 0.0)) * (1 + 1e-9) / 2**30, **given)
+
+
+def brute(data):
+    """Least time of all strategies, one part after the other."""
+    kinds = [k for k, parts in enumerate(data.count.tolist()) for _ in range(parts)]
+    best = np.inf
+    for ways in product(*(np.flatnonzero(data.allowed[k]).tolist() for k in kinds)):
+        held = sum(data.held[k, c] for k, c in zip(kinds, ways, strict=True))
+        if data.memory <= 0 or held <= data.memory * (1 + 1e-9):
+            best = min(best, data.computing + sum(data.cost[k, c] for k, c in zip(kinds, ways, strict=True)))
+    return best
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("part", [None, 0.0, 0.5])
+def test_front_and_program_agree_for_every_model(model, part):
+    spec = f"servers:n=6,degree=2,traffic={model}"
+    data = plane(spec) if part is None else roomy(spec, part)
+    times, memories, found = front(data)
+    assert strategy.residuals(data, {"x": found[0]}) == pytest.approx(
+        dict.fromkeys(("parts", "integer", "nonnegative", "allowed", "memory"), 0.0), abs=1e-9
+    )
+    assert times[0] == pytest.approx(strategy.objective(data, {"x": found[0]}), rel=1e-12)
+    assert memories[0] == pytest.approx((data.held * found[0]).sum())
+    value, _ = optimum(compile_model(strategy.build_cvxpy(data)))
+    assert times[0] == pytest.approx(value, rel=1e-6)
+    for bound in strategy.bounds(data):
+        assert bound.value <= times[0] * (1 + 1e-9), bound.name
+        if bound.exact:
+            assert bound.value == pytest.approx(times[0])
+
+
+@pytest.mark.parametrize("part", [-0.1, 0.3, 0.7, 1.0])
+def test_the_front_is_what_enumeration_finds(part):
+    data = plane("servers:n=4,degree=2,traffic=vgg,section=6", alpha=3.0)
+    kinds, count = data.kinds[-3:] + data.kinds[:2], np.array([2, 1, 1, 1, 2])
+    small = replace(data, kinds=kinds, count=count)
+    held = np.where(small.allowed, small.held, np.inf)
+    low, high = count @ held.min(axis=1), count @ small.held[:, 0]
+    small = replace(small, memory=low + part * (high - low))
+    expected = brute(small)
+    times, _, _ = front(small)
+    if np.isfinite(expected):
+        assert times[0] == pytest.approx(expected)
+    else:
+        assert not times.size
+
+
+@pytest.mark.parametrize(
+    ("model", "given"), [("bert", {}), ("dlrm", {}), ("vgg", {"memory": 3.0}), ("ncf", {"alpha": 2.0})]
+)
+def test_both_builds_are_one_matrix_of_the_size_foreseen(model, given):
+    data = plane(f"servers:n=8,degree=4,traffic={model}", **given)
+    first, other = compile_model(strategy.build_cvxpy(data)), compile_model(strategy.build_pyomo(data))
+    assert_one_matrix(first, other)
+    assert first.size == strategy.estimate(data)
+
+
+@pytest.mark.parametrize("model", ["candle", "bert", "vgg", "resnet50"])
+@pytest.mark.parametrize("shards", [0, 2, 4])
+def test_uniform_strategies_have_the_traffic_of_the_jobs(model, shards):
+    data = plane(f"servers:n=8,degree=4,traffic={model}")
+    way = data.ways.index(f"shards={shards}") if shards else 0
+    x = np.zeros(data.allowed.shape, dtype=np.int64)
+    for k, parts in enumerate(data.count.tolist()):
+        x[k, way if data.allowed[k, way] else 0] = parts
+    made = data.job_pool(x)
+    matrix, groups = traffic_of(training_job(model), 8, "hybrid" if shards else "data", shards or 2)
+    expected = ServerPool(8, 4, matrix, groups=groups)
+    np.testing.assert_allclose(made.point_to_point, expected.point_to_point)
+    np.testing.assert_allclose(made.traffic, expected.traffic)
+    assert (data.reduced * x).sum() == pytest.approx(expected.all_reduce_bytes)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.floats(1e-3, 1e3), st.sampled_from(MODELS))
+def test_time_falls_with_bandwidth_and_rises_with_computing(factor, model):
+    spec = f"servers:n=4,degree=2,traffic={model}"
+    base = front(plane(spec))[0][0]
+    assert front(plane(spec, bandwidth=strategy.BANDWIDTH * factor))[0][0] == pytest.approx(base / factor)
+    assert front(plane(spec, computing=factor))[0][0] == pytest.approx(base + factor)
+
+
+def test_a_corrupted_strategy_is_refused():
+    data = roomy("servers:n=4,degree=2,traffic=bert", 0.2)
+    good = front(data)[2][0].astype(float)
+    more = good.copy()
+    more[0, 0] += 1
+    changes = [(more, "parts")]
+    half = good.copy()
+    k = int(np.argmax(data.allowed.sum(axis=1)))
+    half[k, np.flatnonzero(data.allowed[k])[:2]] += (0.5, -0.5)
+    changes.append((half, "integer"))
+    forbidden = good.copy()
+    forbidden[tuple(np.argwhere(~data.allowed)[0])] = 1
+    changes.append((forbidden, "allowed"))
+    heavy = np.zeros_like(good)
+    heavy[:, 0] = data.count
+    changes.append((heavy, "memory"))
+    for x, block in changes:
+        assert strategy.residuals(data, {"x": x})[block] > 1e-3, block
+    assert min(strategy.residuals(data, {"x": good[:1]}).values()) == np.inf
+
+
+@pytest.mark.parametrize("model", ["bert", "vgg", "dlrm"])
+def test_alternation_keeps_to_the_rules_and_never_beats_the_bound(model):
+    data = roomy(f"servers:n=6,degree=2,traffic={model}", 0.5)
+    seen = []
+    best, rounds = alternate(data, rounds=4, steps=300, seed=1, tick=seen.append)
+    again, _ = alternate(data, rounds=4, steps=300, seed=1, tick=lambda _: None)
+    assert best.time == again.time
+    assert 1 <= rounds <= 4
+    assert [plan.time for plan in seen] == sorted((plan.time for plan in seen), reverse=True)
+    assert max(strategy.residuals(data, {"x": best.x}).values()) <= 1e-9
+    assert max(design_residuals(data.job_pool(best.x), best.design.values()).values()) <= 1e-9
+    assert best.time >= front(data)[0][0] * (1 - 1e-9)
+    assert best.time <= planned(data, first_strategy(data)).time
+
+
+def test_the_chain_finds_the_best_strategy_over_fixed_circuits():
+    data = plane("servers:n=4,degree=1,traffic=bert")
+    circuits = planned(data, first_strategy(data)).design.circuits
+    loads = way_loads(data, circuits)
+    _, least = chain(data, first_strategy(data), loads, 3000, np.random.default_rng(0))
+    spaces = [
+        [dict(zip(ways, split, strict=True)) for split in product(range(m + 1), repeat=len(ways)) if sum(split) == m]
+        for m, ways in (
+            (m, np.flatnonzero(row).tolist()) for m, row in zip(data.count.tolist(), data.allowed, strict=True)
+        )
+    ]
+    best = np.inf
+    for chosen in product(*spaces):
+        x = np.zeros(data.allowed.shape, dtype=np.int64)
+        for k, row in enumerate(chosen):
+            for c, parts in row.items():
+                x[k, c] = parts
+        best = min(best, time_over(data, x, loads))
+    assert least == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "highs", "alternating"])
+def test_methods_end_to_end(method):
+    task = Task(
+        "topoopt.strategy", "servers:n=6,degree=2,traffic=candle", method, settings={"memory": "10"}, time_limit_s=60
+    )
+    run = solve(task)
+    assert run.verified
+    assert run.bound <= run.objective * (1 + 1e-9)
+    if method == "auto":
+        assert run.record["method"] == "strategy-front"
+        assert run.record["proof"] == "optimal"
+    if method == "alternating":
+        assert run.record["metrics"]["iteration_time"] >= run.bound * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "told"),
+    [
+        ("servers:n=4,degree=2,traffic=random", {}, "trains no model"), ("ring:5", {}, "server pool"),
+        ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
+        ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
+        ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
+        ("servers:n=4,degree=2,traffic=dlrm,section=5.3", {"memory": 1.0}, "at least"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(spec, given, told):
+    with pytest.raises(BadInput, match=told) as refused:
+        strategy.prepare(parse(spec), given)
+    assert "\n" not in str(refused.value)
+
+
+def test_it_is_registered_with_its_exact_method():
+    assert formulation("topoopt.strategy").prefers == "strategy-front"

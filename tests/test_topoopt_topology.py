@@ -1,0 +1,357 @@
+"""Circuits and routes at once: brute force, one matrix, bounds that hold, proofs by enumeration, mutations."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+from scipy.optimize import linprog
+
+from formulations import formulation
+from formulations.base import NotApplicable
+from formulations.topoopt import topology
+from formulations.topoopt.reach import most_within, travelled
+from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
+from instances import parse
+from instances.errors import BadInput
+from instances.servers import AllReduceGroup, ServerPool
+from solvers.compile import compile_model
+from solvers.runner import solve
+from solvers.task import Task
+from solvers.wiring.oracle import Oracle
+from solvers.wiring.search import Options, WiringSearch, renamings
+
+
+def pool_of(seed, n, degree, *, sparse=0.0):
+    random = np.random.default_rng(seed)
+    demand = random.uniform(0, 2, (n, n)) * (random.random((n, n)) >= sparse)
+    np.fill_diagonal(demand, 0.0)
+    demand[0, 1] += 0.1
+    return ServerPool(n, degree, demand)
+
+
+def full_wirings(n, degree, most):
+    """Every multigraph to which no circuit can be added, as numbers of circuits."""
+    rows = []
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        rows.append([
+            count for k in range(degree + 1) for chosen in combinations_with_replacement(others, k)
+            if (count := np.bincount(chosen or [0], minlength=n) * bool(chosen)).max(initial=0) <= most
+        ])  # fmt: skip
+    for chosen in product(*rows):
+        count = np.array(chosen, dtype=np.int64)
+        out, into = count.sum(axis=1), count.sum(axis=0)
+        addable = (out[:, None] < degree) & (into[None, :] < degree) & (count < most) & ~np.eye(n, dtype=bool)
+        if (into <= degree).all() and not addable.any():
+            yield count
+
+
+def least_load(demand, count):
+    """Least maximum load over these circuits, by SciPy; infinite where some demand has no way."""
+    n = len(demand)
+    arcs = np.argwhere(count > 0)
+    m = len(arcs)
+    conserve = np.zeros((n * n, n * m + 1))
+    for s in range(n):
+        for a, (i, j) in enumerate(arcs):
+            conserve[s * n + j, s * m + a] += 1
+            conserve[s * n + i, s * m + a] -= 1
+    keep = np.arange(n * n) % n != np.arange(n * n) // n
+    carry = np.hstack([np.tile(np.eye(m), n), -count[tuple(arcs.T)][:, None]])
+    found = linprog(np.eye(n * m + 1)[-1], A_ub=carry, b_ub=np.zeros(m), A_eq=conserve[keep], b_eq=demand.ravel()[keep])
+    return found.fun if found.success else np.inf
+
+
+def hops_of(count):
+    n = len(count)
+    dist = np.where(count > 0, 1.0, np.inf)
+    np.fill_diagonal(dist, 0.0)
+    for k in range(n):
+        dist = np.minimum(dist, dist[:, k : k + 1] + dist[k : k + 1])
+    return dist
+
+
+def tax_of(demand, count):
+    dist = hops_of(count)
+    return float(demand[demand > 0] @ dist[demand > 0]) / demand.sum()
+
+
+def brute(pool, objective="max-load", parallel=0):
+    most = parallel or pool.degree
+    worth = tax_of if objective == "bandwidth-tax" else least_load
+    return min(worth(pool.traffic, count) for count in full_wirings(pool.n, pool.degree, most))
+
+
+def searched(pool, *, descents=1, tol=1e-6, **given):
+    data = topology.prepare(pool, given)
+    search = WiringSearch(data, tol=tol, seed=0, tick=lambda: None, found=lambda _: None)
+    search.exchanges(descents, 200)
+    assert search.prove()
+    return data, search
+
+
+# against brute force ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "degree", "given"),
+    [
+        (3, 1, {}), (4, 1, {}), (3, 2, {}), (4, 2, {}), (3, 3, {}), (2, 2, {}), (4, 2, {"parallel": 1}),
+        (4, 1, {"objective": "bandwidth-tax"}), (4, 2, {"objective": "bandwidth-tax"}), (3, 2, {"parallel": 1}),
+    ],
+)  # fmt: skip
+def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
+    for seed in range(1, 3):
+        pool = pool_of(seed, n, degree, sparse=0.4 * (seed - 1))
+        best = brute(pool, **given)
+        data, search = searched(pool, **given)
+        assert search.value == pytest.approx(best, rel=1e-6)
+        assert search.closed
+        assert search.bound <= best * (1 + 1e-9)
+        assert max(topology.residuals(data, search.best.values()).values()) <= 1e-9
+        for bound in topology.bounds(data):
+            assert bound.value <= best * (1 + 1e-9), bound.name
+
+
+@pytest.mark.parametrize("flows", ["source", "pair"])
+@pytest.mark.parametrize(
+    ("objective", "parallel"), [("max-load", 0), ("max-load", 1), ("bandwidth-tax", 0)]
+)  # fmt: skip
+def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
+    pool = pool_of(4, 4, 2, sparse=0.3)
+    data = topology.prepare(pool, {"objective": objective, "parallel": parallel, "flows": flows})
+    form = compile_model(topology.build_cvxpy(data))
+    value, x = optimum(form)
+    assert value == pytest.approx(brute(pool, objective, parallel), rel=1e-5)
+    found = topology.unfold(data, form.values(x))
+    assert max(topology.residuals(data, found).values()) <= 1e-6
+    assert topology.objective(data, found) == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {}, {"flows": "pair"}, {"parallel": 1}, {"objective": "bandwidth-tax"},
+        {"objective": "bandwidth-tax", "flows": "pair"}, {"rings": "default"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("spec", ["servers:n=4,degree=2,traffic=dlrm", "servers:n=5,degree=2,traffic=random,seed=3"])
+def test_both_builds_are_one_matrix_of_the_size_foreseen(spec, given):
+    data = topology.prepare(parse(spec), given)
+    first, other = compile_model(topology.build_cvxpy(data)), compile_model(topology.build_pyomo(data))
+    assert_one_matrix(first, other)
+    assert first.size == topology.estimate(data)
+
+
+@pytest.mark.parametrize("method", ["certified-branching", "highs", "design-search"])
+def test_methods_agree_end_to_end(method):
+    run = solve(Task("topoopt.topology", pool_of(2, 4, 2), method, time_limit_s=60))
+    assert run.verified
+    assert run.objective == pytest.approx(brute(pool_of(2, 4, 2)), rel=1e-5)
+    assert run.bound <= run.objective * (1 + 1e-9)
+    if method != "highs":  # its own tree is not believed
+        assert run.record["proof"] == "optimal"
+
+
+# bounds and kernels -------------------------------------------------------------------------------------------
+
+
+def random_wiring(random, n, degree):
+    count = np.zeros((n, n), dtype=np.int64)
+    for _ in range(degree):
+        image = random.permutation(n)
+        while (image == np.arange(n)).any():
+            image = random.permutation(n)
+        count[np.arange(n), image] += 1
+    return count
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 7), st.integers(1, 3))
+def test_no_completion_beats_the_bound_of_a_partial_wiring(seed, n, degree):
+    from solvers.wiring.kernels import beyond
+
+    random = np.random.default_rng(seed)
+    count, demand = random_wiring(random, n, degree), random.random((n, n)) * (random.random((n, n)) < 0.8)
+    np.fill_diagonal(demand, 0.0)
+    dist = hops_of(count)
+    further = np.array([demand[dist > h].sum() for h in range(n)])
+    bits = 1 << np.arange(n)
+    for decided in range(n + 1):
+        known = count * (np.arange(n) < decided)[:, None]
+        reach, back = ((known > 0) @ bits), ((known > 0).T @ bits)
+        spare = np.where(np.arange(n) < decided, 0, degree)
+        spare_back = degree - known.sum(axis=0)
+        unfilled, undecided = int(bits[spare_back > 0].sum()), int(bits[decided:].sum())
+        may = np.where(spare > 0, unfilled, reach)
+        may_back = back | np.where(spare_back > 0, undecided, 0)
+        for args in ((reach, may, spare, demand), (back, may_back, spare_back, demand.T.copy())):
+            least = np.zeros(n)
+            ranked = np.argsort(-args[3], axis=1, kind="stable")
+            assert beyond(*args, ranked, degree, least) or not np.isfinite(dist[demand > 0]).all()
+            assert (least <= further + 1e-9).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(1, 2))
+def test_lengths_bound_a_wiring_from_both_sides(seed, n, degree):
+    from solvers.wiring.kernels import length_bounds
+
+    random = np.random.default_rng(seed)
+    count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
+    true = least_load(pool.traffic, count)
+    low, high = length_bounds(
+        count, pool.traffic.copy(), np.zeros((0, n), dtype=np.int64), np.zeros(0), 60, np.inf, np.inf
+    )
+    if np.isfinite(true):
+        assert low <= true * (1 + 1e-9)
+        assert high >= true * (1 - 1e-9)
+        assert Oracle(topology.prepare(pool)).route(count).bound == pytest.approx(true, rel=1e-6)
+    else:
+        assert low == np.inf
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 9), st.integers(1, 3))
+def test_transport_bounds_hold_for_random_wirings(seed, n, degree):
+    random = np.random.default_rng(seed)
+    demand = random.random((n, n)) * ~np.eye(n, dtype=bool)
+    count = random_wiring(random, n, degree)
+    dist = hops_of(count)
+    assert travelled(demand, degree) <= demand[demand > 0] @ dist[demand > 0] * (1 + 1e-12)
+    assert most_within(demand, degree) >= demand[count > 0].sum() * (1 - 1e-12)
+
+
+def test_prefixes_keep_an_image_of_every_wiring():
+    pool = parse("servers:n=4,degree=2,traffic=alltoall")
+    alike = renamings([pool.traffic])
+    assert len(alike) == 24
+    options = Options.of(4, 2, 2, deficits=False)
+    kept = {tuple(row) for row in options.prefixes(alike).tolist()}
+    depth = len(next(iter(kept)))
+    place = {tuple(row): o for o, row in enumerate(options.counts.tolist())}
+    assert 0 < depth < 4
+    for count in full_wirings(4, 2, 2):
+        if (count.sum(axis=1) < 2).any():
+            continue
+        images = (count[np.ix_(np.argsort(g), np.argsort(g))] for g in alike)
+        assert any(tuple(place[tuple(row)] for row in image[:depth].tolist()) in kept for image in images)
+
+
+# the answer ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 1000), st.permutations(range(5)), st.floats(1e-3, 1e9))
+def test_names_direction_and_scale_do_not_matter(seed, order, scale):
+    pool = pool_of(seed, 5, 2)
+    value = searched(pool)[1].value
+    assert searched(pool.relabelled(order))[1].value == pytest.approx(value, rel=2e-6)
+    assert searched(ServerPool(5, 2, pool.traffic.T))[1].value == pytest.approx(value, rel=2e-6)
+    assert searched(ServerPool(5, 2, scale * pool.traffic))[1].value == pytest.approx(scale * value, rel=2e-6)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(5, 1), (5, 2), (6, 2)])
+def test_traffic_on_rings_is_carried_at_its_own_ports(n, degree):
+    demand = sum(np.roll(np.eye(n), k, axis=1) for k in range(1, degree + 1))
+    assert searched(ServerPool(n, degree, demand))[1].value == pytest.approx(1.0)
+    assert searched(ServerPool(n, degree, demand), objective="bandwidth-tax")[1].value == pytest.approx(1.0)
+
+
+def test_free_rings_are_no_worse_than_the_default_and_than_every_heuristic():
+    pool = ServerPool(5, 2, pool_of(3, 5, 2).traffic * 0.2, groups=[AllReduceGroup((0, 2, 1, 4, 3), 3.0)])
+    data, free = searched(pool)
+    _, fixed = searched(pool, rings="default")
+    assert free.closed
+    assert fixed.closed
+    assert free.value <= fixed.value * (1 + 1e-6)
+    for heuristic in (topology_finder(pool), ocs_reconfig(pool)):
+        assert heuristic.max_load >= free.bound * (1 - 1e-9)
+    value, _ = optimum(
+        compile_model(
+            topology.build_cvxpy(
+                topology.prepare(ServerPool(4, 2, np.eye(4)[[1, 0, 3, 2]], groups=[AllReduceGroup((0, 1, 2, 3), 1.0)]))
+            )
+        )
+    )
+    _, small = searched(ServerPool(4, 2, np.eye(4)[[1, 0, 3, 2]], groups=[AllReduceGroup((0, 1, 2, 3), 1.0)]))
+    assert small.value == pytest.approx(value, rel=1e-5)
+    assert max(topology.residuals(data, free.best.values()).values()) <= 1e-9
+
+
+def test_a_corrupted_design_is_refused():
+    data, search = searched(pool_of(1, 5, 2))
+    good = search.best.values()
+    assert max(topology.residuals(data, good).values()) <= 1e-9
+    for name, change in (
+        ("route_bytes", lambda a: a * 1.01), ("loads", lambda a: a * 0.5), ("circuits", lambda a: a[::-1]),
+        ("route_circuits", lambda a: np.roll(a, 1)), ("circuits", lambda a: np.where(a == 0, 1, a)),
+    ):  # fmt: skip
+        bad = {**good, name: change(good[name])}
+        assert max(topology.residuals(data, bad).values()) > 1e-6, name
+    twice = {**good, "circuits": np.vstack([good["circuits"]] * 2)}
+    assert max(topology.residuals(data, twice).values()) > 1e-6
+
+
+def test_limits_of_the_parameters_are_checked():
+    pool = ServerPool(3, 2, [[0, 5, 0.1], [0, 0, 1], [1, 0, 0]])
+    _, many = searched(pool)
+    data, _ = searched(pool, parallel=1)
+    assert max(np.unique(many.best.circuits, axis=0, return_counts=True)[1]) == 2
+    assert topology.residuals(data, many.best.values())["parallel"] == 1
+    ringed = ServerPool(5, 2, np.zeros((5, 5)), groups=[AllReduceGroup(tuple(range(5)), 1.0)])
+    other = topology_finder(ringed)
+    assert topology.residuals(topology.prepare(ringed), other.values())["default_rings"] == 0
+    assert topology.residuals(topology.prepare(ringed, {"rings": "default"}), other.values())["default_rings"] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "told"),
+    [
+        ("servers:n=4,degree=0", {}, "degree"), ("servers:n=4,degree=4", {"parallel": 1}, "ports"),
+        ("ring:5", {}, "server pool"), ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(spec, given, told):
+    with pytest.raises(BadInput, match=told) as refused:
+        topology.prepare(parse(spec), given)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("matrix", ["0,1\n-1,0\n", "0,nan\n1,0\n", "0,1,2\n1,0,2\n", "1,1\n1,0\n"])
+def test_bad_traffic_files_are_refused(matrix, tmp_path):
+    file = tmp_path / "traffic.csv"
+    file.write_text(matrix)
+    with pytest.raises(BadInput):
+        topology.prepare(parse(f"servers:n=2,degree=1,traffic=file:{file}"))
+
+
+def test_groups_with_too_many_rings_are_not_listed():
+    data = topology.prepare(parse("servers:n=12,degree=4,traffic=dlrm"))
+    with pytest.raises(NotApplicable, match="rings=default"):
+        topology.build_cvxpy(data)
+    assert min(bound.value for bound in topology.bounds(data)) > 0
+
+
+def test_it_is_registered_with_the_method_that_proves():
+    assert formulation("topoopt.topology").prefers == "design-search"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_seven_servers_with_two_ports_are_proven(seed):
+    run = solve(Task("topoopt.topology", f"servers:n=7,degree=2,traffic=random,seed={seed}", time_limit_s=120))
+    assert run.record["proof"] == "optimal"
+    assert run.verified
+
+
+@pytest.mark.slow
+def test_the_search_agrees_with_the_program_on_five_servers():
+    pool = pool_of(11, 5, 2)
+    value, _ = optimum(compile_model(topology.build_cvxpy(topology.prepare(pool))))
+    assert searched(pool)[1].value == pytest.approx(value, rel=1e-4)
