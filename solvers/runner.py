@@ -153,7 +153,8 @@ class _Work:
         stop: threading.Event | None,
     ) -> None:
         self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
-        self.times: dict[str, float | None] = dict.fromkeys(("load_s", "build_s", "compile_s", "solve_s", "verify_s"))
+        parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "verify_s")
+        self.times: dict[str, float | None] = dict.fromkeys(parts)
         self.form: StandardForm | None = None
         self.outcome = Outcome(Termination.ERROR)
         self.values: Arrays | None = None
@@ -200,7 +201,7 @@ class _Work:
             target, plan.adapter.name, request,
             memory_limit_gib=task.memory_limit_gib, on_progress=self._progress, stop=self.stop,
         )  # fmt: skip
-        self.times["solve_s"] = time.monotonic() - compiled
+        self.times["solve_s"], self.times["solver_s"] = time.monotonic() - compiled, self.outcome.solve_s
         for step in reversed(steps):
             self.outcome = step.recover(self.outcome)
         out = self.outcome
@@ -338,6 +339,13 @@ class _Work:
             best = best if relaxed is None else _tightest([*found, *([best] if best else []), relaxed], self.form.sense)
         return best
 
+    def _kkt(self) -> dict[str, float | None] | None:
+        """Accuracy of a linear program's vectors as they were returned, before any repair."""
+        x = self.outcome.x
+        if self.form is None or self.form.is_mip or x is None:
+            return None
+        return verify.kkt(self.form, np.asarray(x, dtype=float), self.outcome.row_duals)
+
     def _relaxation(self) -> Bound | None:
         """What the relaxation proves, in the time that is left."""
         from solvers.relaxation import relaxation_bound
@@ -375,6 +383,7 @@ class _Work:
             "gap": gap,
             "verified": verified,
             "violations": self.violations,
+            "kkt": self._kkt(),
             "metrics": self.metrics,
             "time": self.times,
             "size": empty if self.form is None else self.form.size,

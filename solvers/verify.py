@@ -87,6 +87,90 @@ def _cheapest(price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDA
     return float((price[price != 0] * end[price != 0]).sum())
 
 
+def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] | None) -> dict[str, float | None]:
+    r"""How accurate a linear program's answer is: what is left of its optimality conditions, each relative.
+
+    With the rows' duals y and the reduced costs :math:`z = c - A^\top y` (signs turned for max), an exact optimum has
+    all three at 0:
+
+    ``primal``
+        worst violation of a row over the largest of :math:`|A_{ij} x_j|` and the bounds violated; of a column over
+        the largest of :math:`|x_j|` and the bounds violated; the greater of the two.
+    ``dual``
+        worst reduced cost whose sign an infinite column bound forbids, over the largest of :math:`|c_j|` and
+        :math:`|A_{ij} y_i|`; worst dual whose sign an infinite row bound forbids, over the largest :math:`|y_i|`.
+    ``gap``
+        :math:`|p - d| / \max(|p|, |d|)`, p the objective at x, d that of y and z with forbidden signs set to 0.
+
+    All are taken over norms of the data and the vectors themselves, without a ``1 +``: stating the problem in other
+    units leaves them as they are.
+
+    Parameters
+    ----------
+    form
+        The problem; integrality is passed over.
+    x
+        Shape ``(columns,)``, as the solver returned it.
+    duals
+        Shape ``(rows,)``, d(objective)/d(rhs); None leaves ``dual`` and ``gap`` unknown.
+
+    Returns
+    -------
+    dict
+        Keys ``primal``, ``dual``, ``gap``; infinite for a vector of wrong length or with entries that are not finite.
+    """
+    rows, columns = form.A.shape
+    if x.shape != (columns,) or not np.isfinite(x).all():
+        return {"primal": np.inf, "dual": None if duals is None else np.inf, "gap": None if duals is None else np.inf}
+    activity = form.A @ x
+    primal = max(
+        _left_over(activity, form.row_lower, form.row_upper, _largest_term(form, x, np.ones(rows))),
+        _left_over(x, form.col_lower, form.col_upper, float(np.abs(x).max(initial=0.0))),
+    )
+    if duals is None:
+        return {"primal": primal, "dual": None, "gap": None}
+    if duals.shape != (rows,) or not np.isfinite(duals).all():
+        return {"primal": primal, "dual": np.inf, "gap": np.inf}
+    flip = -1.0 if form.sense == "max" else 1.0
+    y = flip * np.asarray(duals, dtype=float)
+    z = flip * form.cost - form.A.T @ y
+    y_wrong, z_wrong = _forbidden(y, form.row_lower, form.row_upper), _forbidden(z, form.col_lower, form.col_upper)
+    size = max(float(np.abs(form.cost).max(initial=0.0)), _largest_term(form, np.ones(columns), y))
+    dual = max(_over(y_wrong, float(np.abs(y).max(initial=0.0))), _over(z_wrong, size))
+    y, z = np.where(y_wrong > 0, 0.0, y), np.where(z_wrong > 0, 0.0, z)
+    proven = _cheapest(y, form.row_lower, form.row_upper) + _cheapest(z, form.col_lower, form.col_upper)
+    value, bound = form.objective(x), flip * proven + form.offset
+    return {"primal": primal, "dual": dual, "gap": abs(value - bound) / max(abs(value), abs(bound), 1e-12)}
+
+
+def _largest_term(form: StandardForm, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Largest ``|y_i A_ij x_j|``."""
+    entries = form.A.tocoo()
+    return float(np.abs(entries.data * y[entries.row] * x[entries.col]).max(initial=0.0))
+
+
+def _left_over(
+    value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], size: float
+) -> float:
+    """Worst step outside the bounds, over ``size`` or the largest bound that is violated."""
+    missed = np.concatenate([lower - value, value - upper])
+    ends = np.concatenate([lower, upper])[missed > 0]
+    return _over(missed, max(size, float(np.abs(ends).max(initial=0.0))))
+
+
+def _forbidden(
+    price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Size of the prices whose sign an infinite bound forbids, 0 for the others."""
+    wrong = ((price > 0) & np.isneginf(lower)) | ((price < 0) & np.isposinf(upper))
+    return np.where(wrong, np.abs(price), 0.0)
+
+
+def _over(values: NDArray[np.float64], size: float) -> float:
+    worst = float(values.max(initial=0.0))
+    return worst / size if worst > 0 else 0.0
+
+
 def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
     """The column vector of named arrays; None if some column has no name."""
     x = np.full(form.A.shape[1], np.nan)
