@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 
 from formulations.base import Formulation
 from instances.errors import BadInput
@@ -24,11 +26,26 @@ def formulation(name: str) -> Formulation:
     BadInput
         If there is none; the message names the nearest.
     """
+    found = _named(name)
+    if found is not None:
+        return found
     known = formulations()
     if name not in known:
         msg = f"no formulation {name!r}; {nearest(name, known)}"
         raise BadInput(msg)
     return known[name]
+
+
+@cache
+def _named(name: str) -> Formulation | None:
+    """The formulation of the module that the name says, without importing all the others."""
+    paper, _, module = name.replace("-", "_").partition(".")
+    if not (paper.isidentifier() and module.isidentifier()):
+        return None
+    if find_spec(f"{__name__}.{paper}") is None or find_spec(f"{__name__}.{paper}.{module}") is None:
+        return None
+    found = getattr(import_module(f"{__name__}.{paper}.{module}"), "FORMULATION", None)
+    return found if isinstance(found, Formulation) and found.name == name else None
 
 
 __all__ = ["Formulation", "formulation", "formulations"]
