@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from instances.draft import Draft, read_capacity
 from instances.errors import BadFile
@@ -183,7 +183,7 @@ def write_graphml(topology: Topology) -> Iterator[str]:
         if re.search("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", label):
             msg = f"write {topology.spec}: label {label[:60]!r} does not fit into XML; write JSON instead"
             raise BadFile(msg)
-        text = escape(label, {"\r": "&#13;"})
+        text = escape(label, quote=False).replace("\r", "&#13;")
         yield f'    <node id="{v}"><data key="label">{text}</data>'
         yield f'<data key="terminal">{"true" if v in terminals else "false"}</data></node>\n'
     arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)

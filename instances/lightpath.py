@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from instances.spec import Dimensions, check_positive
 from instances.topology import Topology
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -40,3 +47,22 @@ class LightpathMesh(Topology):
         object.__setattr__(self, "shape", Dimensions(shape))
         object.__setattr__(self, "lasers", int(lasers))
         object.__setattr__(self, "waveguides", int(waveguides))
+
+    @cached_property
+    def intact(self) -> bool:
+        """Whether every pair of neighbouring tiles, and no other, is joined both ways."""
+        rows, columns = self.shape
+        (row, column), (to_row, to_column) = (np.divmod(ends, columns) for ends in (self.tail, self.head))
+        neighbours = np.abs(row - to_row) + np.abs(column - to_column) == 1
+        return bool(neighbours.all()) and self.arcs == 2 * (rows * (columns - 1) + columns * (rows - 1))
+
+    @cached_property
+    def hops(self) -> NDArray[np.float64]:
+        """Fewest arcs between terminals and vertices, as for every topology; rows and columns apart where intact."""
+        if not self.intact:
+            return super().hops
+        row, column = np.divmod(np.arange(self.n), self.shape[1])
+        apart = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
+        apart = apart.astype(np.float64)
+        apart.setflags(write=False)
+        return apart

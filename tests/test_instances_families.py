@@ -330,3 +330,13 @@ def test_torus_degree_and_diameter(shape):
     assert topology.diameter == sum(s // 2 for s in shape)
     _, links = link_groups(topology.tail, topology.head, topology.capacity)
     assert links == topology.arcs // 2
+
+
+@pytest.mark.parametrize("spec", ["lightpath:2x4", "lightpath:1x5", "lightpath:5x1", "lightpath:4x4+fail=2,seed=1"])
+def test_hops_of_a_mesh_of_tiles_are_those_of_its_arcs(spec):
+    mesh = parse(spec)
+    assert mesh.intact == ("fail" not in spec)
+    plain = Topology(mesh.n, mesh.tail, mesh.head, mesh.capacity)
+    np.testing.assert_array_equal(mesh.hops, plain.hops)
+    odd = mesh.with_arcs([*mesh.tail[1:], 0], [*mesh.head[1:], mesh.n - 1], [1.0] * mesh.arcs)
+    assert not odd.intact
