@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from formulations.base import Bound
 
 
-def bounds_of(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Bounds on the optimum of formulation ``name`` under ``settings``; of ``alltoall.master`` for a topology if None.
+#: The formulation that stands for all all-to-all flows.
+FLOW = "alltoall.master"
 
-    For an instance that is no topology, None stands for every formulation that takes it.
+
+def bounds_of(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Bounds on the optimum of formulation ``name`` under ``settings``; of every one that takes the instance if None.
+
+    Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no
+    particular machine has these only.
 
     Raises
     ------
@@ -27,8 +32,8 @@ def bounds_of(spec: str, name: str | None = None, settings: Mapping[str, Any] | 
     from formulations import formulation
 
     instance = parse(spec)
-    if name is not None or isinstance(instance, Topology):
-        model = formulation(name or "alltoall.master")
+    if name is not None or type(instance) is Topology:
+        model = formulation(name or FLOW)
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for that one's bounds"
             raise BadInput(msg)
@@ -42,7 +47,7 @@ def _of_every_formulation(spec: str, instance: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     taken = False
     for model in formulations().values():
-        if model.needs is None:
+        if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
                 rows += _rows(model, instance)
             except BadInput:

@@ -157,8 +157,9 @@ def show_run(record: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]] = ()
 def show_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print analytic bounds, tightest first."""
     served = any(row["F"] is not None for row in rows)
-    columns = ["name", "quantity", "sense", "value", *(["T"] if served else []), "exact", "reason", "paper"]
-    show_table(rows, columns, "analytic bounds")
+    several = len({row["formulation"] for row in rows}) > 1
+    columns = [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
+    show_table(rows, [*columns, *(["T"] if served else []), "exact", "reason", "paper"], "analytic bounds")
 
 
 def show_summary(summary: Summary) -> None:

@@ -137,6 +137,9 @@ def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     values = [row["value"] for row in rows]
     assert values == sorted(values)
     assert any(row["exact"] and row["F"] == pytest.approx(0.125) for row in rows)
+    named = {row["formulation"] for row in as_json(capfd, "bounds", "lightpath:2x4,lasers=4")}
+    assert {"alltoall.master", "lumorph.rounds", "lumorph.min-overlap"} <= named
+    assert "optree.tree" in {row["formulation"] for row in as_json(capfd, "bounds", "wdm-ring:n=8,wavelengths=4")}
     assert main(["bounds", "petersen"]) == 0
     assert "moore" in capfd.readouterr().out
 
