@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test setup bench lint lab lock clean
+.PHONY: help demo test setup bench lint lab docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -32,6 +32,9 @@ lint: setup      ## lint and types only
 lab: setup       ## JupyterLab on notebooks/
 	$(BIN)/opticoll lab
 
+docs: setup      ## the documentation as a site in docs/_build; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+
 setup: $(STAMP)  ## make .venv with the locked dependencies, and nothing else
 
 $(STAMP): requirements.lock pyproject.toml
@@ -43,7 +46,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $(STAMP)
 
 lock:            ## resolve pyproject.toml anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header -o requirements.lock
 	@{ echo "# Locked dependencies of opticoll and its development tools, for every platform and Python >= 3.11."; \
 	   echo "# Made by \`make lock\` from pyproject.toml; \`make setup\` installs exactly this."; \
