@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
+from analysis.figures import figures
+from analysis.report_data import collect
+from analysis.store import Store
+from analysis.study_file import find, load, tasks
 from formulations import formulation
 from formulations.base import NotApplicable
 from formulations.topoopt import topology
@@ -340,6 +344,33 @@ def test_groups_with_too_many_rings_are_not_listed():
 
 def test_it_is_registered_with_the_method_that_proves():
     assert formulation("topoopt.topology").prefers == "design-search"
+
+
+def test_the_figure_shows_heuristics_over_the_proven_optimum(tmp_path):
+    store = Store(tmp_path)
+    spec = "servers:n=4,degree=2,traffic=random,seed=1"
+    values = {}
+    for method in ("design-search", "topology-finder", "ocs-reconfig"):
+        run = solve(Task("topoopt.topology", spec, method, time_limit_s=60))
+        store.save(run)
+        values[method] = run.objective
+    store.save(solve(Task("topoopt.topology", spec, "topology-finder", settings={"objective": "bandwidth-tax"})))
+    one = next(figure for figure in figures() if figure.name == "topoopt-gap")
+    rows = one.select(collect(store).results)
+    ratios = rows.set_index("method")["ratio"]
+    assert len(ratios) == 3
+    assert rows["proven"].all()
+    for method, value in values.items():
+        assert ratios[method] == pytest.approx(value / values["design-search"], rel=1e-5)
+    assert one.draw(rows).axes[0].get_xlabel()
+    assert "1 of 1 instances are proven" in one.finding(rows)
+
+
+def test_the_study_is_valid():
+    study = load(find("topoopt-gap"))
+    assert study.title.startswith("TopoOpt")
+    for spec in {str(task.instance) for task in tasks(find("topoopt-gap"))}:
+        topology.prepare(parse(spec))
 
 
 @pytest.mark.slow

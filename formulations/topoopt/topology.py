@@ -115,14 +115,26 @@ class Wiring:
         """
         if not self.free_rings:
             return ()
+        for group in self.pool.groups:
+            if group.size > MOST_MEMBERS:
+                msg = (
+                    f"{NAME}: an all-reduce group of {group.size} has too many rings to list in a program; set "
+                    f"rings=default, or solve by design-search"
+                )
+                raise NotApplicable(msg)
+        return self.candidates
+
+    @cached_property
+    def candidates(self) -> tuple[Ring, ...]:
+        """Rings that a search may share a group's bytes over: all, or the +p ones of more than ``MOST_MEMBERS``."""
+        if not self.free_rings:
+            return ()
         found = []
         for number, group in enumerate(self.pool.groups):
             if group.size > MOST_MEMBERS:
-                msg = (
-                    f"{NAME}: an all-reduce group of {group.size} has too many rings to list; set rings=default, or "
-                    f"take a heuristic method"
-                )
-                raise NotApplicable(msg)
+                steps = [p for p in range(1, group.size) if np.gcd(p, group.size) == 1]
+                found += [Ring(number, 0.0, tuple(group.ring(p).tolist())) for p in steps]
+                continue
             first, *others = group.members
             found += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
         return tuple(found)
@@ -468,12 +480,12 @@ def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F6
 
 
 def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
-    """Rings with their shares, those of every group adding up to 1."""
+    """The candidate rings with these shares, ``(R,)``, those of every group made to add up to 1."""
     share = np.where(share > 1e-9, share, 0.0)
-    group = np.array([ring.group for ring in data.orders])
+    group = np.array([ring.group for ring in data.candidates])
     share = share / np.bincount(group, share)[group]
     return tuple(
-        Ring(ring.group, float(part), ring.order) for ring, part in zip(data.orders, share, strict=True) if part > 0
+        Ring(ring.group, float(part), ring.order) for ring, part in zip(data.candidates, share, strict=True) if part > 0
     )
 
 

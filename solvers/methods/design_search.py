@@ -75,7 +75,7 @@ METHOD = Method(
     summary="simulated annealing over circuits, then every wiring ruled out by hops, lengths, or duals of its routing",
     applies=lambda formulation: formulation.name == "topoopt.topology",
     parameters=(
-        Parameter("descents", int, default=4, help="descents by 2-exchanges, each from other circuits"),
+        Parameter("descents", int, default=12, help="descents by 2-exchanges, each from other circuits"),
         Parameter("prove", bool, default=True, help="enumerate afterwards; no: a heuristic"),
     ),
     run=run,

@@ -3,6 +3,9 @@ r"""The best routing over given circuits: a small LP whose bound is recomputed, 
 For circuits ``count (n,n)`` and the problem's demand, any lengths l >= 0 of circuits prove
 
     Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
+
+Of groups too large to list their rings, the sum of every member's least distance to another bounds the last minimum,
+and routings share their bytes over the +p rings: what is found is then a design, what is proven may be less.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 
 from formulations.topoopt.design import default_rings, sorted_circuits
 from formulations.topoopt.forwarding import routed_design
-from formulations.topoopt.topology import design_from_flow, rings_of
+from formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,25 +54,34 @@ class Oracle:
         self.data = data
         self.fixed = np.ascontiguousarray(data.fixed)
         self.sources = np.flatnonzero(data.most.sum(axis=1) > 0)
-        orders = data.orders
-        self.group = np.array([ring.group for ring in orders], dtype=np.int64)
+        rings = data.candidates
+        self.group = np.array([ring.group for ring in rings], dtype=np.int64)
         self.transfer = np.array([data.pool.groups[g].transfer for g in self.group.tolist()])
+        listed = [group.size <= MOST_MEMBERS for group in data.pool.groups]
+        #: Groups of which every ring is a candidate; of the others only what a member needs at least is known.
+        self.listed = [g for g in range(len(listed)) if listed[g]] if data.free_rings else []
+        self.unlisted = [g for g in range(len(listed)) if not listed[g]] if data.free_rings else []
         self.solved = 0
 
     def ring_cost(self, dist: F64) -> F64:
         """Length of every listed ring, times its group's bytes, ``(R,)``."""
         return np.array([
             size * float(dist[list(ring.order), np.roll(ring.order, -1)].sum())
-            for ring, size in zip(self.data.orders, self.transfer.tolist(), strict=True)
+            for ring, size in zip(self.data.candidates, self.transfer.tolist(), strict=True)
         ])  # fmt: skip
 
     def paid(self, dist: F64) -> float:
         """What the demand pays at least under these distances."""
         wanted = self.fixed > 0
         total = float((self.fixed[wanted] * dist[wanted]).sum())
-        if self.group.size:
+        if self.listed:
             cost = self.ring_cost(dist)
-            total += sum(float(cost[self.group == g].min()) for g in np.unique(self.group).tolist())
+            total += sum(float(cost[self.group == g].min()) for g in self.listed)
+        for g in self.unlisted:
+            group = self.data.pool.groups[g]
+            here = dist[np.ix_(group.members, group.members)].copy()
+            np.fill_diagonal(here, np.inf)
+            total += group.transfer * max(float(here.min(axis=1).sum()), float(here.min(axis=0).sum()))
         return total
 
     def proven(self, count: I64, lengths: F64) -> float:
@@ -130,7 +142,7 @@ class Oracle:
         if rings:
             number = np.full(n, -1)
             number[sources] = np.arange(groups)
-            for r, ring in enumerate(data.orders):
+            for r, ring in enumerate(data.candidates):
                 order = np.array(ring.order)
                 rows.append(place[np.roll(order, -1) * groups + number[order]])
                 columns.append(np.full(order.size, flows + 1 + r))

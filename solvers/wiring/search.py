@@ -38,8 +38,10 @@ MOST_OPTIONS, MOST_SERVERS = 50_000, 24
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Where tau stands between the analytic bound and the value found.
 STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
-#: Exchanges of one descent, and steps of the bounds they compare.
-MOVES, SKETCH = 6000, 40
+#: Exchanges of one descent for every pair of circuits, most of them times n^3, steps of the bounds they compare.
+MOVES, WORK, SKETCH = 40, 20_000_000, 40
+#: Temperatures of a descent, relative to the value, and between how many pieces of it the clock is looked at.
+HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: Renamings looked for, and prefixes of options compared.
 MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
 
@@ -175,25 +177,32 @@ class WiringSearch:
 
     # finding ------------------------------------------------------------------------------------------------------
 
-    def exchanges(self, descents: int, moves: int = MOVES) -> None:
+    def exchanges(self, descents: int, moves: int | None = None) -> None:
         """Descents by 2-exchanges, the first from the circuits at hand, the others from random ones."""
         data, back = self.data, np.argsort(self.order)
         random = np.random.default_rng(self.seed)
         for descent in range(descents):
-            self.tick()
             if self.closed:
                 return
             circuits = back[self.best.circuits] if descent == 0 else self._random(random)
             if circuits is None or not self._allowed(circuits):
                 continue
             tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-            exchange(
-                tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax, moves, 0.03, 3e-4,
-                int(random.integers(2**31)),
-            )  # fmt: skip
+            each = self._moves(tail.size) if moves is None else moves
+            heats = np.geomspace(HEAT, COOL, PIECES + 1)
+            for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+                self.tick()
+                exchange(
+                    tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
+                    -(-each // PIECES), heat, cool, int(random.integers(2**31)),
+                )  # fmt: skip
             count = np.zeros((data.n, data.n), dtype=np.int64)
             np.add.at(count, (self.order[tail], self.order[head]), 1)
             self.take(self.oracle.route(count, self.value).design)
+
+    def _moves(self, circuits: int) -> int:
+        """Exchanges of one descent: as many for every pair of circuits, fewer where one takes long."""
+        return max(min(MOVES * circuits**2, WORK // self.data.n**3), PIECES)
 
     def _allowed(self, circuits: I64) -> bool:
         _, number = np.unique(circuits, axis=0, return_counts=True)
