@@ -142,7 +142,24 @@ def load(path: Path) -> Study:
         raise type(error)(msg) from error
 
 
+def tasks(path: Path) -> list[Task]:
+    """Every task of a study file as it is written; what :func:`load` checks is not checked.
+
+    Raises
+    ------
+    BadFile
+        If the file is not TOML, holds an unknown key or a value of the wrong kind.
+    """
+    return _read(path, f"study {path}")[2]
+
+
 def _load(path: Path, where: str) -> Study:
+    name, title, found = _read(path, where)
+    return Study(name, title, tuple(_cells(found, where)), path)
+
+
+def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
+    """Name, title and tasks."""
     table = _table(path)
     _known(table, _AXES | {"name", "title", "include", "exclude"}, where)
     name, title = _text(table, "name", where), _text(table, "title", where, "")
@@ -160,8 +177,7 @@ def _load(path: Path, where: str) -> Study:
         if not rule:
             msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
             raise BadFile(msg)
-    tasks = _excluded([task for at, block in blocks for task in _tasks(block, at)], rules, where)
-    return Study(name, title, tuple(_cells(tasks, where)), path)
+    return name, title, _excluded([task for at, block in blocks for task in _tasks(block, at)], rules, where)
 
 
 def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:

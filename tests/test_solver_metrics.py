@@ -1,0 +1,374 @@
+"""How solvers compare: hand-computed means, profiles and integrals; censoring; KKT residuals; the benchmark set."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis import benchmark_set, solver_metrics
+from analysis.benchmark_set import Best
+from instances.errors import BadFile, BadInput
+from solvers.isolation import call_isolated
+from solvers.standard_form import StandardForm
+from solvers.verify import kkt
+
+LIMIT = 60.0
+
+
+def run(problem="p", solver="a", seconds=1.0, **changes):
+    """A stored run as the view gives it: solved, unless told otherwise."""
+    known = {
+        "problem_name": problem, "method": solver, "linear": False, "termination": "optimal", "verified": True,
+        "sense": "min", "objective": 10.0, "bound": 10.0, "gap": 0.0, "violations": '{"rows": 0.0}',
+        "kkt_primal": np.nan, "kkt_dual": np.nan, "kkt_gap": np.nan, "time_build_s": 0.1, "time_compile_s": 0.2,
+        "time_solve_s": 9.9, "time_solver_s": seconds, "requested_time_limit_s": LIMIT, "incumbents": None,
+    }  # fmt: skip
+    return {**known, **changes}
+
+
+def table_of(*runs, best=None, **options):
+    return solver_metrics.verdicts(pd.DataFrame(runs), best or {}, **options)
+
+
+def verdict(**changes):
+    best = {"p": Best(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    (row,) = table_of(run(**changes), best=best).to_dict("records")
+    return row
+
+
+# what a run showed --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "solved"),
+        ({"objective": 10.0 + 5e-4, "verified": True}, "inexact"),
+        ({"objective": 10.1}, "wrong"),  # worse than the proven optimum by 1 %
+        ({"objective": 9.9, "verified": False}, "wrong"),  # better than what can be
+        ({"violations": '{"rows": 0.01}', "verified": False}, "wrong"),
+        ({"violations": '{"rows": null}', "verified": False}, "wrong"),
+        ({"violations": '{"rows": 1e-5}', "verified": False}, "inexact"),
+        ({"objective": None, "verified": False}, "wrong"),
+        ({"termination": "infeasible", "objective": None, "verified": False}, "wrong"),
+        ({"termination": "time-limit"}, "limit"),
+        ({"termination": "memory-limit", "objective": None, "verified": False}, "limit"),
+        ({"termination": "crashed", "objective": None, "verified": None, "violations": None}, "failed"),
+        ({"termination": "refused", "objective": None, "verified": False}, "failed"),
+        ({"termination": "unavailable", "objective": None, "verified": None}, "unavailable"),
+    ],
+)
+def test_verdicts(changes, expected):
+    row = verdict(**changes)
+    assert row["verdict"] == expected
+    assert np.isfinite(row["seconds"]) == (expected == "solved")
+
+
+def test_a_maximum_is_wrong_the_other_way_round():
+    best = {"p": Best(10.0, 10.0, "optimal", "max", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    told = {v: table_of(run(sense="max", objective=v), best=best)["verdict"].item() for v in (9.9, 10.0, 10.1)}
+    assert told == {9.9: "wrong", 10.0: "solved", 10.1: "wrong"}
+
+
+def test_without_a_proven_value_the_best_of_the_runs_stands_in():
+    rows = [run(solver="a", objective=10.0), run(solver="b", objective=12.0), run(solver="c", objective=1.0,
+            verified=False, violations='{"rows": 1.0}')]  # fmt: skip
+    told = table_of(*[{**row, "bound": None} for row in rows]).set_index("solver")["verdict"]
+    assert told.to_dict() == {"a": "solved", "b": "wrong", "c": "wrong"}
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(1e-4, "solved"), (1e-6, "inexact"), (1e-9, "inexact")])
+def test_linear_programs_count_at_the_accuracy_they_reached(accuracy, expected):
+    row = run(linear=True, kkt_primal=1e-12, kkt_dual=2e-5, kkt_gap=1e-7)
+    told = table_of(row, accuracy=accuracy)
+    assert told["verdict"].item() == expected
+    assert told["residual"].item() == 2e-5
+    assert table_of({**row, "kkt_gap": np.nan}, accuracy=accuracy)["verdict"].item() == "inexact"
+
+
+def test_matched_accuracy_tells_first_order_from_simplex():
+    rows = [run("p", "simplex", 9.0, linear=True, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=0.0),
+            run("p", "pdlp", 1.0, linear=True, kkt_primal=1e-6, kkt_dual=1e-7, kkt_gap=1e-5)]  # fmt: skip
+    told = solver_metrics.by_accuracy(pd.DataFrame(rows), {}).set_index(["solver", "accuracy"])["solved"]
+    assert [told["pdlp", e] for e in solver_metrics.ACCURACIES] == [1, 0, 0]
+    assert [told["simplex", e] for e in solver_metrics.ACCURACIES] == [1, 1, 1]
+
+
+# means --------------------------------------------------------------------------------------------------------------
+
+
+def test_shifted_geometric_mean_by_hand():
+    assert solver_metrics.shifted_geometric_mean([3.0, 0.0]) == pytest.approx(1.0)  # sqrt(4 * 1) - 1
+    assert solver_metrics.shifted_geometric_mean([2.0, 8.0], shift=0.0) == pytest.approx(4.0)
+    assert np.isnan(solver_metrics.shifted_geometric_mean([]))
+    with pytest.raises(ValueError, match="censored"):
+        solver_metrics.shifted_geometric_mean([1.0, np.nan])
+
+
+@given(st.lists(st.floats(1e-3, 1e4), min_size=1, max_size=12), st.floats(1e-2, 1e2), st.randoms())
+def test_means_ignore_order_and_scale_with_time(times, factor, random):
+    mean = solver_metrics.shifted_geometric_mean(times)
+    mixed = list(times)
+    random.shuffle(mixed)
+    assert solver_metrics.shifted_geometric_mean(mixed) == pytest.approx(mean)
+    scaled = solver_metrics.shifted_geometric_mean([factor * t for t in times], shift=factor)
+    assert scaled == pytest.approx(factor * mean, rel=1e-9, abs=1e-9 * factor)
+    assert min(times) - 1e-9 <= mean <= max(times) + 1e-9
+
+
+def three_problems():
+    """``fast`` solves p and q, is stopped on r; ``slow`` solves all; ``part`` has no licence for q."""
+    return table_of(
+        run("p", "fast", 1.0), run("q", "fast", 3.0), run("r", "fast", 60.0, termination="time-limit"),
+        run("p", "slow", 3.0), run("q", "slow", 7.0), run("r", "slow", 15.0),
+        run("p", "part", 0.5), run("q", "part", None, termination="unavailable", verified=None, objective=None),
+        run("r", "part", 1.0),
+    )  # fmt: skip
+
+
+def test_summary_by_hand():
+    told = solver_metrics.summary(three_problems()).set_index("solver")
+    assert list(told.index) == ["slow", "part", "fast"] or list(told.index) == ["slow", "fast", "part"]
+    assert told.loc["fast", ["problems", "solved", "limit", "wrong"]].tolist() == [3, 2, 1, 0]
+    assert told.loc["fast", "mean_penalised_s"] == pytest.approx((2 * 4 * 601) ** (1 / 3) - 1)
+    assert told.loc["slow", "mean_penalised_s"] == pytest.approx((4 * 8 * 16) ** (1 / 3) - 1)
+    assert told.loc["fast", "mean_common_s"] == pytest.approx(8**0.5 - 1)  # over p and q
+    assert told.loc["slow", "mean_common_s"] == pytest.approx(32**0.5 - 1)
+    assert told["common"].tolist() == [2, 2, 2]
+    assert told.loc["part", "problems"] == 2
+    assert np.isnan(told.loc["part", "mean_penalised_s"])
+    assert np.isnan(told.loc["part", "mean_common_s"])
+
+
+def test_a_timeout_is_no_time():
+    told = table_of(run(seconds=60.0, termination="time-limit"), run(solver="b", seconds=2.0))
+    assert np.isnan(told.set_index("solver").loc["a", "seconds"])
+    assert solver_metrics.penalised(told).tolist() == [600.0, 2.0]
+    alone = solver_metrics.summary(told[told["solver"] == "a"])
+    assert np.isnan(alone["mean_solved_s"].item())
+    assert alone["mean_penalised_s"].item() == pytest.approx(600.0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(9)))
+def test_order_of_rows_is_nothing(order):
+    table = three_problems()
+    mixed = table.iloc[list(order)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(solver_metrics.summary(mixed), solver_metrics.summary(table))
+    pd.testing.assert_frame_equal(solver_metrics.performance_profile(mixed), solver_metrics.performance_profile(table))
+
+
+# profiles -----------------------------------------------------------------------------------------------------------
+
+
+def test_profile_by_hand():
+    told = solver_metrics.performance_profile(three_problems())
+    curves = {name: list(zip(here["ratio"], here["share"], strict=True)) for name, here in told.groupby("solver")}
+    third = 1 / 3
+    assert curves["part"] == [(1.0, pytest.approx(2 * third))]  # fastest on p and r, nothing on q
+    assert curves["fast"] == [(1.0, pytest.approx(third)), (2.0, pytest.approx(2 * third))]
+    expected = [(1.0, 0.0), (7 / 3, third), (6.0, 2 * third), (15.0, 1.0)]
+    assert curves["slow"] == [pytest.approx(point) for point in expected]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.01, 50), st.floats(0.01, 50), st.booleans()), min_size=1, max_size=8),
+       st.floats(0.1, 10))  # fmt: skip
+def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
+    def profile(scale):
+        rows = []
+        for number, (a, b, stopped) in enumerate(times):
+            rows.append(run(f"p{number}", "a", scale * a, termination="time-limit" if stopped else "optimal"))
+            rows.append(run(f"p{number}", "b", scale * b))
+        return solver_metrics.performance_profile(table_of(*rows))
+
+    told, scaled = profile(1.0), profile(factor)
+    assert told["share"].tolist() == scaled["share"].tolist()
+    assert told["ratio"].tolist() == pytest.approx(scaled["ratio"].tolist())
+    for name, here in told.groupby("solver"):
+        assert here["ratio"].iloc[0] == 1.0
+        assert (here["share"].diff().dropna() > 0).all()
+        solved = sum(not stopped for *_, stopped in times) if name == "a" else len(times)
+        assert here["share"].iloc[-1] == pytest.approx(solved / len(times))
+
+
+def test_problems_that_nobody_solved_stay_in_the_profile():
+    table = table_of(run("p"), run("q", termination="time-limit"))
+    assert solver_metrics.performance_profile(table)["share"].tolist() == [0.5]
+
+
+# limits and integrals -----------------------------------------------------------------------------------------------
+
+
+def test_gap_at_the_limit():
+    best = {"p": Best(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    table = table_of(
+        run(termination="time-limit", objective=12.0, gap=0.5),
+        run(solver="b", termination="time-limit", objective=None, verified=False),
+        run(solver="c"), best=best,
+    )  # fmt: skip
+    told = solver_metrics.gaps_at_limit(table).set_index("solver")
+    assert set(told.index) == {"a", "b"}
+    assert told.loc["a", "best_gap"] == pytest.approx(0.2)
+    assert told.loc["a", "certified_gap"] == 0.5
+    assert np.isnan(told.loc["b", "best_gap"])
+
+
+def test_primal_integral_by_hand():
+    # 1 until 2 s, then |20 - 10| / 20 until 5 s, then 0
+    assert solver_metrics.primal_integral([(2.0, 20.0), (5.0, 10.0)], 10.0, 60.0) == pytest.approx(2 + 0.5 * 3)
+    assert solver_metrics.primal_integral([], 10.0, 60.0) == 60.0
+    assert solver_metrics.primal_integral([(0.0, 10.0)], 10.0, 60.0) == 0.0
+    assert solver_metrics.primal_integral([(70.0, 10.0)], 10.0, 60.0) == 60.0
+    assert solver_metrics.primal_gap(-1.0, 1.0) == 1.0
+    assert solver_metrics.primal_gap(0.0, 0.0) == 0.0
+
+
+def test_integrals_of_runs():
+    solved = verdict(seconds=4.0, incumbents=np.array([[2.0, 20.0]]))
+    assert solved["integral"] == pytest.approx(2 + 0.5 * 2)  # the answer itself ends the trail
+    stopped = verdict(termination="time-limit", objective=20.0, incumbents=[[10.0, 20.0]])
+    assert stopped["integral"] == pytest.approx(10 + 0.5 * 50)
+    assert np.isnan(verdict(linear=True)["integral"])
+
+
+def test_wrong_answers_are_listed():
+    table = table_of(run(objective=11.0), run(solver="b"), best={})
+    assert solver_metrics.wrong_answers(table)["solver"].tolist() == ["a"]
+
+
+# residuals ----------------------------------------------------------------------------------------------------------
+
+
+def corner(sense="max", scale=1.0, units=1.0):
+    """max 3 x0 + 2 x1, x0 + x1 <= 4, x0 + 3 x1 <= 6, x0 <= 3: x = (3, 1), y = (2, 0), 11; x0's bound costs 1."""
+    flip = 1.0 if sense == "max" else -1.0
+    A = sp.csc_array(np.array([[1.0, 1.0], [1.0, 3.0]])) * scale
+    form = StandardForm(
+        A, np.full(2, -np.inf), np.array([4.0, 6.0]) * scale * units, np.zeros(2), np.array([3.0, np.inf]) * units,
+        flip * np.array([3.0, 2.0]), sense,
+    )  # fmt: skip
+    return form, np.array([3.0, 1.0]) * units, flip * np.array([2.0, 0.0]) / scale
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_an_exact_vertex_has_no_residuals(sense):
+    form, x, y = corner(sense)
+    assert kkt(form, x, y) == {"primal": 0.0, "dual": 0.0, "gap": 0.0}
+
+
+def test_residuals_are_what_was_put_in():
+    form, x, y = corner()
+    assert kkt(form, x + np.array([0.0, 0.06]), y)["primal"] == pytest.approx(0.18 / 6)  # second row, over its bound
+    assert kkt(form, x - np.array([0.0, 0.11]), y) == {"primal": 0.0, "dual": 0.0, "gap": pytest.approx(0.22 / 11)}
+    assert kkt(form, x, y * 0.9)["dual"] == pytest.approx(0.2 / 3)  # 2 - 1.8 for free, over the largest cost
+    assert kkt(form, x, np.array([2.2, -0.05]))["dual"] == pytest.approx(0.05 / 2.2)  # a sign the open side forbids
+    assert kkt(form, x, -y)["dual"] == pytest.approx(4 / 3)  # x1 costs 2 + 2
+    assert kkt(form, np.array([-0.3, 1.0]), y)["primal"] == pytest.approx(0.3)  # a column, over the largest
+    assert kkt(form, x, None) == {"primal": 0.0, "dual": None, "gap": None}
+
+
+@pytest.mark.parametrize("bad", [np.array([1.0, np.nan]), np.array([1.0])])
+def test_no_vector_is_infinitely_wrong(bad):
+    form, x, y = corner()
+    assert kkt(form, bad, y) == {"primal": np.inf, "dual": np.inf, "gap": np.inf}
+    assert kkt(form, x, bad)["dual"] == np.inf
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.floats(-0.2, 0.2), st.floats(-0.2, 0.2))
+def test_units_change_no_residual(scale, units, dx, dy):
+    def moved(*how):
+        form, x, y = corner("max", *how)
+        return kkt(form, x * (1 + dx), y * (1 + dy))
+
+    assert moved(scale, units) == pytest.approx(moved(), rel=1e-9, abs=1e-12)
+
+
+# the set ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_set_is_graded_and_covers_every_formulation_it_can():
+    from formulations import formulations
+
+    problems = benchmark_set.problems()
+    assert len(problems) >= 40
+    assert len({one.name for one in problems}) == len(problems)
+    assert all(one.name.replace("-", "").isalnum() for one in problems)
+    missing = set(formulations()) - {one.formulation for one in problems}
+    assert missing <= {"topoopt.strategy"}
+    best = benchmark_set.best_known()
+    assert set(best) == {one.name for one in problems}
+    assert {one.grade for one in best.values()} >= {"instant", "hard"}
+
+
+def test_best_known_values_are_proven_and_of_these_instances():
+    from instances import parse
+
+    best = benchmark_set.best_known()
+    hashes = {one.instance: parse(one.instance).hash for one in benchmark_set.problems()}
+    for one in benchmark_set.problems():
+        assert best[one.name].instance_hash == hashes[one.instance]
+        if best[one.name].proof == "optimal":
+            assert best[one.name].value == pytest.approx(best[one.name].bound, rel=1e-6)
+    assert sum(one.proof == "optimal" for one in best.values()) >= 40
+
+
+def test_a_damaged_file_of_values_is_refused(tmp_path):
+    assert benchmark_set.best_known(tmp_path / "none.json") == {}
+    for text in ("no JSON", '{"a": {"value": 1}}', "[1]"):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(BadFile, match="write it anew"):
+            benchmark_set.best_known(tmp_path / "bad.json")
+
+
+def test_runs_of_the_set_are_found_by_what_they_are():
+    one = next(p for p in benchmark_set.problems() if p.settings)
+    row = {
+        "formulation": one.formulation, "instance": one.instance, "method": "highs", "requested_tol": one.tol,
+        "requested_settings": json.dumps(dict(one.settings)), "requested_time_limit_s": one.limit_s,
+        "requested_threads": one.threads,
+    }  # fmt: skip
+    others = [{"method": "auto"}, {"requested_time_limit_s": 5.0}, {"requested_settings": None}, {"instance": "ring:3"}]
+    told = benchmark_set.select(pd.DataFrame([row, *({**row, **other} for other in others)]))
+    assert told["problem_name"].tolist() == [one.name]
+
+
+def solve_file(arguments, arrays, report):
+    """In a worker: what another solver makes of an exported file."""
+    import pyscipopt
+
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.readProblem(arguments["file"])
+    model.optimize()
+    return {"status": model.getStatus(), "value": model.getObjVal()}, {}
+
+
+def test_an_exported_problem_has_its_best_known_value_for_somebody_else(tmp_path):
+    names = ("master-ring-16", "min-congestion-petersen", "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1",
+             "one-stage-wdm-ring-n-5-wavelengths-1")  # fmt: skip
+    chosen = [one for one in benchmark_set.problems() if one.name in names]
+    assert len(chosen) == len(names)
+    benchmark_set.export_set(tmp_path / "set", chosen)
+    index = json.loads((tmp_path / "set" / "index.json").read_text())
+    with (tmp_path / "set" / "index.csv").open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == [row["name"] for row in index]
+    for row in index:
+        assert row["proof"] == "optimal"
+        found = call_isolated(
+            "test_solver_metrics:solve_file", {"file": str(tmp_path / "set" / row["file"])}, wall_limit_s=60.0
+        ).values
+        assert found["status"] == "optimal"
+        assert found["value"] == pytest.approx(row["best_value"], rel=1e-6)
+
+
+def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
+    with pytest.raises(BadInput, match="master-ring-16"):
+        benchmark_set._named(["master-ring-61"])
