@@ -103,23 +103,34 @@ def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
         If the file cannot be read, has another number of rows or columns, or holds something else.
     """
     what = f"file {str(path)!r}"
+    return matrix_of(_text(_read(path), what), n, what, "server")
+
+
+def matrix_of(text: str, n: int, what: str, each: str) -> NDArray[np.float64]:
+    """The n×n matrix that ``text`` holds in the format of :func:`read_matrix`, one row and column for ``each``.
+
+    Raises
+    ------
+    BadFile
+        If it has another number of rows or columns, or holds something else.
+    """
     rows: list[NDArray[np.float64]] = []
-    for number, raw in enumerate(_text(_read(path), what).splitlines(), start=1):
+    for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.partition("#")[0].strip()
         if not line:
             continue
         parts = line.split(",") if "," in line else line.split()
         if len(parts) != n or len(rows) == n:
             count = f"{len(parts)} numbers" if len(parts) != n else f"row {n + 1}"
-            msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one a server"
+            msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one a {each}"
             raise BadFile(msg)
         try:
             rows.append(np.array([float(part) for part in parts]))
         except ValueError as error:
-            msg = f"{what}, line {number}: {str(error)[:80]}; write numbers of bytes"
+            msg = f"{what}, line {number}: {str(error)[:80]}; write numbers"
             raise BadFile(msg) from None
     if len(rows) != n:
-        msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row a server"
+        msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row a {each}"
         raise BadFile(msg)
     return np.stack(rows)
 

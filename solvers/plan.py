@@ -134,15 +134,10 @@ def choose(model: Formulation, data: Any, task: Task) -> str:
 
 
 def _reduced(data: Any) -> int:
-    """Arcs times orbits of sources, by the symmetries that name and numbering suggest and the arcs confirm."""
-    import numpy as np
+    """Arcs times orbits of sources, by the symmetries that name and numbering suggest and the data confirm."""
+    from formulations.alltoall.orbits import source_orbits
 
-    from instances.automorphisms import automorphisms
-    from instances.orbits import orbits_of
-
-    topology = data.topology
-    vertices, _ = automorphisms(topology, searched=False)
-    return int(np.unique(orbits_of(vertices, topology.n)[topology.terminals]).size) * int(topology.arcs)
+    return source_orbits(data) * int(data.topology.arcs)
 
 
 def _refuse_unknown_method(name: str, model: Formulation) -> None:

@@ -1,17 +1,18 @@
-r"""Analytic bounds on all-to-all throughput: no solver, every one rigorous for the instance at hand.
+r"""Analytic bounds on all-to-all throughput: no solver, every one rigorous for the instance and the demand at hand.
 
-All bound the concurrent flow F [shards per unit time] from above, so T = 1/F from below.
+All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, so T = 1/F from below.
 
 moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total
                 capacity, N the ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, d the largest
-                out-degree. On a d-regular unit-capacity digraph this is d / sum_k k n_k.
-node-cut        what must leave (enter) one rank leaves (enters) it: F <= c(out of v) / (N-1).
-distance        Theorem 1 with this graph's own hops: F <= sum c / sum_{s != t} dist(s,t).
-any-lengths     LP duality: F <= sum c l / sum dist_l for every l >= 0; here with lengths from a fixed number of
+                out-degree. On a d-regular unit-capacity digraph this is d / sum_k k n_k. Other demands: every source's
+                largest ones are placed nearest, F <= C / sum_s sum_i D_s(i) k_i.
+node-cut        what must leave (enter) one rank leaves (enters) it: F <= c(out of v) / sum_u D_vu, N-1 if uniform.
+distance        Theorem 1 with this graph's own hops: F <= sum c / sum_sv D_sv dist(s,v).
+any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0; here with lengths from a fixed number of
                 multiplicative-weight steps (arcs that shortest paths overload grow longer).
-sweep-cut       F <= c(S -> complement) / (|S| |complement|) over the prefixes of vertex orders (spectral order and
+sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes of vertex orders (spectral order and
                 breadth-first orders), a special case of any-lengths with l = 1 on the cut.
-closed-form     families whose optimum is known, see :mod:`formulations.alltoall.closed_forms`.
+closed-form     families whose optimum is known, for the uniform demand: :mod:`formulations.alltoall.closed_forms`.
 """
 
 from __future__ import annotations
@@ -29,50 +30,65 @@ if TYPE_CHECKING:
 
     from instances.topology import Topology
 
+    F64 = NDArray[np.float64]
+
 PAPER = "alltoall"
 #: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, as many as cost the same.
 LENGTH_STEPS = 60
 
 
 def bounds(data: ConcurrentFlow) -> list[Bound]:
-    """Every analytic bound on the all-to-all flow of ``data.topology``."""
-    topology = data.topology
-    found = [moore_bound(topology), node_cut_bound(topology), distance_bound(data)]
-    found += [any_lengths_bound(data), sweep_cut_bound(topology)]
-    known = closed_form(topology)
+    """Every analytic bound on the flow of ``data``, whose groups want something of sources among the terminals."""
+    found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
+    found += [any_lengths_bound(data), sweep_cut_bound(data)]
+    known = closed_form(data.topology) if data.uniform else None
     if known is not None:
         found.append(known)
     return found
 
 
+def moore_depths(vertices: int, degree: int) -> NDArray[np.int64]:
+    """Least depths of ``vertices`` others in a tree of out-degree ``degree``, ascending (Theorem 2)."""
+    sizes: list[int] = []
+    left, layer = vertices, 1
+    while left > 0:
+        layer = layer * degree if degree > 1 else 1
+        sizes.append(min(layer, left))
+        left -= sizes[-1]
+    return np.repeat(np.arange(1, len(sizes) + 1), sizes)
+
+
 def moore_depth_sum(vertices: int, degree: int) -> int:
     """``sum_k k n_k``: least total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
-    left, depth, layer, total = vertices, 0, 1, 0
-    while left > 0:
-        depth += 1
-        layer = layer * degree if degree > 1 else 1
-        here = min(layer, left)
-        total += depth * here
-        left -= here
-    return total
+    return int(moore_depths(vertices, degree).sum())
 
 
-def moore_bound(topology: Topology) -> Bound:
+def moore_bound(data: ConcurrentFlow) -> Bound:
     """Theorem 2 for the largest out-degree d: no vertex has more than d^k others at distance k."""
+    topology = data.topology
     others, degree = topology.ranks - 1, int(topology.out_degree.max(initial=0))
-    total = moore_depth_sum(others, degree)
-    value = float(topology.capacity.sum()) / (topology.ranks * total)
-    return Bound("moore", value, f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others", PAPER)
+    depth = moore_depths(others, degree)
+    if data.uniform:
+        total = int(depth.sum())
+        value = float(topology.capacity.sum()) / (topology.ranks * total)
+        reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
+    else:
+        largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
+        value = float(topology.capacity.sum()) / float((largest_first @ depth).sum())
+        reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the least depths"
+    return Bound("moore", value, reason, PAPER)
 
 
-def node_cut_bound(topology: Topology) -> Bound:
-    """What one rank sends to (receives from) the N-1 others leaves (enters) it."""
-    ends, others = topology.terminals, topology.ranks - 1
+def node_cut_bound(data: ConcurrentFlow) -> Bound:
+    """What one rank sends to (receives from) the others leaves (enters) it."""
+    topology, ends = data.topology, data.topology.terminals
     leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
-    worst = ends[np.argmin(np.minimum(leaving, entering))]
-    value = float(min(leaving.min(), entering.min())) / others
-    return Bound("node-cut", value, f"capacity at vertex {topology.labels[worst]}", PAPER)
+    ratio = np.full((2, ends.size), np.inf)
+    for side, (room, wanted) in enumerate(((leaving, data.traffic.sum(axis=1)), (entering, data.traffic.sum(axis=0)))):
+        np.divide(room, wanted, out=ratio[side], where=wanted > 0)
+    worst = ends[np.argmin(ratio.min(axis=0))]
+    return Bound("node-cut", float(ratio.min()), f"capacity at vertex {topology.labels[worst]}", PAPER)
 
 
 def distance_bound(data: ConcurrentFlow) -> Bound:
@@ -142,8 +158,9 @@ def _shortest_arc(
     return order[np.searchsorted(key, tails * topology.n + heads)]
 
 
-def sweep_cut_bound(topology: Topology) -> Bound:
+def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
     """Best prefix cut of a spectral order and of breadth-first orders, in both directions."""
+    topology = data.topology
     best, size = np.inf, 0
     ends = np.zeros(topology.n)
     ends[topology.terminals] = 1.0
@@ -152,18 +169,42 @@ def sweep_cut_bound(topology: Topology) -> Bound:
         rank[order] = np.arange(topology.n)
         first, last = rank[topology.tail], rank[topology.head]
         inside = np.cumsum(ends[order])[:-1]
-        pairs = inside * (topology.ranks - inside)
-        for low, high in ((first, last), (last, first)):
+        for (low, high), wanted in zip(((first, last), (last, first)), _demand_across(data, rank, inside), strict=True):
             # An arc crosses the cut behind position p when one end is at most p and the other beyond.
             crossing = low < high
             change = np.zeros(topology.n + 1)
             np.add.at(change, low[crossing], topology.capacity[crossing])
             np.subtract.at(change, high[crossing], topology.capacity[crossing])
             cut = np.cumsum(change)[: topology.n - 1]
-            ratio = np.divide(cut, pairs, out=np.full(cut.size, np.inf), where=pairs > 0)
+            ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
             if ratio.size and ratio.min() < best:
                 best, size = float(ratio.min()), int(inside[np.argmin(ratio)])
     return Bound("sweep-cut", best, f"cut with {size} ranks on one side", PAPER)
+
+
+def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``; never more than there is.
+
+    Parameters
+    ----------
+    data, rank
+        Place of every vertex in the order, ``(n,)``.
+    inside
+        Terminals among the first 1, 2, ... vertices, ``(n-1,)``.
+    """
+    topology = data.topology
+    if data.uniform:
+        pairs = inside * (topology.ranks - inside)
+        return [pairs, pairs]
+    by_place = np.argsort(rank[topology.terminals])
+    wanted = data.traffic[np.ix_(by_place, by_place)]
+    found = []
+    for matrix in (wanted, wanted.T):
+        # Out of the first p ranks goes what a cut-off block of columns holds: summed as such, nothing cancels.
+        beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
+        across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
+        found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
+    return found
 
 
 def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:

@@ -87,6 +87,38 @@ class ConcurrentFlow:
         mask[self.sources, np.arange(self.groups)] = False
         return mask
 
+    @cached_property
+    def traffic(self) -> NDArray[np.float64]:
+        """Demand between ranks, all groups together: row source, column destination, shape ``(N, N)``."""
+        ends = self.topology.terminals
+        wanted = np.zeros((ends.size, ends.size))
+        np.add.at(wanted, np.searchsorted(ends, self.sources), self.demand[ends].T)
+        return wanted
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every rank wants 1 of every other: an all-to-all."""
+        wanted = self.traffic
+        ones = np.count_nonzero(wanted == 1.0)
+        return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
+
+
+def ranks_of(instance: object, formulation: str) -> Topology:
+    """The instance, if it is a topology on which anything can be sent.
+
+    Raises
+    ------
+    NotApplicable
+        If it has no arcs of its own, or fewer than two ranks.
+    """
+    if not isinstance(instance, Topology):
+        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
+        raise NotApplicable(msg)
+    if instance.ranks < 2:
+        msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
+        raise NotApplicable(msg)
+    return instance
+
 
 def all_to_all_topology(instance: object, formulation: str) -> Topology:
     """The instance, if an all-to-all makes sense on it.
@@ -96,12 +128,7 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
     NotApplicable
         If it has no arcs of its own, fewer than two ranks, or some rank cannot reach another.
     """
-    if not isinstance(instance, Topology):
-        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
-        raise NotApplicable(msg)
-    if instance.ranks < 2:
-        msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
-        raise NotApplicable(msg)
+    instance = ranks_of(instance, formulation)
     if not instance.connected:
         reach = np.isfinite(instance.hops[:, instance.terminals])
         s, t = np.argwhere(~reach)[0]
@@ -114,12 +141,41 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
     return instance
 
 
-def by_source(topology: Topology, *, flow: str = "g") -> ConcurrentFlow:
-    """Unit all-to-all demand, one group a source (the master LP)."""
-    sources = topology.terminals
+def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
+    """One group a source (the master LP): unit all-to-all demand, or ``traffic``.
+
+    Parameters
+    ----------
+    topology
+        Its terminals are the ranks.
+    traffic
+        What each rank (row) sends each other one (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks that send
+        nothing make no group.
+    flow
+        Name of the flow variable.
+
+    Raises
+    ------
+    NotApplicable
+        If some traffic has no path.
+    """
+    ends = topology.terminals
+    if traffic is None:
+        sources, shards = ends, np.ones((ends.size, ends.size))
+        np.fill_diagonal(shards, 0.0)
+    else:
+        cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
+        if cut_off.size:
+            source, target = (topology.labels[ends[i]] for i in cut_off[0])
+            msg = (
+                f"{topology.spec}: no path from {source} to {target}, and {len(cut_off)} such pairs have demand; "
+                "use a connected topology or another demand"
+            )
+            raise NotApplicable(msg)
+        sends = np.flatnonzero(traffic.any(axis=1))
+        sources, shards = ends[sends], traffic[sends]
     demand = np.zeros((topology.n, sources.size))
-    demand[sources, :] = 1.0
-    demand[sources, np.arange(sources.size)] = 0.0
+    demand[ends] = shards.T
     blocked = topology.head[:, None] == sources[None, :]
     return ConcurrentFlow(topology, sources, demand, topology.capacity, blocked, equality=False, flow=flow)
 
@@ -279,15 +335,16 @@ def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
 def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the largest capacity, ``balance`` to F (the
-    size of what each vertex must receive), so that scaling all capacities leaves every number as it is.
-    NaN and infinities count as infinite violations.
+    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the largest capacity, ``balance`` to what the vertex
+    must receive, F D_uk, or F times the least positive demand of the group where D_uk = 0: scaling all capacities, or
+    all demands, leaves every number as it is. NaN and infinities count as infinite violations.
     """
     x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
     if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
     incidence, load = data.topology.incidence(), np.zeros(m)
+    unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
     least = most = missing = 0.0
     # Some groups at a time: the whole of any intermediate array would be as large as x.
     step = max(1, CHECK_ENTRIES // max(n, m, 1))
@@ -301,14 +358,21 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
         if data.equality:
             np.abs(short, out=short)
         short[~data.served[:, batch]] = 0.0
+        short /= _wanted(data.demand[:, batch])
         missing = max(missing, float(short.max(initial=0.0)))
-    unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
+    mean = float(data.demand.sum()) / max(int(np.count_nonzero(data.demand)), 1)
     return {
         "nonnegative": max(-least, -F, 0.0) / unit,
         "blocked": most / unit,
-        "balance": missing / max(abs(F), 1e-12 * unit),
+        "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
         "capacity": float((load - data.capacity).max(initial=0.0)) / unit,
     }
+
+
+def _wanted(demand: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Demands by vertex and group, those of 0 replaced by the least positive one of their group (1 without any)."""
+    least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
+    return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
 
 
 def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -380,11 +444,12 @@ def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> d
 
 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T = 1/F and the number of ranks."""
+    """F, T = 1/F, the number of ranks and their largest distance (None where some rank is out of another's reach)."""
     positive = value is not None and value > 0
+    diameter = data.topology.diameter
     return {
         "F": value,
         "T": 1.0 / value if positive and value is not None else None,
         "ranks": data.topology.ranks,
-        "diameter": int(data.topology.diameter),
+        "diameter": int(diameter) if np.isfinite(diameter) else None,
     }

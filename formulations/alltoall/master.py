@@ -1,28 +1,36 @@
 r"""Maximum concurrent flow grouped by source: the master LP of the decomposition.
 
 Source  all-to-all paper, (6)-(9)
-Sets    u in V vertices; a in A arcs; s in S sources (the ranks)
-Data    c_a > 0 capacity [link bandwidths], (m,); unit demand of every rank u != s for the shard of s
-Vars    g_as >= 0 flow that left source s, over arc a, (m, |S|); F >= 0 concurrent flow
+Sets    u in V vertices; a in A arcs; s in S sources (the ranks that send), ascending
+Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u for what s sends [shards], (N, N): 1 for
+        all u != s (the paper's) or ``--set demand=...`` (:mod:`instances.demands`)
+Vars    g_as >= 0 flow that left source s, over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
 
 max F  s.t.
-    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F  (>= 0 where u is no rank)     u != s        (8)
-    capacity[a]    sum_s g_as <= c_a                                                                (7)
+    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is no rank)     u != s        (8)
+    capacity[a]    sum_s g_as <= c_a                                                                     (7)
 
-Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m N + 1.
-Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`formulations.alltoall.closed_forms`.
+Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m |S| + 1. T = 1/F is the
+time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths l >= 0.
+Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`formulations.alltoall.closed_forms`. One pair alone: maximum
+flow over demand.
 The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import bounds
-from formulations.base import Formulation
+from formulations.base import Formulation, Parameter
+from instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
+from instances.pinned_files import PREFIX
 from instances.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NAME = "alltoall.master"
 
@@ -33,9 +41,30 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks.
+        If the instance is no topology of at least two ranks in which all that is demanded has a path.
+    BadInput
+        For a demand that is none (:func:`instances.demands.read_demand`).
     """
-    return model.by_source(model.all_to_all_topology(instance, NAME))
+    text = (parameters or {}).get("demand", UNIFORM)
+    if text == UNIFORM:
+        return model.by_source(model.all_to_all_topology(instance, NAME))
+    topology = model.ranks_of(instance, NAME)
+    return model.by_source(topology, read_demand(text, topology, NAME))
+
+
+def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Size of the model for all ranks; what a file leaves out is not known before it is read."""
+    if not isinstance(instance, Topology) or str(parameters.get("demand", UNIFORM)).startswith(PREFIX):
+        return None
+    return model.size(instance, instance.ranks)
+
+
+def metrics(data: model.ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
+    """F, T, ranks and, for demands that are not uniform, their total [shards] and the number of sources."""
+    found = model.metrics(data, value)
+    if not data.uniform:
+        found |= {"shards": float(data.demand.sum()), "sources": data.groups}
+    return found
 
 
 FORMULATION = Formulation(
@@ -45,6 +74,7 @@ FORMULATION = Formulation(
     title="All-to-all as concurrent flow grouped by source",
     sense="max",
     problem="LP",
+    parameters=(Parameter("demand", DemandSpec, default=DemandSpec(UNIFORM), help=f"what is sent: {FORMS}"),),
     prepare=prepare,
     build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
     residuals=model.residuals,
@@ -52,9 +82,9 @@ FORMULATION = Formulation(
     bounds=bounds,
     certify=model.certify,
     repair=model.repair,
-    metrics=model.metrics,
+    metrics=metrics,
     estimate=model.estimate,
-    foresee=lambda instance, _: model.size(instance, instance.ranks) if isinstance(instance, Topology) else None,
+    foresee=foresee,
     concurrent="F",
-    size="N m + 1 variables",
+    size="|S| m + 1 variables",
 )

@@ -141,17 +141,35 @@ def find(data: ConcurrentFlow) -> Orbits:
     NotApplicable
         If two groups share a source.
     """
+    vertices, arcs, place = _symmetries(data, searched=True)
+    return _reduce(data, vertices, arcs, place)
+
+
+def source_orbits(data: ConcurrentFlow) -> int:
+    """Number of orbits of sources under the symmetries that name and numbering suggest, for choosing a method.
+
+    Raises
+    ------
+    NotApplicable
+        If two groups share a source.
+    """
+    vertices, _, place = _symmetries(data, searched=False)
+    return int(np.unique(orbits_of(vertices, data.topology.n)[np.flatnonzero(place >= 0)]).size)
+
+
+def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]:
+    """Automorphisms that keep ``data``, images of vertices and of arcs; and the group of every vertex, -1 for none."""
     topology, sources = data.topology, data.sources
     if np.unique(sources).size != sources.size:
         msg = f"{topology.spec}: orbits are of sources; two groups share one"
         raise NotApplicable(msg)
-    vertices, arcs = automorphisms(topology)
+    vertices, arcs = automorphisms(topology, searched=searched)
     place = np.full(topology.n, -1, dtype=np.int64)
     place[sources] = np.arange(sources.size)
     if not _uniform(data, place):
         good = [i for i in range(len(vertices)) if _keeps(data, vertices[i], arcs[i], place)]
         vertices, arcs = vertices[good], arcs[good]
-    return _reduce(data, vertices, arcs, place)
+    return vertices, arcs, place
 
 
 def _uniform(data: ConcurrentFlow, place: I64) -> bool:
@@ -166,11 +184,8 @@ def _uniform(data: ConcurrentFlow, place: I64) -> bool:
     return bool(
         np.array_equal(data.capacity, topology.capacity)
         and np.array_equal(np.sort(sources), topology.terminals)
-        and data.demand.max(initial=0.0) == 1.0
-        and np.count_nonzero(data.demand) == np.count_nonzero(data.demand == 1.0) == sources.size * (sources.size - 1)
-        and np.count_nonzero(data.demand.sum(axis=1)) == sources.size
-        and not data.demand[sources, np.arange(sources.size)].any()
-        and bool((data.demand.sum(axis=1)[sources] == sources.size - 1).all())
+        and data.uniform
+        and np.count_nonzero(data.demand) == sources.size * (sources.size - 1)
         and data.blocked[inner, own[inner]].all()
         and np.count_nonzero(data.blocked) == inner.size
     )

@@ -17,17 +17,18 @@ Ranks are the terminals in ascending order: row-major on a mesh.
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from instances.errors import BadFile, BadInput
+from instances.pinned_files import pinned, read_pinned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from instances.topology import Topology
@@ -39,38 +40,16 @@ FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:ST
 MAX_BYTES = 32 << 20
 MAX_CIRCUITS = 1_000_000
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
-_PIN = "#sha256="
 
 
 class CircuitSpec(str):
-    """The text of a circuit list; a file's carries the digest of its contents, so that a changed file is another one.
-
-    A file that cannot be read is left unpinned: :func:`read_circuits` says what is wrong with it.
-    """
+    """The text of a circuit list; a file's is pinned to its contents (:mod:`instances.pinned_files`)."""
 
     __slots__ = ()
 
     def __new__(cls, text: str) -> CircuitSpec:
         """Pin a file to what it holds now."""
-        word = str(text).strip()
-        kind, _, path = word.partition(":")
-        if kind == "file" and _PIN not in path and _readable(Path(path)):
-            word = f"{word}{_PIN}{_digest(Path(path))}"
-        return super().__new__(cls, word)
-
-
-def _readable(path: Path) -> bool:
-    try:
-        return path.is_file() and path.stat().st_size <= MAX_BYTES
-    except (OSError, ValueError):
-        return False
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""
+        return super().__new__(cls, pinned(str(text), MAX_BYTES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +90,7 @@ def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circu
     word = str(text).strip()
     kind, colon, rest = word.partition(":")
     if kind == "file" and colon:
-        return _from_file(rest, topology, where)
+        return _from_file(word, topology, where)
     if kind in _RADIX and colon:
         return exchange(topology, _RADIX[kind], _whole(rest, "STEP", word, where), where)
     if kind == "recursive" and rest.count(":") == 1:
@@ -195,25 +174,8 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
     return _of_ranks(topology, np.repeat(rank, group - 1), partner.ravel(), name, where, (stride, group))
 
 
-def _from_file(rest: str, topology: Topology, where: str) -> Circuits:
-    path_text, pin, digest = rest.partition(_PIN)
-    path = Path(path_text)
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            msg = f"{where}: {path} has {size} bytes, more than the {MAX_BYTES} that are read; give fewer circuits"
-            raise BadFile(msg)
-        raw = path.read_bytes()
-        text = raw.decode("utf-8")
-    except (OSError, ValueError) as reason:
-        if isinstance(reason, BadFile):
-            raise
-        why = reason.strerror if isinstance(reason, OSError) else "it is no UTF-8 text"
-        msg = f"{where}: circuit file {path} cannot be read ({why}); name a CSV or JSON file of pairs"
-        raise BadFile(msg) from None
-    if pin and digest and hashlib.sha256(raw).hexdigest() != digest:
-        msg = f"{where}: circuit file {path} has changed since it was named; solve again with the new one"
-        raise BadFile(msg)
+def _from_file(word: str, topology: Topology, where: str) -> Circuits:
+    path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV or JSON file of pairs")
     rows = _json_rows(text, path, where) if path.suffix.lower() == ".json" else _csv_rows(text, path, where)
     if len(rows) > MAX_CIRCUITS:
         msg = f"{where}: {path} has {len(rows):,} circuits, more than the {MAX_CIRCUITS:,} that are taken"

@@ -4,8 +4,8 @@ Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24)
 
 The restricted master is solved over the paths known so far; its duals are arc lengths, under which every commodity's
 shortest path is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-allowed paths, F <= sum c l / sum dist_l, so that a round without columns is not needed for a proof: it ends when value
-and best bound agree.
+allowed paths, F <= sum c l / sum D dist_l (D = 1 but for a demand of the master's), so that a round without columns is
+not needed for a proof: it ends when value and best bound agree.
 
 Start: multiplicative weights, whose shortest paths under ever better lengths are most of the columns of an optimum.
 Stabilisation: without crossover interior point ends amid the optimal face, not in a corner of it, and every round
@@ -111,11 +111,14 @@ def generate(
     *,
     tol: float,
     context: Context,
+    amount: F64 | None = None,
     warmup: int = 10,
     most_rounds: int = 200,
     algorithm: str = "auto",
 ) -> Generated:
-    """Solve the concurrent flow of ``pairs`` over the paths of ``pricing`` to a relative gap of ``tol`` or the deadline.
+    """The concurrent flow of ``pairs`` over the paths of ``pricing``, to a relative gap of ``tol`` or the deadline.
+
+    ``amount`` ``(|K|,)`` is what each pair wants, positive, 1 if not given.
 
     Raises
     ------
@@ -124,7 +127,8 @@ def generate(
     """
     from solvers.methods.restricted_master import RestrictedMaster
 
-    master = RestrictedMaster(topology, pairs, algorithm=algorithm, threads=context.task.threads)
+    wanted = np.ones(pairs[0].size) if amount is None else amount
+    master = RestrictedMaster(topology, pairs, wanted, algorithm=algorithm, threads=context.task.threads)
     everyone = np.ones(master.pairs, dtype=bool)
     best = warm_up(topology, pricing, master, max(warmup, 1))
     found: Generated | None = None
@@ -136,15 +140,15 @@ def generate(
             found.out_of_time = True
             break
         paths = master.paths()
-        share, worst = _primal(topology, paths, solution.shares)
+        share, worst = _primal(paths, solution.shares, wanted)
         current = positive(solution.lengths)
         duals = solution.commodity_duals / max(float(solution.lengths.max()), 1e-300)
         priced = pricing.price(current)
-        best = best.better(current, _bound(topology, priced.shortest, current))
-        new = master.add(priced.paths(priced.shortest < duals * (1.0 - IMPROVEMENT)))
+        best = best.better(current, _bound(topology, wanted * priced.shortest, current))
+        new = master.add(priced.paths(wanted * priced.shortest < duals * (1.0 - IMPROVEMENT)))
         between = (current + positive(best.lengths)) / 2
         priced = pricing.price(between)
-        best = best.better(between, _bound(topology, priced.shortest, between))
+        best = best.better(between, _bound(topology, wanted * priced.shortest, between))
         if new:
             master.add(priced.paths(everyone))
         found = Generated(paths, share, worst, best, rounds, len(master.known), master)
@@ -167,16 +171,17 @@ def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution
         return None
 
 
-def _bound(topology: Topology, shortest: F64, lengths: F64) -> float:
-    return float(shortest.sum()) / float(topology.capacity @ lengths)
+def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
+    """The bound on T that lengths prove under which the demands cost at least ``cost``, ``(|K|,)``."""
+    return float(cost.sum()) / float(topology.capacity @ lengths)
 
 
-def _primal(topology: Topology, paths: PathSet, shares: F64) -> tuple[F64, float]:
+def _primal(paths: PathSet, shares: F64, wanted: F64) -> tuple[F64, float]:
     """Shares that serve every commodity alike, and the worst load per capacity they make."""
     share = np.maximum(shares, 0.0)
     carried = np.bincount(paths.pair, share, paths.pairs)
     share /= carried[paths.pair]
-    return share, float((arc_load(paths, share) / topology.capacity).max())
+    return share, float((arc_load(paths, share * wanted[paths.pair]) / paths.topology.capacity).max())
 
 
 def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, steps: int) -> BestLengths:
@@ -187,10 +192,11 @@ def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, step
     for step in range(steps):
         lengths = np.exp(np.maximum(weights - weights.max(), -20.0))
         priced = pricing.price(lengths)
-        best = best.better(lengths, _bound(topology, priced.shortest, lengths))
+        best = best.better(lengths, _bound(topology, master.amount * priced.shortest, lengths))
         columns = priced.paths(everyone)
         master.add(columns)
-        passes = np.bincount(np.concatenate([np.array(arcs) for _, arcs in columns]), minlength=topology.arcs)
+        carried = np.repeat(master.amount[[k for k, _ in columns]], [len(arcs) for _, arcs in columns])
+        passes = np.bincount(np.concatenate([np.array(arcs) for _, arcs in columns]), carried, topology.arcs)
         load = passes / topology.capacity
         weights = weights + load / load.max() / (1.0 + 0.15 * step)
     return best
@@ -198,23 +204,24 @@ def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, step
 
 def run(context: Context) -> Answer:
     """Generate columns, then give the flow back as the formulation's own variables."""
-    topology, name = context.instance, context.formulation.name
+    topology = context.instance
     begun = time.monotonic()
     rule, listed = _allowed(context)
-    pairs = commodities(topology)
+    pairs, amount = _wanted(context)
+    unit = float(amount.mean())  # so that coefficients of the master are about 1
     found = generate(
         topology, pairs, pricing_for(topology, pairs, rule, listed), tol=context.task.tol / 10, context=context,
-        warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
+        amount=amount / unit, warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
         algorithm=str(context.parameters["algorithm"]),
     )  # fmt: skip
     paths, share = found.used()
-    F = 1.0 / found.time
+    F = 1.0 / (found.time * unit)
     ending = Termination.OPTIMAL if found.finished else Termination.TOLERANCE
     if found.out_of_time:
         ending = Termination.TIME_LIMIT
     return Answer(
         ending,
-        values=_values(name, paths, share * F, F, listed),
+        values=_values(context, paths, share * F * amount[paths.pair], F, listed),
         duals={"capacity": found.best.lengths},
         solver={
             "name": "highs", "version": found.master.version, "options": {},
@@ -227,6 +234,15 @@ def run(context: Context) -> Answer:
             "paths_per_commodity": paths.paths / paths.pairs, "longest_path": int(paths.length.max()),
         },
     )  # fmt: skip
+
+
+def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
+    """Sources and targets of the commodities, each ``(|K|,)``, and what each wants [shards]."""
+    if context.formulation.name != "alltoall.master":
+        pairs = commodities(context.instance)
+        return pairs, np.ones(pairs[0].size)
+    group, target = np.nonzero(context.data.demand.T)
+    return (context.data.sources[group], target), context.data.demand[target, group]
 
 
 def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
@@ -254,9 +270,9 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
     return None, None
 
 
-def _values(name: str, paths: PathSet, flow: F64, F: float, listed: PathSet | None) -> dict[str, F64]:
-    """The flow in the variables of formulation ``name``."""
-    scalar = np.asarray(F)
+def _values(context: Context, paths: PathSet, flow: F64, F: float, listed: PathSet | None) -> dict[str, F64]:
+    """The flow in the formulation's own variables."""
+    scalar, name = np.asarray(F), context.formulation.name
     if name == "alltoall.path-mcf" and listed is None:
         return {"f": flow, "F": scalar, **to_arrays(paths)}
     if name == "alltoall.path-mcf":
@@ -265,12 +281,13 @@ def _values(name: str, paths: PathSet, flow: F64, F: float, listed: PathSet | No
         f = np.zeros(listed.paths)
         f[[place[int(paths.pair[p]), tuple(paths.path(p))] for p in range(paths.paths)]] = flow
         return {"f": f, "F": scalar}
-    ranks, m = paths.topology.ranks, paths.topology.arcs
-    columns = ranks if name == "alltoall.master" else paths.pairs
-    group = paths.pair // (ranks - 1) if name == "alltoall.master" else paths.pair
-    x = np.zeros((m, columns))
+    group, columns, variable = paths.pair, paths.pairs, "f"
+    if name == "alltoall.master":
+        group = np.searchsorted(context.data.sources, paths.sources[paths.pair])
+        columns, variable = context.data.groups, "g"
+    x = np.zeros((paths.topology.arcs, columns))
     np.add.at(x, (paths.arcs, np.repeat(group, paths.length)), np.repeat(flow, paths.length))
-    return {"g" if name == "alltoall.master" else "f": x, "F": scalar}
+    return {variable: x, "F": scalar}
 
 
 METHOD = Method(

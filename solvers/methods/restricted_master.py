@@ -1,9 +1,9 @@
 r"""The restricted master of column generation: one HiGHS model that grows.
 
-    min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p A_ap x_p - c_a lambda <= 0  (a),   x >= 0
+    min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p D_k A_ap x_p - c_a lambda <= 0  (a),   x >= 0
 
-over the paths known so far; lambda is the time T of the restricted problem, x_p the share of commodity k on path p, and
-the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
+over the paths known so far; lambda is the time T of the restricted problem, D_k what commodity k wants, x_p the share
+of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class RestrictedMaster:
 
     Parameters
     ----------
-    topology, commodities
-        The graph; sources and targets of the commodities, each ``(|K|,)``.
+    topology, commodities, amount
+        The graph; sources and targets of the commodities, and what each wants, each ``(|K|,)``.
     algorithm
         ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
     threads
@@ -53,13 +53,19 @@ class RestrictedMaster:
     """
 
     def __init__(
-        self, topology: Topology, commodities: tuple[I64, I64], *, algorithm: str = "auto", threads: int = 1
+        self,
+        topology: Topology,
+        commodities: tuple[I64, I64],
+        amount: F64,
+        *,
+        algorithm: str = "auto",
+        threads: int = 1,
     ) -> None:
         import highspy
 
         self.highspy = highspy
         pairs = commodities[0].size
-        self.topology, self.commodities, self.pairs = topology, commodities, pairs
+        self.topology, self.commodities, self.pairs, self.amount = topology, commodities, pairs, amount
         self.known: set[Column] = set()
         self._pair: list[NDArray[np.int64]] = []
         self._arcs: list[NDArray[np.int64]] = []
@@ -123,8 +129,9 @@ class RestrictedMaster:
         index = np.insert(arcs + self.pairs, begin[:-1], pair).astype(np.int32)
         start = (begin[:-1] + np.arange(count)).astype(np.int32)
         infinite = np.full(count, self.highspy.kHighsInf)
-        nothing, ones = np.zeros(count), np.ones(index.size)
-        self.highs.addCols(count, nothing, nothing, infinite, index.size, start, index, ones)
+        nothing = np.zeros(count)
+        value = np.insert(np.repeat(self.amount[pair], length), begin[:-1], 1.0)
+        self.highs.addCols(count, nothing, nothing, infinite, index.size, start, index, value)
         self._pair.append(pair)
         self._arcs.append(arcs)
         self._length.append(length)
