@@ -156,6 +156,9 @@ def test_alternation_keeps_to_the_rules_and_never_beats_the_bound(model):
     assert max(design_residuals(data.job_pool(best.x), best.design.values()).values()) <= 1e-9
     assert best.time >= front(data)[0][0] * (1 - 1e-9)
     assert best.time <= planned(data, first_strategy(data)).time
+    ideal = front(data)[2][0]
+    other, _ = alternate(data, rounds=2, steps=300, seed=1, tick=lambda _: None, start=ideal)
+    assert front(data)[0][0] * (1 - 1e-9) <= other.time <= planned(data, ideal).time
 
 
 def test_the_chain_finds_the_best_strategy_over_fixed_circuits():

@@ -11,25 +11,36 @@ if TYPE_CHECKING:
 
 PAPER = "topoopt"
 #: Pools on which circuits and routes are proven, and on which the planes are searched in turn.
-SIX = ("servers:n=6,degree=2,traffic=random,seed=1", "servers:n=7,degree=2,traffic=random,seed=1")
+WIRED = ("servers:n=6,degree=2,traffic=random,seed=1", "servers:n=7,degree=2,traffic=random,seed=1")
+JOINT = tuple(
+    f"servers:n=6,degree=4,traffic={model},section=5.3"
+    for model in ("dlrm", "candle", "bert", "ncf", "resnet50", "vgg")
+)
 SERVERS, DEGREE, CHAIN = 12, 4, 1000
 
 
 def _explodes(laboratory: Laboratory) -> Measurement:
-    """Circuits and routes of six and seven servers, proven."""
-    records = [laboratory.solve("topoopt.topology", spec, method="design-search") for spec in SIX]
+    """Circuits and routes of given traffic, proven; with the strategy, alternation over the bound of both planes."""
+    records = [laboratory.solve("topoopt.topology", spec, method="design-search") for spec in WIRED]
     proven = [record for record in records if record["proof"] == "optimal"]
     told = "; ".join(
         f"n={record['n']}: {record['metrics']['nodes']} partial wirings, {record['time']['solve_s']:.3g} s"
         for record in proven
     )
+    over = {}
+    for spec in JOINT:
+        record = laboratory.solve("topoopt.strategy", spec, method="alternating")
+        over[spec] = float(record["metrics"]["iteration_time"]) / float(record["bound"])
+    closed = sum(ratio <= 1 + 1e-6 for ratio in over.values())
+    most = max(over.values())
     return Measurement(
-        f"{len(proven)} of {len(records)} proven" + (f" ({told})" if told else ""),
-        Verdict.NOT_REPRODUCED if len(proven) == len(records) else Verdict.REPRODUCED,
-        instances=SIX, count=len(records), violations=len(proven),
-        reason="For circuits and routes of given traffic, which the paper counts as the hard part, exact answers reach "
-        "past six servers on one core. The strategies of a model are one more plane: small, and exact by itself "
-        "(topoopt.strategy); both at once are not searched exactly here.",
+        f"topology alone: {len(proven)} of {len(records)} proven ({told}); with the strategy: {closed} of {len(over)}",
+        Verdict.NOT_REPRODUCED if closed == len(over) else Verdict.REPRODUCED,
+        instances=(*WIRED, *JOINT), count=len(over), violations=closed,
+        reason="Circuits and routes of given traffic alone are proven past six servers on one core. Together with the "
+        f"strategy the bound over any topology is met on {closed} of {len(over)} models of six servers and missed by "
+        f"a factor of up to {most:.3g} on the others: no exact joint answer there.",
+        tightness={"min": min(over.values()), "median": sorted(over.values())[len(over) // 2], "max": most},
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def run(context: Context) -> Answer:
     """Alternate; the iteration time over the circuits found is a metric, beside the objective of the formulation."""
+    from solvers.methods.strategy_front import front
     from solvers.wiring.alternation import alternate
 
     given, data = context.parameters, context.data
@@ -43,7 +44,8 @@ def run(context: Context) -> Answer:
         context.save(answer(best, 0), data.time(best.x.astype(float)))
         context.remaining()
 
-    return answer(*alternate(data, rounds=rounds, steps=steps, seed=context.task.seed, tick=tick))
+    start = front(data)[2][0] if given["start"] == "ideal" else None
+    return answer(*alternate(data, rounds=rounds, steps=steps, seed=context.task.seed, tick=tick, start=start))
 
 
 METHOD = Method(
@@ -54,6 +56,8 @@ METHOD = Method(
     parameters=(
         Parameter("rounds", int, default=10, help="most rounds of both planes, k in the paper"),
         Parameter("steps", int, default=2000, help="moves of the chain in one round"),
+        Parameter("start", str, default="replicated", help="first strategy: replicated, or the best over any topology",
+                  choices=("replicated", "ideal")),
     ),
     run=run,
-)
+)  # fmt: skip

@@ -110,11 +110,14 @@ def planned(data: Plane, x: I64) -> Planned:
 
 
 def alternate(
-    data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None]
+    data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None], start: I64 | None = None
 ) -> tuple[Planned, int]:
-    """Alternate until nothing improves: the best plan, the rounds made. ``tick`` is called with every better plan."""
+    """Alternate until nothing improves: the best plan, the rounds made. ``tick`` is called with every better plan.
+
+    ``start`` is the first strategy, replicated layers (as far as they fit) if none is given.
+    """
     random = np.random.default_rng(seed)
-    best = planned(data, first_strategy(data))
+    best = planned(data, first_strategy(data) if start is None else start)
     tick(best)
     for number in range(1, rounds + 1):
         x, _ = chain(data, best.x, way_loads(data, best.design.circuits), steps, random)
