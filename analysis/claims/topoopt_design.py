@@ -44,7 +44,7 @@ def _explodes(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
 
 
-def _alternating(_: Laboratory) -> Measurement:
+def _alternating(_laboratory: Laboratory) -> Measurement:
     """Alternation against the strategy that an ideal network likes best, put on TopologyFinder's circuits."""
     from formulations.topoopt import strategy
     from instances import parse
