@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,28 +280,46 @@ def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
+@click.option("--cached", is_flag=True, help="Show what the store keeps of earlier measurements; measure nothing.")
 @click.option("--no-store", is_flag=True, help="Measure everything anew and keep no record.")
 @_STORE
 @_JSON
-def claims(identifiers: tuple[str, ...], no_store: bool, store_dir: str | None, as_json: bool) -> int:
+def claims(identifiers: tuple[str, ...], cached: bool, no_store: bool, store_dir: str | None, as_json: bool) -> int:
     """The papers' numbers: expected, measured, verdict.
 
-    Runs that the store has answers for are not made again.
+    Runs that the store has answers for are not made again. Every claim is kept as soon as it is measured.
     """
     from analysis import present
 
-    store = None if no_store else _writable_store(store_dir)
+    if no_store and (store_dir or cached):
+        msg = f"--no-store and {'--cached' if cached else '--store'} exclude each other"
+        raise click.UsageError(msg)
+    rest = 0
     with present.diverted_stdout():
-        from analysis.claims import ledger
+        from analysis import claims as book
 
-        rows = present.gathered(ledger(identifiers, store), "claims")
+        wanted = len(set(identifiers)) or len(book.claims())
+        if cached:
+            rows: list[Any] = book.kept(identifiers, _store(store_dir))
+        else:
+            store = None if no_store else _writable_store(store_dir)
+            rows = present.gathered(_until_interrupted(book.ledger(identifiers, store)), "claims")
+        rest = wanted - len(rows)
     if as_json:
         present.emit_json(rows)
     elif rows:
         present.show_table(rows, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
-    else:
+    elif not wanted:
         click.echo("no claims registered yet")
-    return 0
+    if rest and cached:
+        _complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
+    elif rest:
+        _complain(f"interrupted with {rest} of {wanted} claims to go; `opticoll claims --cached` shows what was kept")
+        return 130
+    failed = [row["id"] for row in rows if row.get("failed")]
+    if failed:
+        _complain(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 @cli.command()
@@ -476,6 +494,12 @@ def _stoppable() -> Iterator[threading.Event]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
+    """Rows until Ctrl-C: those that came before it are worth showing."""
+    with suppress(KeyboardInterrupt):
+        yield from rows
 
 
 # errors -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
     OUT/index.html      the page: no other file, no network, no font is loaded
     OUT/figures/        every figure as SVG and PNG
-    OUT/tables/         results, bounds and failures as CSV
+    OUT/tables/         results, bounds, failures and claims as CSV
 
 Every file appears whole or not at all. What users named (instances, files, messages) is escaped on the page, and a
 content security policy forbids anything but the page's own script.
@@ -24,12 +24,16 @@ from typing import TYPE_CHECKING
 from analysis import plots
 from analysis import report_sections as section
 from analysis.figures import figures
+from analysis.plots_claims import claims_by_verdict
 from analysis.plots_style import DARK_CSS, LIGHT_CSS, drawing, inline, png, standalone
-from analysis.report_data import collect
+from analysis.report_claims import claims as claims_section
+from analysis.report_data import claims_frame, collect
 from analysis.report_html import Markup, join, tag
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from matplotlib.figure import Figure
 
     from analysis.report_data import Findings
@@ -86,14 +90,15 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
     out = Path(out)
     try:
         page = out / "index.html"
-        if found.results.empty:
+        if found.results.empty and not found.claims:
             _write(page, _page(_empty(store)).encode())
             return page
         drawn = _figures(found)
         for one in [one for group in drawn.values() for one in group.values()]:
             _write(out / "figures" / f"{one.name}.svg", standalone(one.drawing).encode())
             _write(out / "figures" / f"{one.name}.png", png(one.figure))
-        for name, frame in (("results", found.results), ("bounds", found.bounds), ("failures", found.failures)):
+        tables = {"results": found.results, "bounds": found.bounds, "failures": found.failures}
+        for name, frame in {**tables, "claims": claims_frame(found.claims)}.items():
             _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
         _write(page, _page(_filled(store, found, drawn)).encode())
     except OSError as error:
@@ -125,12 +130,22 @@ def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
     if not verified.empty:
         told = f"{verified['instance'].nunique()} instances, the time T of an all-to-all over the number of vertices."
         times[""] = Drawn("time-by-size", "All-to-all time by size", told, plots.time_by_size(verified))
-    return {"bounds": bounds, "times": times, "papers": _paper_drawings(findings)}
+    return {"claims": _claims_drawing(findings), "bounds": bounds, "times": times, "papers": _paper_drawings(findings)}
+
+
+def _claims_drawing(findings: Findings) -> dict[str, Drawn]:
+    if not findings.claims:
+        return {}
+    told = f"{len(findings.claims)} claims of the papers by verdict. The tables below have them all."
+    drawn = Drawn("claims", "Claims by paper and verdict", told, claims_by_verdict(findings.claims))
+    return {drawn.name: drawn}
 
 
 def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
     """Draw those figures of the papers that the store has rows for, by name."""
     found: dict[str, Drawn] = {}
+    if findings.results.empty:
+        return found
     for one in figures():
         rows = one.select(findings.results)
         if not rows.empty:
@@ -159,6 +174,27 @@ def _papers(findings: Findings, drawn: dict[str, Drawn]) -> Markup:
 
 
 def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]) -> Markup:
+    if findings.results.empty:  # claims that need no run
+        parts = [("claims", "Claims", _claims(findings, drawn, ()))]
+    else:
+        parts = _sections(store, findings, drawn)
+    links = tag("ul", *(tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in parts))
+    body = [
+        tag("section", tag("h2", title, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading")
+        for name, title, content in parts
+    ]
+    return Markup(_header(store, tag("nav", links, aria_label="Sections")) + tag("main", *body))
+
+
+def _claims(findings: Findings, drawn: dict[str, dict[str, Drawn]], shown: Collection[str]) -> Markup:
+    figure = next((_figure(one) for one in drawn["claims"].values()), None)
+    return claims_section(findings.claims, findings.unmeasured, shown, figure)
+
+
+def _sections(
+    store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]
+) -> list[tuple[str, str, Markup]]:  # fmt: skip
+    """Id, heading and content of every section."""
     bounds: list[Markup] = [
         tag("p", "Analytic bounds need no solver. 1 means that the optimum meets the bound; bold is the tightest.",
             class_="soft")
@@ -173,23 +209,24 @@ def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]
     bounds.append(section.missing_bounds(findings))
     times = [_figure(one) for one in drawn["times"].values()]
     papers = _papers(findings, drawn["papers"])
-    shown = dict.fromkeys([*findings.results["id"][: section.MOST_ROWS], *findings.failures["id"][: section.MOST_ROWS]])
-    parts = [
+    held = set(store.names())
+    used = [name for row in findings.claims for name in row["records"] if name in held]
+    shown = dict.fromkeys(
+        [*findings.results["id"][: section.MOST_ROWS], *findings.failures["id"][: section.MOST_ROWS],
+         *used[: section.MOST_ROWS]]
+    )  # fmt: skip
+    records = section.records(shown, {name: store.read(name) for name in shown})
+    return [
         ("overview", "Overview", section.overview(findings)),
+        ("claims", "Claims", _claims(findings, drawn, shown)),
         ("results", "Results", section.results_table(findings)),
         ("bounds", "Bounds and optimum", join(bounds)),
         ("papers", "Figures of the papers", papers),
         ("times", "Times", join(times)),
         ("failures", "Failures", section.failures(findings)),
         ("environment", "Environment", section.environment(findings)),
-        ("records", "Records", section.records(findings, {name: store.read(name) for name in shown})),
+        ("records", "Records", records),
     ]
-    links = tag("ul", *(tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in parts))
-    body = [
-        tag("section", tag("h2", title, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading")
-        for name, title, content in parts
-    ]
-    return Markup(_header(store, tag("nav", links, aria_label="Sections")) + tag("main", *body))
 
 
 def _empty(store: Store) -> Markup:

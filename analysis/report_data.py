@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from analysis.claims import claims, journal
 from analysis.environment import environment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from analysis.store import Store
@@ -47,6 +49,10 @@ class Findings:
         Instances without bounds, and why.
     environments
         Each machine and version that made a run, with the number of its runs and when.
+    claims
+        The last kept row of every claim of the ledger that has been measured into the store.
+    unmeasured
+        Ids of the others.
     """
 
     root: Path
@@ -55,6 +61,8 @@ class Findings:
     bounds: pd.DataFrame
     missing: dict[str, str]
     environments: pd.DataFrame
+    claims: tuple[dict[str, Any], ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def failures(self) -> pd.DataFrame:
@@ -79,7 +87,11 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
         "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST"
     )
     bounds, missing = _bounds(results, budget_s)
-    return Findings(store.root, runs, results, bounds, missing, environments)
+    known = claims()
+    measured = tuple(journal.latest(store, known))
+    told = {row["id"] for row in measured}
+    unmeasured = tuple(name for name in known if name not in told)
+    return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
 
 
 def _with_sums(latest: pd.DataFrame) -> pd.DataFrame:
@@ -175,6 +187,15 @@ def ratio(objective: float, bound: float, sense: str) -> float | None:
     """Divide a value by a bound on it, or the bound by the value for minimisation: 1 where the bound is met."""
     above, below = (objective, bound) if sense == "max" else (bound, objective)
     return above / below if below else None
+
+
+def claims_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Rows of the ledger as a table; what is no number or text as JSON."""
+    plain = [
+        {name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v for name, v in row.items()}
+        for row in rows
+    ]
+    return pd.DataFrame(plain, columns=None if plain else ["id"])
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from analysis.report_html import Markup, join, tag
 from analysis.report_tables import PROOFS, Column, facts, missing, table, written
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -169,17 +169,16 @@ def _short(commit: str) -> str:
     return f"{number[:12]}{dash}{dirty}"
 
 
-def records(findings: Findings, whole: Mapping[str, Mapping[str, Any]]) -> Markup:
+def records(shown: Iterable[str], whole: Mapping[str, Mapping[str, Any]]) -> Markup:
     """Details of every shown run: effective options, versions, times, key, and the whole record.
 
     Parameters
     ----------
-    findings
-        What the page shows.
+    shown
+        Ids of the records, in order.
     whole
         Records by id.
     """
-    shown = dict.fromkeys([*findings.results["id"][:MOST_ROWS], *findings.failures["id"][:MOST_ROWS]])
     return join(_details(whole[name]) for name in shown if name in whole)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from analysis.schema import plain
 
 if TYPE_CHECKING:
     from analysis.store import Store
@@ -132,12 +135,27 @@ class Claim:
     reason: str = ""
 
     def examine(self, laboratory: Laboratory) -> dict[str, Any]:
-        """Measure it: one row of the ledger, JSON-able."""
+        """Measure it: one row of the ledger, JSON-able.
+
+        A measurement that raises is no evidence for or against the claim: its row has ``failed`` set, the verdict
+        ``not-testable`` and the error as its reason. With ``OPTICOLL_DEBUG`` set the error is raised.
+        """
+        laboratory.used.clear()
+        failed = False
         if self.measure is None:
             found = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
         else:
-            laboratory.used.clear()
-            found = self.measure(laboratory)
+            try:
+                found = self.measure(laboratory)
+            except Exception as error:  # whatever it is, the other claims are still to be measured
+                if os.environ.get("OPTICOLL_DEBUG"):
+                    raise
+                told = " ".join(f"{type(error).__name__}: {error}".split())
+                found = Measurement(None, Verdict.NOT_TESTABLE, reason=f"measurement failed: {told}")
+                failed = True
+        return plain(self._row(found, laboratory, failed))
+
+    def _row(self, found: Measurement, laboratory: Laboratory, failed: bool) -> dict[str, Any]:
         return {
             "id": self.id,
             "paper": self.paper,
@@ -149,6 +167,7 @@ class Claim:
             "verdict": str(found.verdict),
             "instances": list(found.instances),
             "reason": found.reason,
+            "failed": failed,
             "count": found.count,
             "violations": found.violations,
             "tightness": found.tightness,
