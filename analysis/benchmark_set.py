@@ -21,7 +21,7 @@ import json
 import os
 import re
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 STUDY = "solver-bench"
 BEST = STUDIES / f"{STUDY}-best.json"
 GRADES = ("instant", "easy", "medium", "hard")
+#: Relative gap at which a best known value counts as proven.
+PROVEN = 1e-6
 #: Seconds below which HiGHS makes a problem instant, easy.
 INSTANT_S, EASY_S = 1.0, 10.0
 _INDEX = (
@@ -54,7 +56,7 @@ _INDEX = (
 class Problem:
     """One problem of the set: a formulation on an instance, with the formulation's own parameters.
 
-    ``name`` is fit for a file; ``limit_s``, ``tol`` and ``threads`` are those that the study asks for.
+    ``name`` is fit for a file; ``limit_s``, ``tols`` and ``threads`` are those that the study asks for.
     """
 
     name: str
@@ -62,7 +64,7 @@ class Problem:
     instance: str
     settings: tuple[tuple[str, str], ...]
     limit_s: float | None
-    tol: float
+    tols: tuple[float, ...]
     threads: int
 
     @property
@@ -106,9 +108,10 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
         words = " ".join([task.formulation.partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
         one = Problem(
             re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-"),
-            task.formulation, spec, settings, task.time_limit_s, task.tol, task.threads,
+            task.formulation, spec, settings, task.time_limit_s, (task.tol,), task.threads,
         )  # fmt: skip
-        found.setdefault(one.key, one)
+        known = found.setdefault(one.key, one)
+        found[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
     names = [one.name for one in found.values()]
     if len(set(names)) < len(names):
         msg = f"study {path}: two problems have the name {max(names, key=names.count)!r}"
@@ -153,8 +156,8 @@ def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.
     found = [known.get(_key(row)) for row in here.to_dict("records")]
     same = [
         one is not None
-        and (row["requested_time_limit_s"], row["requested_tol"], row["requested_threads"])
-        == (one.limit_s, one.tol, one.threads)
+        and row["requested_tol"] in one.tols
+        and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
         for one, row in zip(found, here.to_dict("records"), strict=True)
     ]
     here["problem_name"] = [None if one is None else one.name for one in found]
@@ -212,7 +215,7 @@ def prove(problem: Problem, limit_s: float) -> Best:
         if run.bound is not None and (bound is None or better(bound, run.bound) == bound != run.bound):
             bound, source = run.bound, run.record["bound_source"]
         proof = str(
-            proof_of(verified=value is not None, objective=value, bound=bound, sense=model.sense, tol=problem.tol)[0]
+            proof_of(verified=value is not None, objective=value, bound=bound, sense=model.sense, tol=PROVEN)[0]
         )
         if proof == "optimal":
             break
@@ -231,7 +234,7 @@ def _run(problem: Problem, method: str, limit_s: float) -> Run | None:
         return runner.solve(
             Task(
                 problem.formulation, problem.instance, method, settings=dict(problem.settings), time_limit_s=limit_s,
-                tol=problem.tol, threads=problem.threads,
+                tol=PROVEN, threads=problem.threads,
             )
         )  # fmt: skip
     except OpticollError as error:

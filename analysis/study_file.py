@@ -10,7 +10,7 @@ A study is a TOML file::
     forms = ["cvxpy"]                                        # left out: the formulation's preferred form
     seeds = 3                                                # 3 seeds hashed from the cell's name; or a list
     repetitions = 1
-    tol = 1e-6
+    tol = 1e-6                                               # or a list
     threads = 2
 
     [limits]
@@ -23,7 +23,8 @@ A study is a TOML file::
     [[include]]                                              # more cells; keys left out are taken from above
     instances = ["petersen"]
 
-    [[exclude]]                                              # patterns; a rule that matches no cell is refused
+    [[exclude]]                                              # patterns or lists of them; a rule that matches no
+                                                             # cell is refused
     method = "clarabel"
     instance = "genkautz:*"
 """
@@ -57,7 +58,7 @@ _AXES = {
     "formulations", "instances", "methods", "forms", "seeds", "repetitions", "tol", "threads", "limits", "settings",
 }  # fmt: skip
 _LIMITS = {"time_limit_s", "memory_limit_gib"}
-_RULE = {"formulation", "instance", "method", "form", "seed"}
+_RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
 
 
 @dataclass(frozen=True)
@@ -191,19 +192,27 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
         raise BadFile(msg)
     _known(limits, _LIMITS, f"{where}, limits")
     shared: dict[str, Any] = {key: _number(limits, key, f"{where}, limits") for key in limits}
-    shared |= {"tol": _number(block, "tol", where)} if "tol" in block else {}
+    tols = _tolerances(block, where)
     shared |= {"threads": _whole(block, "threads", where)} if "threads" in block else {}
     repetitions = _whole(block, "repetitions", where) if "repetitions" in block else 1
     grid = _grid(block.get("settings", {}), where)
     for formulation, instance in itertools.product(formulations, instances):
-        for form, settings in itertools.product(forms, grid):
+        for form, settings, tol in itertools.product(forms, grid, tols):
             for method in _methods(block, formulation, where):
                 for seed in _seeds(block, f"{formulation}|{instance}|{method}", where):
                     for repetition in range(repetitions):
                         yield Task(
                             formulation, instance, method, None if form == "*" else form, settings,
-                            seed=seed, repetition=repetition, **shared,
+                            seed=seed, repetition=repetition, **shared, **tol,
                         )  # fmt: skip
+
+
+def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:
+    """Every tolerance asked for, as an argument of a task; the task's own where none is."""
+    if "tol" not in block:
+        return [{}]
+    values = block["tol"] if isinstance(block["tol"], list) and block["tol"] else [block["tol"]]
+    return [{"tol": _number({"tol": value}, "tol", where)} for value in values]
 
 
 def _methods(block: Mapping[str, Any], formulation: str, where: str) -> list[str]:
@@ -274,6 +283,8 @@ def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> lis
 
 
 def _matches(task: Task, key: str, pattern: Any) -> bool:
+    if isinstance(pattern, list):
+        return any(_matches(task, key, one) for one in pattern)
     value = getattr(task, key)
     if isinstance(pattern, str) and value is not None:
         return fnmatchcase(str(value), pattern)

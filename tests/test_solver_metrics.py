@@ -28,7 +28,8 @@ def run(problem="p", solver="a", seconds=1.0, **changes):
         "problem_name": problem, "method": solver, "linear": False, "termination": "optimal", "verified": True,
         "sense": "min", "objective": 10.0, "bound": 10.0, "gap": 0.0, "violations": '{"rows": 0.0}',
         "kkt_primal": np.nan, "kkt_dual": np.nan, "kkt_gap": np.nan, "time_build_s": 0.1, "time_compile_s": 0.2,
-        "time_solve_s": 9.9, "time_solver_s": seconds, "requested_time_limit_s": LIMIT, "incumbents": None,
+        "time_solve_s": 9.9, "time_solver_s": seconds, "requested_time_limit_s": LIMIT, "requested_tol": 1e-6,
+        "incumbents": None,
     }  # fmt: skip
     return {**known, **changes}
 
@@ -99,6 +100,17 @@ def test_matched_accuracy_tells_first_order_from_simplex():
     told = solver_metrics.by_accuracy(pd.DataFrame(rows), {}).set_index(["solver", "accuracy"])["solved"]
     assert [told["pdlp", e] for e in solver_metrics.ACCURACIES] == [1, 0, 0]
     assert [told["simplex", e] for e in solver_metrics.ACCURACIES] == [1, 1, 1]
+
+
+def test_of_several_tolerances_the_fastest_that_reached_the_accuracy_counts():
+    def at(tol, seconds, residual):
+        return run("p", "pdlp", seconds, linear=True, requested_tol=tol, kkt_primal=0.0, kkt_dual=0.0, kkt_gap=residual)
+
+    rows = pd.DataFrame([at(1e-4, 1.0, 5e-5), at(1e-6, 2.0, 5e-6), at(1e-9, 7.0, 5e-8)])
+    told = solver_metrics.by_accuracy(rows, {}).set_index("accuracy")
+    assert told["mean_penalised_s"].to_dict() == pytest.approx({1e-4: 1.0, 1e-6: 7.0, 1e-9: 600.0})
+    kept = solver_metrics.one_run_each(table_of(*rows.to_dict("records"), accuracy=1e-9))
+    assert kept[["verdict", "tol"]].to_numpy().tolist() == [["inexact", 1e-9]]
 
 
 # means --------------------------------------------------------------------------------------------------------------
@@ -331,7 +343,7 @@ def test_a_damaged_file_of_values_is_refused(tmp_path):
 def test_runs_of_the_set_are_found_by_what_they_are():
     one = next(p for p in benchmark_set.problems() if p.settings)
     row = {
-        "formulation": one.formulation, "instance": one.instance, "method": "highs", "requested_tol": one.tol,
+        "formulation": one.formulation, "instance": one.instance, "method": "highs", "requested_tol": one.tols[0],
         "requested_settings": json.dumps(dict(one.settings)), "requested_time_limit_s": one.limit_s,
         "requested_threads": one.threads,
     }  # fmt: skip
