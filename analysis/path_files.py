@@ -45,14 +45,14 @@ def write(path: Path, run: Run) -> dict[str, Any]:
 
     assert run.plan is not None
     assert run.values is not None
-    topology = run.plan.instance
-    paths = weighted_paths.from_flow(topology, run.values["g"])
+    topology, data = run.plan.instance, run.plan.data
+    paths = weighted_paths.from_flow(data, run.values["g"], str(run.plan.parameters["demand"]))
     try:
         weighted_paths.write(path, topology, paths)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    found = weighted_paths.violations(topology, weighted_paths.read(path, topology))
+    found = weighted_paths.violations(data, weighted_paths.read(path, topology))
     worst = max(found, key=lambda name: found[name])
     if found[worst] > weighted_paths.EXACT:
         msg = f"{path}: the paths violate {worst} by {found[worst]:.3g}; solve to a smaller --tol"

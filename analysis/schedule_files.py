@@ -16,13 +16,18 @@ def refuse_early(path: Path, task: Task) -> None:
     Raises
     ------
     BadInput
-        For a wrong ending, a formulation without routes, or vertices that run no program.
+        For a wrong ending, a formulation without routes, vertices that run no program, or a demand that is not uniform.
     """
     from formulations.schedules import build
     from instances import parse
+    from instances.demands import UNIFORM
+    from instances.errors import BadInput
 
     topology = parse(task.instance) if isinstance(task.instance, str) else task.instance
     build.refuse_early(path, task.formulation, topology)
+    if str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
+        msg = f"{path}: a schedule is of equal shards between all ranks; solve with demand=uniform, or write --paths"
+        raise BadInput(msg)
 
 
 def write(path: Path, run: Run, chunks: int | None = None) -> dict[str, Any]:

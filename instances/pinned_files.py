@@ -53,6 +53,9 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
     name, _, digest = text.strip().removeprefix(PREFIX).partition(_PIN)
     path = Path(name)
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            msg = f"{what} {path} is no regular file; {remedy}"
+            raise BadFile(msg)
         size = path.stat().st_size
         if size > most:
             msg = f"{what} {path} has {size} bytes, more than the {most} that are read; give a smaller one"

@@ -180,13 +180,13 @@ def _solver(
 def _refuse_unknown_settings(
     left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
 ) -> None:
-    """Without a solver nothing can take what is left; with one, near misses of parameters are named as such."""
+    """Solvers behind a matrix take what is left, and near misses of parameters are named as such; nothing else can."""
     import difflib
 
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if close or solver is None:
+        if close or solver is None or (method is not None and method.run is not None):
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
             msg = f"{model.name}: no setting {name!r}; {hint}"
             raise BadOption(msg)

@@ -143,6 +143,8 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
 def check_paths(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
     """Verify weighted paths for every commodity (:mod:`formulations.alltoall.weighted_paths`) on a topology.
 
+    The demand that the file names is read again.
+
     Raises
     ------
     BadFile
@@ -154,7 +156,8 @@ def check_paths(model: Formulation, instance: Any, path: Path) -> dict[str, Any]
         msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
         raise BadFile(msg)
     paths = weighted_paths.read(path, instance)
-    violations = weighted_paths.violations(instance, paths)
+    parameters = read_parameters(model.parameters, {"demand": paths.demand}, str(path))
+    violations = weighted_paths.violations(model.prepare(instance, parameters), paths)
     worst = max(violations, key=lambda k: violations[k])
     verified = violations[worst] <= FEASIBLE
     return {
@@ -165,7 +168,7 @@ def check_paths(model: Formulation, instance: Any, path: Path) -> dict[str, Any]
         "violations": violations,
         "objective": paths.F,
         "claimed": paths.F,
-        "metrics": paths.summary,
+        "metrics": {**paths.summary, "demand": paths.demand},
         "reason": "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)",
     }
 

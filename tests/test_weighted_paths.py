@@ -23,33 +23,33 @@ def solved(spec):
     data = formulation("alltoall.master").prepare(topology, {})
     form = compile_model(model.build_matrix(data))
     F, x = optimum(form)
-    return topology, F, form.values(x)["g"]
+    return data, F, form.values(x)["g"]
 
 
 @pytest.mark.parametrize("spec", SMALL)
 def test_paths_carry_what_the_master_promises(spec):
-    topology, F, flow = solved(spec)
-    paths = wp.from_flow(topology, flow)
-    assert max(wp.violations(topology, paths).values()) < 1e-9
+    data, F, flow = solved(spec)
+    paths = wp.from_flow(data, flow)
+    assert max(wp.violations(data, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     # Few: a source has at most one path for each arc and target.
-    assert paths.rate.size <= topology.ranks * (topology.arcs + topology.ranks)
+    assert paths.rate.size <= data.groups * (data.topology.arcs + data.topology.ranks)
 
 
 def test_circulations_and_noise_are_no_paths():
-    topology, F, flow = solved("genkautz:n=12,d=3")
+    data, F, flow = solved("genkautz:n=12,d=3")
     noisy = flow + 1e-12 + 5.0 * (np.arange(flow.shape[1]) == 3)
-    paths = wp.from_flow(topology, noisy)
-    assert max(wp.violations(topology, paths).values()) < 1e-9
+    paths = wp.from_flow(data, noisy)
+    assert max(wp.violations(data, paths).values()) < 1e-9
     assert paths.F <= F * (1 + 1e-9)
-    assert wp.from_flow(topology, np.zeros_like(flow)).F > 0  # breadth-first trees, a bad but honest answer
+    assert wp.from_flow(data, np.zeros_like(flow)).F > 0  # breadth-first trees, a bad but honest answer
 
 
 def test_corrupted_paths_are_refused():
-    topology, _, flow = solved("genkautz:n=12,d=3")
-    good = wp.from_flow(topology, flow)
+    data, _, flow = solved("genkautz:n=12,d=3")
+    good = wp.from_flow(data, flow)
     arcs = good.arcs.copy()
-    arcs[3] = (arcs[3] + 1) % topology.arcs
+    arcs[3] = (arcs[3] + 1) % data.topology.arcs
     rate = good.rate.copy()
     rate[5] *= 1.5
     negative = good.rate.copy()
@@ -57,24 +57,28 @@ def test_corrupted_paths_are_refused():
     first = good.first_path.copy()
     first[1] += 1
     beyond = good.arcs.copy()
-    beyond[0] = topology.arcs
+    beyond[0] = data.topology.arcs
     for field, wrong, block in (
         ("arcs", arcs, "path"), ("rate", rate, "rate"), ("rate", negative, "rate"), ("first_path", first, "rate"),
         ("arcs", beyond, "path"), ("targets", good.sources, "commodities"), ("F", 2 * good.F, "rate"),
     ):  # fmt: skip
-        assert wp.violations(topology, replace(good, **{field: wrong}))[block] > 1e-3
+        assert wp.violations(data, replace(good, **{field: wrong}))[block] > 1e-3
     doubled = replace(good, rate=2 * good.rate, F=2 * good.F)
-    assert wp.violations(topology, doubled)["capacity"] > 0.5
+    assert wp.violations(data, doubled)["capacity"] > 0.5
 
 
 def test_files_come_back_and_others_are_refused(tmp_path):
-    topology, _, flow = solved("ring:6")
-    paths = wp.from_flow(topology, flow)
+    data, _, flow = solved("ring:6")
+    topology, paths = data.topology, wp.from_flow(data, flow)
     file = tmp_path / "paths.npz"
     wp.write(file, topology, paths)
     again = wp.read(file, topology)
     for field in fields(paths):
         np.testing.assert_array_equal(getattr(again, field.name), getattr(paths, field.name))
+    old = tmp_path / "old.npz"  # from before there were other demands
+    known = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths) if f.name != "demand"}
+    np.savez(old, **known, instance_hash=topology.hash)
+    assert wp.read(old, topology).demand == "uniform"
     with pytest.raises(BadFile, match="instance_hash"):
         wp.read(file, parse("ring:7"))
     with pytest.raises(BadFile, match="cannot be read"):
@@ -94,9 +98,9 @@ def test_files_come_back_and_others_are_refused(tmp_path):
 
 
 def test_too_little_flow_is_said():
-    topology = parse("ring:4,directed")
+    data = model.by_source(parse("ring:4,directed").with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3))
     with pytest.raises(BadInput):
-        wp.from_flow(topology.with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3), np.zeros((3, 4)))
+        wp.from_flow(data, np.zeros((3, 4)))
 
 
 def test_from_the_command_line(tmp_path):

@@ -206,6 +206,12 @@ def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64
     return sources[distinct], targets[distinct]
 
 
+def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs that want something in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
+    group, target = np.nonzero(data.demand.T)
+    return data.sources[group], target, data.demand[target, group]
+
+
 def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
     """The model in Pyomo: variables ``flow[a,k]`` and ``F``, constraints ``balance[u,k]``, ``capacity[a]``."""
     import pyomo.environ as pyo

@@ -3,12 +3,13 @@ r"""Weighted paths for every commodity out of a master solution, without child L
 The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962):
 from every target back to the source along the fullest arcs. At N = 1000, d = 4 that is some million paths; they are
 kept in flat arrays, and checked as such: every path runs from its source to its target over arcs that join, rates add
-up to F for each commodity, and loads stay within the capacities.
+up to F D_sv for each commodity, and loads stay within the capacities.
 
 File (``.npz``, no pickles)
     ``instance_hash``           of the topology, as text
-    ``F``                       rate of every commodity
-    ``sources``, ``targets``    of the commodities, ascending by (source, target), ``(K,)``
+    ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
+    ``demand``                  D in words, as ``--set demand=`` takes it; ``uniform`` where the file says nothing
+    ``sources``, ``targets``    of the commodities, ascending by (source, target), those with D_sv > 0, ``(K,)``
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
     ``arcs``, ``rate``          arc numbers from the source on; flow of each path, ``(P,)``
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.alltoall.concurrent_flow import commodities
+from formulations.alltoall.concurrent_flow import demanded
+from instances.demands import UNIFORM
 from instances.errors import BadFile, BadInput
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from formulations.alltoall.concurrent_flow import ConcurrentFlow
     from instances.topology import Topology
 
     F64 = NDArray[np.float64]
@@ -56,6 +59,7 @@ class WeightedPaths:
     first_arc: I64
     arcs: I32
     rate: F64
+    demand: str = UNIFORM
 
     @property
     def summary(self) -> dict[str, float | int]:
@@ -69,15 +73,17 @@ class WeightedPaths:
         }
 
 
-def from_flow(topology: Topology, flow: F64) -> WeightedPaths:
+def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> WeightedPaths:
     """Split all sources' flows.
 
     Parameters
     ----------
-    topology
-        Its terminals are the ranks.
+    data
+        The master's.
     flow
-        ``g`` of ``alltoall.master``, ``(m, N)``; need not be exact or acyclic.
+        ``g`` of ``alltoall.master``, ``(m, |S|)``; need not be exact or acyclic.
+    demand
+        The demand of ``data`` in words.
 
     Raises
     ------
@@ -88,19 +94,19 @@ def from_flow(topology: Topology, flow: F64) -> WeightedPaths:
     from formulations.alltoall.kernels.compiled_paths import strip
     from formulations.alltoall.single_source import NOISE
 
-    n, m, ends = topology.n, topology.arcs, topology.terminals
+    topology, n, m = data.topology, data.topology.n, data.topology.arcs
     graph = Adjacency.of(topology)
     whole, real = graph.workspace()
     walk, load = np.empty(n, dtype=np.int64), np.zeros(m)
     counts, lengths, rates, arcs = [], [], [], []
     room = 8
-    for i, source in enumerate(ends.tolist()):
-        targets = np.delete(ends, i)
-        demand = np.zeros((1, n))
-        demand[0, targets] = 1.0
+    for i, source in enumerate(data.sources.tolist()):
+        shards = np.ascontiguousarray(data.demand[:, i : i + 1].T, dtype=float)
+        targets = np.flatnonzero(shards[0])
+        amount = shards[0, targets]
         unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
         served = unit_flows(
-            unit, demand, np.array([source]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
+            unit, shards, np.array([source]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
             graph.entering, whole, real,
         )  # fmt: skip
         if not served:
@@ -113,8 +119,8 @@ def from_flow(topology: Topology, flow: F64) -> WeightedPaths:
             one, two = np.empty(most, dtype=np.int32), np.empty(most)
             three = np.empty(most * room, dtype=np.int32)
             paths, used = strip(
-                unit[0].copy(), source, targets, ROUND_OFF, graph.tail, graph.first_in, graph.entering, walk,
-                per_target, one, two, three,
+                unit[0].copy(), source, targets, amount, ROUND_OFF, graph.tail, graph.first_in, graph.entering,
+                walk, per_target, one, two, three,
             )  # fmt: skip
             if paths != -2:
                 break
@@ -128,9 +134,9 @@ def from_flow(topology: Topology, flow: F64) -> WeightedPaths:
         rates.append(two[:paths].copy())
         arcs.append(three[:used].copy())
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
-    sources, targets = commodities(topology)
+    sources, targets, _ = demanded(data)
     return WeightedPaths(
-        F, sources, targets, _starts(counts), _starts(lengths), np.concatenate(arcs), np.concatenate(rates) * F
+        F, sources, targets, _starts(counts), _starts(lengths), np.concatenate(arcs), np.concatenate(rates) * F, demand
     )
 
 
@@ -139,14 +145,15 @@ def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
     return np.concatenate([[0], np.cumsum(whole, dtype=np.int64)])
 
 
-def violations(topology: Topology, paths: WeightedPaths) -> dict[str, float]:
+def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     """Worst violations, from numpy alone; 0 where all is well, infinite for what is no path at all.
 
-    ``commodities`` all ordered pairs of ranks, once; ``path`` arcs join and lead from source to target; ``rate``
-    rates are positive and add up to F, relative to F; ``capacity`` relative to the arc's.
+    ``commodities`` all ordered pairs of ranks with demand, once; ``path`` arcs join and lead from source to target;
+    ``rate`` rates are positive and add up to F D, relative to that; ``capacity`` relative to the arc's.
     """
+    topology = data.topology
     found = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
-    sources, targets = commodities(topology)
+    sources, targets, shards = demanded(data)
     first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
     if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
         found["commodities"] = 0.0
@@ -166,7 +173,8 @@ def violations(topology: Topology, paths: WeightedPaths) -> dict[str, float]:
     ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
     found["path"] = 0.0 if joined.all() and begins and ends else np.inf
     served = np.bincount(owner, rate, sources.size)
-    found["rate"] = max(float(np.abs(served / paths.F - 1.0).max()), -float(rate.min()) / paths.F, 0.0)
+    least = float((rate / shards[owner]).min())
+    found["rate"] = max(float(np.abs(served / shards / paths.F - 1.0).max()), -least / paths.F, 0.0)
     load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
     found["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
     return found
@@ -194,7 +202,7 @@ def read(path: Path, topology: Topology) -> WeightedPaths:
     """
     import zipfile
 
-    kinds = {"F": "f", "rate": "f", "instance_hash": "U"}
+    kinds = {"F": "f", "rate": "f", "instance_hash": "U", "demand": "U"}
     names = [f.name for f in fields(WeightedPaths)]
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -203,6 +211,9 @@ def read(path: Path, topology: Topology) -> WeightedPaths:
         with zipfile.ZipFile(path) as archive:
             found = {}
             for name in (*names, "instance_hash"):
+                if name == "demand" and f"{name}.npy" not in archive.namelist():
+                    found[name] = np.array(UNIFORM)  # files from before there were others
+                    continue
                 info = archive.getinfo(f"{name}.npy")
                 if info.file_size > 8 * MAX_ENTRIES:
                     msg = f"{path}: {name} has {info.file_size} bytes, more than the {8 * MAX_ENTRIES} that are read"
@@ -217,10 +228,11 @@ def read(path: Path, topology: Topology) -> WeightedPaths:
         raise BadFile(msg) from None
     for name, array in found.items():
         kind = kinds.get(name, "i")
-        if array.dtype.kind != kind or array.ndim != int(name not in {"F", "instance_hash"}):
+        if array.dtype.kind != kind or array.ndim != int(name not in {"F", "instance_hash", "demand"}):
             msg = f"{path}: {name} is {array.dtype} of shape {array.shape}; write it with solve --paths"
             raise BadFile(msg)
     if str(found["instance_hash"]) != topology.hash:
         msg = f"{path}: instance_hash is {str(found['instance_hash'])[:16]!r}, not {topology.spec}'s; name its topology"
         raise BadFile(msg)
-    return WeightedPaths(float(found["F"]), *(found[name] for name in names[1:]))
+    arrays = {name: found[name] for name in names if name not in {"F", "demand"}}
+    return WeightedPaths(float(found["F"]), **arrays, demand=str(found["demand"]))

@@ -102,7 +102,16 @@ def _timed(arc: NDArray[np.int64], step: NDArray[np.int64], source: int, target:
 
 
 def source_routes(data: Any, values: Values) -> list[Route]:
-    """Routes of a flow grouped by source (the master LP), without steps."""
+    """Routes of a flow grouped by source (the master LP), without steps.
+
+    Raises
+    ------
+    NotApplicable
+        If what is sent is no all-to-all of equal shards.
+    """
+    if not data.uniform:
+        msg = "alltoall.master: a schedule is of equal shards between all ranks; solve with demand=uniform, or --paths"
+        raise NotApplicable(msg)
     topology, F = data.topology, float(np.asarray(values["F"]))
     found: list[Route] = []
     for i, source in enumerate(topology.terminals.tolist()):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.alltoall.concurrent_flow import commodities
+from formulations.alltoall.concurrent_flow import commodities, demanded
 from formulations.alltoall.path_mcf import arc_load, serve_alike
 from formulations.alltoall.path_sets import path_order, reordered, subset, to_arrays
 from formulations.base import Parameter
@@ -241,8 +241,8 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
     if context.formulation.name != "alltoall.master":
         pairs = commodities(context.instance)
         return pairs, np.ones(pairs[0].size)
-    group, target = np.nonzero(context.data.demand.T)
-    return (context.data.sources[group], target), context.data.demand[target, group]
+    sources, targets, amount = demanded(context.data)
+    return (sources, targets), amount
 
 
 def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:

@@ -20,6 +20,7 @@ def strip(
     left: F64,
     source: int,
     targets: I64,
+    amount: F64,
     least: float,
     tail: I64,
     first_in: I64,
@@ -30,14 +31,16 @@ def strip(
     rates: F64,
     arcs: I32,
 ) -> tuple[int, int]:
-    """Split an acyclic flow that brings 1 to every target into paths, walking back along the fullest arcs.
+    """Split an acyclic flow that brings ``amount`` to the targets into paths, walking back along the fullest arcs.
 
     Parameters
     ----------
     left
         The flow, ``(m,)``; what is left of it afterwards.
+    targets, amount
+        Vertices, and what each gets, positive.
     least
-        A demand is served when no more than this is missing.
+        A demand is served when no more than this share of it is missing.
     per_target, lengths, rates, arcs
         Become the number of paths of each target, and of every path its arcs' number, its rate and, one behind the
         other, its arcs from the source on.
@@ -49,9 +52,9 @@ def strip(
     paths = 0
     used = 0
     for i in range(targets.size):
-        need = 1.0
+        need = amount[i]
         count = 0
-        while need > least:
+        while need > least * amount[i]:
             width = need
             u = targets[i]
             depth = 0
@@ -83,6 +86,6 @@ def strip(
             need -= width
         # What is missing, within round-off, goes to the paths in proportion.
         for p in range(paths - count, paths):
-            rates[p] /= 1.0 - need
+            rates[p] /= 1.0 - need / amount[i]
         per_target[i] = count
     return paths, used

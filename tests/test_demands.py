@@ -1,0 +1,515 @@
+"""Any demand on ``alltoall.master``: one matrix, known optima, what scales and what does not, files, paths, methods."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from itertools import permutations
+
+import networkx as nx
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import SMALL, assert_one_matrix, optimum
+from scipy.optimize import linprog
+
+from analysis.cli import cli
+from formulations import formulation
+from formulations.alltoall import concurrent_flow as model
+from formulations.alltoall import weighted_paths as wp
+from formulations.alltoall.bounds import bounds
+from formulations.alltoall.orbits import find
+from formulations.base import NotApplicable
+from formulations.schedules.routes import routes_of
+from instances import BadFile, Topology, parse
+from instances import demands as listed
+from instances.demands import DemandSpec, read_demand
+from instances.errors import BadInput
+from solvers import runner
+from solvers.compile import compile_model
+from solvers.errors import BadOption
+from solvers.pdhg.closing import Closing
+from solvers.pdhg.saddle import Saddle
+from solvers.pdhg.team import Team
+from solvers.plan import make_plan
+from solvers.task import Task
+
+NAME = "alltoall.master"
+GENERATED = ("random:1", "gravity:2", "permutation:3", "longest-matching")
+relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def data_of(topology, demand=None):
+    """The master's data under a demand in words, or a matrix."""
+    topology = parse(topology) if isinstance(topology, str) else topology
+    if demand is None or isinstance(demand, str):
+        return formulation(NAME).prepare(topology, {"demand": demand or "uniform"})
+    return model.by_source(topology, np.asarray(demand, dtype=float))
+
+
+def solved(data):
+    form = compile_model(model.build_matrix(data))
+    F, x = optimum(form)
+    return F, form.values(x)
+
+
+def link_lp(topology, demand):
+    """F by a flow of its own for every pair, out of nothing but arcs and demands: not our model."""
+    ends = topology.terminals
+    pairs = [(s, t) for s in range(ends.size) for t in range(ends.size) if demand[s, t] > 0]
+    m, n = topology.arcs, topology.n
+    equal = np.zeros((n * len(pairs), m * len(pairs) + 1))
+    for k, (s, t) in enumerate(pairs):
+        for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True)):
+            equal[n * k + v, m * k + a] += 1.0
+            equal[n * k + u, m * k + a] -= 1.0
+        equal[n * k + ends[t], -1] -= demand[s, t]
+        equal[n * k + ends[s], -1] += demand[s, t]
+    load = np.hstack([np.eye(m)] * len(pairs) + [np.zeros((m, 1))])
+    cost = np.zeros(m * len(pairs) + 1)
+    cost[-1] = -1.0
+    found = linprog(cost, A_ub=load, b_ub=topology.capacity, A_eq=equal, b_eq=np.zeros(equal.shape[0]))
+    assert found.success, found.message
+    return -found.fun
+
+
+@st.composite
+def cases(draw, most=6):
+    """A strongly connected digraph with capacities and any demand on it, some of it zero."""
+    n = draw(st.integers(2, most))
+    order = draw(st.permutations(range(n)))
+    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
+    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
+    arcs += [(u, v) for u, v in extra if u != v]
+    capacity = draw(st.lists(st.sampled_from([0.25, 1.0, 2.0]), min_size=len(arcs), max_size=len(arcs)))
+    value = st.sampled_from([0.0, 0.0, 0.125, 1.0, 3.0, 10.0])
+    demand = np.array(draw(st.lists(value, min_size=n * n, max_size=n * n))).reshape(n, n)
+    np.fill_diagonal(demand, 0.0)
+    if not demand.any():
+        demand[0, n - 1] = 1.0
+    return Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity), demand
+
+
+# the model ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("demand", GENERATED)
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
+def test_the_builds_are_one_matrix(spec, demand):
+    data = data_of(spec, demand)
+    assert_one_matrix(*(compile_model(build(data)) for build in formulation(NAME).build.values()))
+
+
+def test_ranks_that_send_nothing_make_no_group_and_still_one_matrix():
+    demand = np.zeros((6, 6))
+    demand[1, [0, 4]], demand[4, 2] = (2.0, 0.5), 3.0
+    data = data_of("ring:6", demand)
+    assert data.sources.tolist() == [1, 4]
+    assert model.estimate(data)["variables"] == 2 * 12 + 1
+    assert_one_matrix(*(compile_model(build(data)) for build in formulation(NAME).build.values()))
+
+
+@relaxed
+@given(cases(5))
+def test_the_optimum_is_that_of_a_flow_for_every_pair(case):
+    topology, demand = case
+    F, values = solved(data_of(topology, demand))
+    assert pytest.approx(link_lp(topology, demand), rel=1e-6) == F
+    assert max(model.residuals(data_of(topology, demand), values).values()) < 1e-6
+
+
+@relaxed
+@given(cases(), st.randoms(use_true_random=False), st.sampled_from([1e-3, 0.5, 7.0, 1e3]))
+def test_what_changes_nothing_and_what_scales(case, random, factor):
+    topology, demand = case
+    F = solved(data_of(topology, demand))[0]
+    order = list(range(topology.n))
+    random.shuffle(order)
+    back = np.argsort(order)
+    assert solved(data_of(topology.relabelled(order), demand[np.ix_(back, back)]))[0] == pytest.approx(F, rel=1e-6)
+    assert solved(data_of(topology.reversed(), demand.T))[0] == pytest.approx(F, rel=1e-6)
+    assert solved(data_of(topology, factor * demand))[0] == pytest.approx(F / factor, rel=1e-6)
+    assert solved(data_of(topology.scaled(factor), demand))[0] == pytest.approx(F * factor, rel=1e-6)
+
+
+@relaxed
+@given(cases(), st.integers(0, 5), st.integers(1, 5), st.sampled_from([0.5, 1.0, 4.0]))
+def test_one_pair_alone_is_a_maximum_flow(case, s, step, amount):
+    topology, _ = case
+    s %= topology.n
+    t = (s + 1 + step % (topology.n - 1)) % topology.n
+    demand = np.zeros((topology.n, topology.n))
+    demand[s, t] = amount
+    graph = nx.DiGraph()
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        graph.add_edge(u, v, capacity=c + graph.get_edge_data(u, v, {"capacity": 0.0})["capacity"])
+    assert solved(data_of(topology, demand))[0] == pytest.approx(nx.maximum_flow_value(graph, s, t) / amount, rel=1e-6)
+
+
+@relaxed
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_bounds_certificates_and_repairs_hold(case, seed):
+    topology, demand = case
+    data = data_of(topology, demand)
+    F, values = solved(data)
+    draw = np.random.default_rng(seed)
+    for bound in bounds(data):
+        assert bound.value >= F * (1 - 1e-7), bound
+        assert not bound.exact or bound.value == pytest.approx(F, rel=1e-7)
+    for lengths in (draw.random(topology.arcs), draw.exponential(size=topology.arcs) ** 4, np.eye(topology.arcs)[0]):
+        certified = model.certify(data, {"capacity": lengths})
+        assert certified is None or certified.value >= F * (1 - 1e-7)
+    for flow in (values["g"] + 1e-3 * draw.random(values["g"].shape), draw.random(values["g"].shape)):
+        repaired = model.repair(data, {"g": flow, "F": np.asarray(F)})
+        assert repaired is not None
+        assert max(model.residuals(data, repaired).values()) < 1e-9
+        assert float(repaired["F"]) <= F * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("spec", SMALL)
+@pytest.mark.parametrize("demand", GENERATED)
+def test_every_analytic_bound_holds_on_every_family(spec, demand):
+    data = data_of(spec, demand)
+    F = solved(data)[0]
+    found = bounds(data)
+    assert {bound.name for bound in found} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
+    assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in found)
+
+
+def test_bounds_of_the_uniform_matrix_are_those_of_the_uniform_demand():
+    """The general formulas give what those of the all-to-all do, number by number but for rounding."""
+    spec = "genkautz:n=12,d=3+fail=2,seed=0"
+    plain = {bound.name: bound.value for bound in bounds(data_of(spec))}
+    doubled = {bound.name: bound.value for bound in bounds(data_of(spec, 2.0 * (1.0 - np.eye(12))))}
+    assert plain.keys() == doubled.keys()
+    for name, value in plain.items():
+        assert 2 * doubled[name] == pytest.approx(value, rel=1e-9), name
+
+
+def test_the_cut_around_a_hot_group_binds():
+    """All of D crosses one arc: the sweep cut is the optimum."""
+    demand = np.zeros((4, 4))
+    demand[:2, 2:] = [[1.0, 2.0], [3.0, 4.0]]
+    data = data_of("path:4", demand)
+    assert solved(data)[0] == pytest.approx(0.1)
+    assert next(b.value for b in bounds(data) if b.name == "sweep-cut") == pytest.approx(0.1)
+    assert model.metrics(data, 0.1)["T"] == pytest.approx(10.0)
+
+
+def test_corrupted_flows_are_refused():
+    data = data_of("genkautz:n=7,d=3", "gravity:1")
+    F, values = solved(data)
+    for change, block in (
+        (lambda g: g.__setitem__((0, 1), g[0, 1] - 1e-3), None),
+        (lambda g: g.__imul__(1.001), "capacity"),
+        (lambda g: g.__setitem__(np.argwhere(data.blocked)[0].tolist()[0], 1.0), "blocked"),
+    ):
+        g = values["g"].copy()
+        change(g)
+        violations = model.residuals(data, {"g": g, "F": np.asarray(F)})
+        assert (max(violations.values()) if block is None else violations[block]) > 1e-5
+    for shift in (values["g"][:, ::-1], np.roll(values["g"], 1, axis=1)):
+        assert max(model.residuals(data, {"g": shift, "F": np.asarray(F)}).values()) > 1e-3
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_small_demand_that_is_not_served_is_seen_beside_large_ones(size):
+    demand = np.full((4, 4), size)
+    demand[0, 2] = 1e-6
+    np.fill_diagonal(demand, 0.0)
+    data = data_of("complete:4", demand)
+    _, values = solved(data)
+    values = model.repair(data, values)
+    assert max(model.residuals(data, values).values()) < 1e-9
+    values["g"][(data.topology.head == 2), 0] = 0.0
+    assert model.residuals(data, values)["balance"] > 0.5
+
+
+def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
+    line = Topology(3, [0, 1], [1, 2], [1.0, 2.0])
+    demand = np.zeros((3, 3))
+    demand[0, 2] = demand[1, 2] = 1.0
+    data = data_of(line, demand)
+    assert solved(data)[0] == pytest.approx(1.0)
+    assert model.metrics(data, 1.0)["diameter"] is None
+    assert all(bound.value >= 1.0 - 1e-9 for bound in bounds(data))
+    file = tmp_path / "d.csv"
+    np.savetxt(file, demand, delimiter=",")
+    for method in ("certified-pdhg", "column-generation"):
+        run = runner.solve(Task(NAME, line, method, settings={"demand": f"file:{file}"}))
+        assert (run.verified, str(run.proof)) == (True, "optimal"), method
+    demand[2, 0] = 1.0
+    with pytest.raises(NotApplicable, match="no path from 2 to 0"):
+        data_of(line, demand)
+
+
+# methods ------------------------------------------------------------------------------------------------------
+
+
+@relaxed
+@given(cases(), st.sampled_from([1e-5, 1.0, 1e5]), st.booleans())
+def test_pdhg_finds_what_simplex_does(case, unit, single):
+    topology, demand = case
+    data = data_of(topology, unit * demand)
+    orbits = find(data)
+    F = solved(data_of(topology, demand))[0] / unit
+    with Team(1) as team:
+        kind = np.float32 if single else np.float64
+        closing = Closing(Saddle(orbits.reduced, team, kind, orbits), 1e-4, lambda: None, lambda _: None, 100_000)
+        closing.run()
+    assert closing.closed
+    assert 1 / closing.upper <= F * (1 + 1e-7)
+    assert 1 / closing.lower >= F * (1 - 1e-7)
+    flows = orbits.lift(closing.flows / closing.upper / orbits.weight)
+    assert max(model.residuals(data, {"g": flows, "F": np.asarray(1 / closing.upper)}).values()) < 1e-9
+
+
+METHODS = (
+    "highs-simplex", "highs-ipx", "time-form", "certified-pdhg", "screened-lp", "orbit-lp", "column-generation",
+    "certified-pdlp",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_proves_the_optimum(method):
+    spec, demand = "genkautz:n=12,d=3", "gravity:1"
+    run = runner.solve(Task(NAME, spec, method, settings={"demand": demand}))
+    assert (run.verified, str(run.proof)) == (True, "optimal"), run.record["message"]
+    assert run.objective == pytest.approx(solved(data_of(spec, demand))[0], rel=2e-6)
+    assert run.record["settings"]["demand"] == demand
+    assert run.record["metrics"]["shards"] == pytest.approx(132)
+
+
+def test_symmetry_is_used_as_far_as_the_demand_has_it():
+    n = 8
+    circulant = np.array([[((v - s) % n) ** 2 for v in range(n)] for s in range(n)], dtype=float)
+    two = circulant.copy()
+    two[0, 1] += 1.0
+    for demand, orbits_left in ((circulant, 1), (two, n)):
+        data = data_of("ring:8,directed", demand)
+        orbits = find(data)
+        assert orbits.representative.size == orbits_left
+        assert find(data_of("ring:8")).representative.size == 1
+    # A swap that keeps the ring but turns the demand round is no symmetry of both.
+    data = data_of("ring:8", circulant)
+    assert find(data).representative.size == 1
+    for generator in find(data).arc_images:
+        tail = data.topology.tail[generator]
+        assert ((data.topology.head[generator] - tail) % n == (data.topology.head - data.topology.tail) % n).all()
+
+
+def test_auto_counts_only_the_symmetry_that_is_left():
+    plan = make_plan(Task(NAME, "torus:12x12", settings={"demand": "random:1"}))
+    assert make_plan(Task(NAME, "torus:12x12")).method == "orbit-lp"
+    assert plan.method != "orbit-lp"
+
+
+@pytest.mark.parametrize(("name", "method"), [
+    ("alltoall.link-mcf", "certified-pdlp"), ("alltoall.link-mcf", "flow-decomposition"),
+    ("alltoall.link-mcf", "master-child"), ("alltoall.path-mcf", "column-generation"),
+])  # fmt: skip
+def test_other_formulations_say_that_they_take_no_demand(name, method):
+    with pytest.raises(BadOption, match="no setting 'demand'") as caught:
+        make_plan(Task(name, "ring:4", method, settings={"demand": "random:1"}))
+    assert "\n" not in str(caught.value)
+
+
+def test_decompositions_still_take_the_uniform_master():
+    run = runner.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "flow-decomposition"))
+    child = runner.solve(Task("alltoall.child", "genkautz:n=5,d=2"))
+    assert run.verified
+    assert child.verified
+    assert run.objective == pytest.approx(child.objective, rel=1e-5)
+
+
+# paths, schedules, documents ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5", "torus:3x4"])
+@pytest.mark.parametrize("demand", GENERATED)
+def test_paths_carry_what_each_pair_wants(spec, demand):
+    data = data_of(spec, demand)
+    F, values = solved(data)
+    paths = wp.from_flow(data, values["g"], demand)
+    assert max(wp.violations(data, paths).values()) < 1e-9
+    assert pytest.approx(F, rel=1e-6) == paths.F
+    served = np.bincount(np.repeat(np.arange(paths.sources.size), np.diff(paths.first_path)), paths.rate)
+    ends = data.topology.terminals
+    wanted = read_demand(demand, data.topology, "test")
+    at = np.searchsorted(ends, paths.sources), np.searchsorted(ends, paths.targets)
+    np.testing.assert_allclose(served, paths.F * wanted[at], rtol=1e-8)
+    assert paths.sources.size == np.count_nonzero(wanted)
+    twice = paths.rate.copy()
+    twice[0] *= 2.0
+    assert wp.violations(data, replace(paths, rate=twice))["rate"] > 1e-6
+    sparse = not demand.startswith(("random", "gravity"))
+    assert wp.violations(data_of(spec), paths)["commodities" if sparse else "rate"] > 1e-3
+
+
+def test_solutions_and_paths_are_checked_against_the_demand_they_name(tmp_path):
+    demand = tmp_path / "demand.csv"
+    matrix = read_demand("random:4", parse("ring:5"), "test")
+    matrix[3] = 0.0
+    np.savetxt(demand, matrix, delimiter=",")
+    file, paths = tmp_path / "solution.json", tmp_path / "paths.npz"
+    run = CliRunner().invoke(cli, [
+        "solve", NAME, "ring:5", "--set", f"demand=file:{demand}", "--no-store", "--json", "--solution", str(file),
+        "--paths", str(paths),
+    ])  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)["metrics"]["sources"] == 4
+    for written in (file, paths):
+        checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), "--json"])
+        assert checked.exit_code == 0, checked.output
+        assert json.loads(checked.output)["verified"]
+    document = json.loads(file.read_text())
+    document["settings"]["demand"] = "uniform"
+    lie = tmp_path / "lie.json"
+    lie.write_text(json.dumps(document))
+    refused = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(lie), "--json"])
+    assert not json.loads(refused.stdout)["verified"]
+    matrix[0, 1] += 1.0
+    np.savetxt(demand, matrix, delimiter=",")
+    for written in (file, paths):
+        changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written)])
+        assert isinstance(changed.exception, BadFile)
+        assert "has changed" in str(changed.exception)
+    again = CliRunner().invoke(cli, ["bounds", "ring:5", "--set", f"demand=file:{demand}", "--json"])
+    assert again.exit_code == 0, again.output
+
+
+def test_schedules_are_of_equal_shards(tmp_path):
+    run = CliRunner().invoke(cli, [
+        "solve", NAME, "ring:5", "--set", "demand=random", "--no-store", "--schedule", str(tmp_path / "s.json"),
+    ])  # fmt: skip
+    assert isinstance(run.exception, BadInput)
+    assert "equal shards" in str(run.exception)
+    data = data_of("ring:5", "random:0")
+    with pytest.raises(NotApplicable, match="equal shards"):
+        routes_of(NAME, data, solved(data)[1])
+
+
+# demands in words and files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("demand", GENERATED)
+def test_generators_are_seeded_and_have_the_volume_of_the_uniform_demand(demand):
+    topology = parse("torus:4x5")
+    matrix = read_demand(demand, topology, "test")
+    np.testing.assert_array_equal(matrix, read_demand(demand, topology, "test"))
+    assert matrix.sum() == pytest.approx(20 * 19, rel=1e-5)
+    assert not np.diagonal(matrix).any()
+    assert (matrix >= 0).all()
+    kind, colon, _ = demand.partition(":")
+    if colon:
+        assert (read_demand(f"{kind}:77", topology, "test") != matrix).any()
+    if kind in ("permutation", "longest-matching"):
+        assert (np.count_nonzero(matrix, axis=0) == 1).all()
+        assert (np.count_nonzero(matrix, axis=1) == 1).all()
+    if kind == "gravity":  # of rank one but for the diagonal
+        minor = matrix[np.ix_([0, 1], [2, 3])]
+        assert minor[0, 0] * minor[1, 1] == pytest.approx(minor[0, 1] * minor[1, 0])
+
+
+@pytest.mark.parametrize("spec", ["mesh:2x3", "star:5", "genkautz:n=6,d=2"])
+def test_the_longest_matching_is_the_longest(spec):
+    topology = parse(spec)
+    hops = topology.hops[:, topology.terminals]
+    n = topology.ranks
+    best = max(
+        sum(hops[s, image[s]] for s in range(n))
+        for image in permutations(range(n)) if all(image[s] != s for s in range(n))
+    )  # fmt: skip
+    assert (read_demand("longest-matching", topology, "test") * hops).sum() == pytest.approx(best * (n - 1))
+
+
+def test_the_uniform_demand_is_the_all_to_all():
+    topology = parse("genkautz:n=7,d=3")
+    ones = model.by_source(topology, read_demand("uniform", topology, "test"))
+    data = data_of(topology)
+    assert data.uniform
+    assert ones.uniform
+    np.testing.assert_array_equal(ones.demand, data.demand)
+    assert not data_of(topology, "random:1").uniform
+    assert "shards" not in formulation(NAME).metrics(data, 1.0)
+
+
+@pytest.mark.parametrize(("suffix", "text"), [
+    (".csv", "0, 1, 2.5\n# comment\n\n3,0,1e-3\n0,0,0\n"), (".txt", "0 1 2.5\n3 0 1e-3\n-0 0 0"),
+    (".json", "[[0, 1, 2.5], [3, 0, 0.001], [0, 0, 0]]"), (".json", '{"demand": [[0,1,2.5],[3,0,1e-3],[0,0,0]]}'),
+])  # fmt: skip
+def test_demand_files(tmp_path, suffix, text):
+    path = tmp_path / f"demand{suffix}"
+    path.write_text(text)
+    found = read_demand(f"file:{path}", parse("ring:3"), "test")
+    np.testing.assert_array_equal(found, [[0, 1, 2.5], [3, 0, 1e-3], [0, 0, 0]])
+    assert not np.signbit(found).any()
+
+
+@pytest.mark.parametrize(("suffix", "text", "word"), [
+    (".csv", "", "0 rows"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
+    (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
+    (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
+    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "not negative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
+    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e9,1\n1,0,1\n1,1,0\n", "another unit"),
+    (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
+    (".json", "{", "no JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
+    (".json", "[[0,1,1],[1,0,1],[1,1]]", "row 3"), (".json", "[[0,1,true],[1,0,1],[1,1,0]]", "row 1"),
+    (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"), (".json", "[" * 10_000, "no JSON"),
+    (".json", "[[0,1,NaN],[1,0,1],[1,1,0]]", "finite"), (".json", '{"matrix": []}', "no list"),
+    (".json", f"[[0,1,1{'0' * 400}],[1,0,1],[1,1,0]]", "too large"), (".json", '[[0,1,[1]],[1,0,1],[1,1,0]]', "row 1"),
+])  # fmt: skip
+def test_bad_demand_files_are_refused_in_one_line(tmp_path, suffix, text, word):
+    path = tmp_path / f"demand{suffix}"
+    path.write_text(text)
+    with pytest.raises(BadFile, match=word) as caught:
+        runner.solve(Task(NAME, "ring:3", settings={"demand": f"file:{path}"}))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "demand.csv"
+    path.write_bytes(b"\xff\xfe0,1")
+    os.mkfifo(tmp_path / "pipe.csv")
+    for where, word in (
+        (path, "UTF-8"), (tmp_path / "none.csv", "No such file"), (tmp_path, "directory"),
+        (tmp_path / "pipe.csv", "no regular file"), ("\0", "no path"),
+    ):  # fmt: skip
+        with pytest.raises(BadFile, match=word):
+            data_of("ring:3", f"file:{where}")
+    path.write_text("0,1,1\n1,0,1\n1,1,0\n")
+    monkeypatch.setattr(listed, "MAX_BYTES", 5)
+    with pytest.raises(BadFile, match="18 bytes"):
+        data_of("ring:3", f"file:{path}")
+    monkeypatch.setattr(listed, "MAX_RANKS", 2)
+    with pytest.raises(BadInput, match="too large"):
+        data_of("ring:3", "random:1")
+
+
+@pytest.mark.parametrize("text", [
+    "some", "", "file:", "random:x", "random:-1", "random:1.5", "random:9999999999", "uniform:1", "longest-matching:2",
+    "random:٣x", "gravity:seed=1",
+])  # fmt: skip
+def test_words_that_are_no_demand_are_refused(text):
+    with pytest.raises(BadInput) as caught:
+        make_plan(Task(NAME, "ring:4", settings={"demand": text}))
+    assert "\n" not in str(caught.value)
+
+
+def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):
+    def key(demand):
+        return runner.resume_key(Task(NAME, "ring:4", settings={} if demand is None else {"demand": demand}))
+
+    assert key("random") == key("random:0") == key(" random:00 ") != key("random:1")
+    assert key(None) == key("uniform")
+    path = tmp_path / "demand.csv"
+    np.savetxt(path, np.ones((4, 4)) - np.eye(4), delimiter=",")
+    before, pinned = key(f"file:{path}"), DemandSpec(f"file:{path}")
+    assert key(pinned) == before
+    np.savetxt(path, 2 * np.ones((4, 4)) - 2 * np.eye(4), delimiter=",")
+    assert key(f"file:{path}") != before
+    with pytest.raises(BadFile, match="has changed"):
+        data_of("ring:4", pinned)
