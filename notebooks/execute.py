@@ -1,6 +1,6 @@
-"""Run every notebook of this folder and keep its outputs, without what differs from machine to machine.
+"""Run the notebooks of this folder and keep their outputs, without what differs from machine to machine.
 
-python notebooks/execute.py
+python notebooks/execute.py [NAME ...]    all by default
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
 TIMEOUT_S = 120
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def run(path: Path, working_folder: Path) -> Any:
@@ -36,23 +37,24 @@ def run(path: Path, working_folder: Path) -> Any:
 
 
 def tidy(notebook: Any) -> Any:
-    """Strip what differs from run to run: execution times, versions, standard error."""
+    """Strip what differs from run to run, and what says nothing without a kernel: times, versions, errors, widgets."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:
         cell.metadata.clear()
         if cell.cell_type == "code":
-            cell.outputs = [o for o in cell.outputs if not (o.output_type == "stream" and o.name == "stderr")]
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr" and WIDGET not in o.get("data", {})]
             for output in cell.outputs:
                 output.get("metadata", {}).clear()
     return notebook
 
 
 def main() -> int:
-    """Execute and rewrite all notebooks."""
+    """Execute and rewrite the notebooks named, or all."""
     import tempfile
 
-    for path in sorted(FOLDER.glob("*.ipynb")):
+    named = [Path(name).resolve() for name in sys.argv[1:]]
+    for path in named or sorted(FOLDER.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as folder:
             notebook = tidy(run(path, Path(folder)))
         nbformat.write(notebook, path)

@@ -1,0 +1,139 @@
+"""Sphinx: the documentation of opticoll out of its docstrings, notebooks and README."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+GENERATED = DOCS / "generated"
+LAYERS = ("instances", "formulations", "solvers", "analysis")
+sys.path.insert(0, str(ROOT))
+
+project = "opticoll"
+author = "The opticoll developers"
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx-mathjax-offline"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "opticoll"
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+# Types are written by their short names, some of which several modules have.
+suppress_warnings = ["myst.xref_missing", "myst.header", "ref.python"]
+python_use_unqualified_type_names = True
+
+
+def verbatim(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep the mathematics of docstrings as it is typed.
+
+    The body of a module's docstring becomes one literal block. Elsewhere ``*``, ``|`` and a trailing ``_`` outside of
+    quotes stand for themselves, and prose below a list of parameters ends it.
+    """
+    if what == "module":
+        body = lines[1:]
+        if any(line.strip() for line in body):
+            lines[1:] = ["", ".. code-block:: text", "", *(f"   {line}" for line in body), ""]
+        return
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((":", "..", ">>>")):
+            pieces = re.split(r"(``.+?``|:\w+:`[^`]+`|`[^`]+`)", line)
+            pieces[::2] = [re.sub(r"(?<!\\)([*|]|(?<=\w)_(?!\w))", r"\\\1", piece) for piece in pieces[::2]]
+            lines[number] = "".join(pieces)
+    for number in range(len(lines) - 1, 0, -1):
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if not lines[number - 1].strip() and re.match(r"\S", lines[number]) and not after.startswith(("---", "   ")):
+            lines.insert(number, "")  # two blank lines are how napoleon knows
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page if it says something new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def modules_of(package: str) -> list[str]:
+    """The modules below a package that are for others, sorted."""
+    found = import_module(package)
+    return sorted(module.name for module in walk_packages(found.__path__, f"{package}.") if "._" not in module.name)
+
+
+def reference() -> None:
+    """One page a sub-package: its modules with their docstrings."""
+    for layer in LAYERS:
+        pages: dict[str, list[str]] = {}
+        for name in [layer, *modules_of(layer)]:
+            package = name if hasattr(import_module(name), "__path__") else name.rpartition(".")[0]
+            pages.setdefault(package, []).append(name)
+        for package, names in pages.items():
+            title = f"``{package}``"
+            parts = [title, "=" * len(title), ""]
+            for name in names:
+                if name != package:
+                    parts += [name.rpartition(".")[2], "-" * len(name), ""]
+                parts += [f".. automodule:: {name}", *(["   :members:"] if name != package else []), ""]
+            write(GENERATED / "api" / f"{package}.rst", "\n".join(parts))
+
+
+def tables() -> None:
+    """What `opticoll list` shows, as pages."""
+    from analysis import catalog
+
+    columns = {
+        "formulations": ("name", "class", "title", "where", "methods", "forms"),
+        "methods": ("name", "title", "formulations"),
+        "instances": ("name", "example", "summary", "source"),
+    }
+    for kind, names in columns.items():
+        rows = getattr(catalog, kind)()
+        text = [kind.capitalize(), "=" * len(kind), "", ".. list-table::", "   :header-rows: 1", ""]
+        for row in [{name: name for name in names}, *rows]:
+            for number, name in enumerate(names):
+                value = row[name] if row[name] is not None else "–"
+                told = ", ".join(value) if isinstance(value, list) else str(value)
+                told = f"``{told}``" if name in {"name", "example"} and row["name"] != "name" else told.replace("*", r"\*")
+                text.append(f"   {'* -' if number == 0 else '  -'} {told}")
+        write(GENERATED / f"{kind}.rst", "\n".join([*text, ""]))
+
+
+def notebooks() -> None:
+    """The notebooks with their committed outputs; nothing is run."""
+    from nbconvert import MarkdownExporter
+
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        text, resources = MarkdownExporter().from_filename(str(path), {"output_files_dir": f"{path.stem}_files"})
+        for name, data in resources["outputs"].items():
+            target = GENERATED / "notebooks" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        text = re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
+        write(GENERATED / "notebooks" / f"{path.stem}.md", text)
+
+
+def notes() -> None:
+    """The notes, beside each other."""
+    for path in sorted((ROOT / "notes").glob("*.md")):
+        write(GENERATED / "notes" / path.name, path.read_text(encoding="utf-8"))
+
+
+def setup(app: Any) -> None:
+    """Write the generated pages before Sphinx looks for them."""
+    reference()
+    tables()
+    notebooks()
+    notes()
+    app.connect("autodoc-process-docstring", verbatim, priority=100)
