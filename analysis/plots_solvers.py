@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.plots_style import BAND, INK, MUTED, label, legend_below, log_axes, new_figure, series, style
+from analysis.plots_style import BAND, INK, MUTED, PALETTE, label, legend_below, log_axes, new_figure, series, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,22 +52,25 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             told = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
             for axes in (near, tail):
                 (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
-                                    markersize=4, label=told, clip_on=axes is tail)  # fmt: skip
+                                    markersize=4, label=told, linestyle=_line(solvers.index(name)))  # fmt: skip
             handles.append(line)
         near.set_xlim(1.0, _NEAR)
+        log_axes(tail, "x")
         tail.set_xlim(_NEAR, far)
-        tail.set_xscale("log")
         for axes in (near, tail):
             axes.set_ylim(-0.02, 1.03)
             axes.grid(visible=True)
             axes.set_axisbelow(True)
-        for line in near.lines:
-            line.set_clip_on(True)
         near.set_ylabel("share of all problems solved")
         near.set_xlabel("time ÷ that of the fastest [–]")
         tail.set_xlabel("time ÷ that of the fastest [–], logarithmic")
         legend_below(figure, handles, columns=2)
     return figure
+
+
+def _line(number: int) -> Any:
+    """Dashes where a colour comes again."""
+    return "-" if number < len(PALETTE) else (0, (4, 2))
 
 
 def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int = 60) -> Figure:

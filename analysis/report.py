@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis import plots
+from analysis import plots, report_solvers
 from analysis import report_sections as section
 from analysis.figures import figures
 from analysis.plots_claims import claims_by_verdict
@@ -94,13 +94,16 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
             _write(page, _page(_empty(store)).encode())
             return page
         drawn = _figures(found)
+        compared = report_solvers.compare(found.results)
+        drawn["solvers"] = {} if compared is None else {one[0]: Drawn(*one) for one in report_solvers.figures(compared)}
         for one in [one for group in drawn.values() for one in group.values()]:
             _write(out / "figures" / f"{one.name}.svg", standalone(one.drawing).encode())
             _write(out / "figures" / f"{one.name}.png", png(one.figure))
         tables = {"results": found.results, "bounds": found.bounds, "failures": found.failures}
-        for name, frame in {**tables, "claims": claims_frame(found.claims)}.items():
+        compared_tables = {} if compared is None else report_solvers.tables(compared)
+        for name, frame in {**tables, "claims": claims_frame(found.claims), **compared_tables}.items():
             _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
-        _write(page, _page(_filled(store, found, drawn)).encode())
+        _write(page, _page(_filled(store, found, drawn, compared)).encode())
     except OSError as error:
         msg = (
             f"report: cannot write {error.filename or out}: {error.strerror or error}; choose another folder with --out"
@@ -173,11 +176,13 @@ def _papers(findings: Findings, drawn: dict[str, Drawn]) -> Markup:
     return join(parts)
 
 
-def _filled(store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]) -> Markup:
+def _filled(
+    store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]], compared: report_solvers.Comparison | None
+) -> Markup:
     if findings.results.empty:  # claims that need no run
         parts = [("claims", "Claims", _claims(findings, drawn, ()))]
     else:
-        parts = _sections(store, findings, drawn)
+        parts = _sections(store, findings, drawn, compared)
     links = tag("ul", *(tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in parts))
     body = [
         tag("section", tag("h2", title, id=f"{name}-heading"), content, id=name, aria_labelledby=f"{name}-heading")
@@ -192,7 +197,7 @@ def _claims(findings: Findings, drawn: dict[str, dict[str, Drawn]], shown: Colle
 
 
 def _sections(
-    store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]]
+    store: Store, findings: Findings, drawn: dict[str, dict[str, Drawn]], compared: report_solvers.Comparison | None
 ) -> list[tuple[str, str, Markup]]:  # fmt: skip
     """Id, heading and content of every section."""
     bounds: list[Markup] = [
@@ -222,11 +227,16 @@ def _sections(
         ("results", "Results", section.results_table(findings)),
         ("bounds", "Bounds and optimum", join(bounds)),
         ("papers", "Figures of the papers", papers),
+        ("solvers", "Solver benchmark", _solvers(compared, drawn["solvers"])),
         ("times", "Times", join(times)),
         ("failures", "Failures", section.failures(findings)),
         ("environment", "Environment", section.environment(findings)),
         ("records", "Records", records),
     ]
+
+
+def _solvers(compared: report_solvers.Comparison | None, drawn: dict[str, Drawn]) -> Markup:
+    return report_solvers.section(compared, lambda name: _figure(drawn[name]) if name in drawn else None)
 
 
 def _empty(store: Store) -> Markup:

@@ -213,16 +213,17 @@ def section(found: Comparison | None, figure: Callable[[str], Markup | None]) ->
 
 
 def _how() -> Markup:
+    penalty = f"{solver_metrics.PENALTY:g}"
     return tag(
         "p",
         "Times are the solver's own, in its worker; building and compiling, which are the same for all, stand apart in "
         "the table of problems. Means are shifted geometric means with a shift of "
-        f"{solver_metrics.SHIFT_S:g} s. The penalised one counts a run without a time as "
-        f"{solver_metrics.PENALTY:g} limits (PAR-{solver_metrics.PENALTY:g}), given only for solvers that ran on "
-        "every problem; the other is over the problems that all of these solved. A linear program counts as solved if "
-        f"its recomputed KKT residuals are at most {ACCURACY:g}, an integer program if its value is verified and within "
-        "1e-6 of the best known. An answer is wrong if it was claimed optimal and misses the best known value or "
-        f"feasibility by more than {solver_metrics.WRONG:g}.",
+        f"{solver_metrics.SHIFT_S:g} s. The penalised one counts a run without a time as {penalty} limits "
+        f"(PAR-{penalty}), given only for solvers that ran on every problem; the other is over the problems that all "
+        "of these solved. A linear program counts as solved if its recomputed KKT residuals are at most "
+        f"{ACCURACY:g}, an integer program if its value is verified and within 1e-6 of the best known. An answer is "
+        "wrong if it was claimed optimal and misses the best known value or feasibility by more than "
+        f"{solver_metrics.WRONG:g}.",
         class_="soft",
     )
 

@@ -63,19 +63,18 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         the best known or better than the best bound by more than 1e-4. ``inexact``: claimed optimal and not wrong,
         but not to the accuracy. ``limit``: stopped by a limit without a claim. ``unavailable``: never ran.
     """
+    references = {name: _reference(here, best.get(str(name))) for name, here in runs.groupby("problem_name")}
     return pd.DataFrame(
-        [_verdict(row, *_reference(row, runs, best), accuracy) for row in runs.to_dict("records")],
+        [_verdict(row, *references[row["problem_name"]], accuracy) for row in runs.to_dict("records")],
         columns=["problem", "solver", "tol", "linear",
                  "verdict", "seconds", "limit_s", "build_s", "compile_s", "residual",
                  "value", "best", "best_gap", "certified_gap", "integral"],
     )  # fmt: skip
 
 
-def _reference(row: Mapping[Any, Any], runs: pd.DataFrame, best: Mapping[str, Best]) -> tuple[float, float]:
-    """Best known value and best bound of a run's problem, NaN where there is none."""
-    known = best.get(row["problem_name"])
-    here = runs[runs["problem_name"] == row["problem_name"]]
-    sign = 1.0 if row["sense"] == "min" else -1.0
+def _reference(here: pd.DataFrame, known: Best | None) -> tuple[float, float]:
+    """Best known value and best bound of a problem, from its runs and what is known of it; NaN where there is none."""
+    sign = 1.0 if here["sense"].iloc[0] == "min" else -1.0
     values = list(here.loc[here["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
     bounds = list(here["bound"].dropna())
     if known is not None:

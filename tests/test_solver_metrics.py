@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import benchmark_set, solver_metrics
+from analysis import benchmark_set, report_solvers, solver_metrics
 from analysis.benchmark_set import Best
+from analysis.report_html import Markup
 from instances.errors import BadFile, BadInput
 from solvers.isolation import call_isolated
 from solvers.standard_form import StandardForm
@@ -168,7 +169,7 @@ def test_a_timeout_is_no_time():
     assert alone["mean_penalised_s"].item() == pytest.approx(600.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.permutations(range(9)))
 def test_order_of_rows_is_nothing(order):
     table = three_problems()
@@ -190,7 +191,7 @@ def test_profile_by_hand():
     assert curves["slow"] == [pytest.approx(point) for point in expected]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 50), st.floats(0.01, 50), st.booleans()), min_size=1, max_size=8),
        st.floats(0.1, 10))  # fmt: skip
 def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
@@ -363,9 +364,25 @@ def solve_file(arguments, arrays, report):
     return {"status": model.getStatus(), "value": model.getObjVal()}, {}
 
 
-def test_an_exported_problem_has_its_best_known_value_for_somebody_else(tmp_path):
-    names = ("master-ring-16", "min-congestion-petersen", "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1",
-             "one-stage-wdm-ring-n-5-wavelengths-1")  # fmt: skip
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("master-ring-16", "one-stage-wdm-ring-n-5-wavelengths-1"),
+        pytest.param(
+            (
+                "min-congestion-petersen", "all-gather-dgx1", "topology-servers-n-4-degree-2-traffic-random-seed-1",
+                "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1", "timestep-mcf-hypercube-3",
+                "rounds-lightpath-2x2-lasers-2-bounds-false", "tree-wdm-ring-n-64-wavelengths-64-count-exact",
+                "placement-op-graph-chain-splits-2x1x3-degree-2-k-3", "virtual-channels-ring-5-layers-2",
+                "routing-servers-n-12-degree-4-traffic-dlrm", "min-overlap-lightpath-2x4-circuits-permutation",
+                "ring-wavelengths-wdm-ring-n-6-wavelengths-8-model-sets-seed-1-traffic-random",
+                "path-mcf-torus-5x5-paths-shortest", "link-mcf-hypercube-3", "child-genkautz-n-32-d-4",
+            ),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_an_exported_problem_has_its_best_known_value_for_somebody_else(names, tmp_path):
     chosen = [one for one in benchmark_set.problems() if one.name in names]
     assert len(chosen) == len(names)
     benchmark_set.export_set(tmp_path / "set", chosen)
@@ -379,6 +396,57 @@ def test_an_exported_problem_has_its_best_known_value_for_somebody_else(tmp_path
         ).values
         assert found["status"] == "optimal"
         assert found["value"] == pytest.approx(row["best_value"], rel=1e-6)
+
+
+# the report ---------------------------------------------------------------------------------------------------------
+
+
+def results():
+    """Runs of two solvers on two problems of the set, as the report has them."""
+    rows = []
+    for one in [p for p in benchmark_set.problems() if p.name in {"master-ring-16", "min-congestion-petersen"}]:
+        best = benchmark_set.best_known()[one.name]
+        for solver, seconds, ending in (("highs", 0.5, "optimal"), ("scip", 60.0, "time-limit")):
+            rows.append(
+                run(
+                    one.name, solver, seconds, termination=ending, formulation=one.formulation, instance=one.instance,
+                    requested_settings=json.dumps(dict(one.settings)), requested_threads=one.threads, sense=best.sense,
+                    objective=best.value, bound=best.bound, kkt_primal=1e-9, kkt_dual=0.0, kkt_gap=1e-8,
+                    size_variables=10, size_constraints=5, size_nonzeros=20, size_integers=0,
+                )
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_section_tells_what_was_measured_and_exports_every_curve():
+    found = report_solvers.compare(results())
+    drawn = report_solvers.figures(found)
+    assert {name for name, *_ in drawn} == {
+        "solvers-profile-linear", "solvers-times-linear", "solvers-profile-integer", "solvers-times-integer",
+        "solvers-accuracy",
+    }  # fmt: skip
+    assert all(axes.get_xlabel() for *_, figure in drawn for axes in figure.axes)
+    assert all(figure.axes[0].get_ylabel() for *_, figure in drawn)
+    tables = report_solvers.tables(found)
+    assert {f"solvers-profile-{name}" for name in ("linear", "integer")} <= set(tables)
+    assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
+    text = str(report_solvers.section(found, lambda name: Markup(f"<i>{name}</i>")))
+    assert text.count("<i>") == 5
+    assert "PAR-10" in text
+
+
+def test_no_censored_run_is_drawn_as_a_time():
+    found = report_solvers.compare(results())
+    figure = next(one for name, *_, one in report_solvers.figures(found) if name == "solvers-times-integer")
+    axes = figure.axes[0]
+    marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+    assert sorted(marks) == [0.5, pytest.approx(1.35 * LIMIT)]
+
+
+def test_a_store_without_benchmark_runs_says_how_to_make_them():
+    assert report_solvers.compare(results().iloc[:0]) is None
+    assert report_solvers.compare(results().assign(termination="unavailable")) is None
+    assert "opticoll study solver-bench" in report_solvers.section(None, lambda _: None)
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
