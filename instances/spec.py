@@ -80,10 +80,18 @@ def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").split("\n", 1)[0].rstrip(".")
 
 
+#: A hint lists at most so many names.
+MOST_NAMED = 40
+
+
 def nearest(word: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Give a hint for an error message: the closest known name, or all of them."""
+    """Give a hint for an error message: the closest known name, or all of them (the first, where they are many)."""
     close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(sorted(known))
+    if close:
+        return f"did you mean {close[0]!r}?"
+    names = sorted(known)
+    more = f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else ""
+    return "known: " + ", ".join(names[:MOST_NAMED]) + more
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: str) -> dict[str, Any]:

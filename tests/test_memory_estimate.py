@@ -45,7 +45,7 @@ def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path
     assert "alltoall.master" in line
     assert not (tmp_path / "store").exists()
     # Nothing was built for it: a gigabyte would be one array of its matrix.
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < max(before, 600_000)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 600_000)
 
 
 def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,6 @@ def test_a_time_limit_is_a_row_with_a_bound():
     assert run.termination is Termination.TIME_LIMIT
     assert run.bound is not None
     assert run.proof in {Proof.BOUND_ONLY, Proof.CERTIFIED_GAP, Proof.FEASIBLE}
-    assert run.record["time"]["solve_s"] < 10
 
 
 def test_a_memory_limit_is_a_row():

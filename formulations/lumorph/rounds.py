@@ -31,7 +31,8 @@ in its own rounds.
 
 An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
 any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds
-hold for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition.
+hold for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition,
+``composition_proven`` whether each phase on its own is proven, over any routes.
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
 
@@ -452,7 +453,8 @@ def refute(data: RoundModel) -> Bound | None:
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
-    """Rounds, and what the collective asks for."""
+    """Rounds, what the collective asks for, and over what the value is proven: see the module."""
+    composed = sum(data.least)
     return {
         "rounds": None if value is None or not np.isfinite(value) else int(value),
         "collective": data.collective.name,
@@ -461,6 +463,8 @@ def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
         "phases": len(data.phases),
         "lasers": data.limits.wavelengths,
         "waveguides": data.limits.waveguides,
+        "composition_bound": composed,
+        "composition_proven": None if value is None else bool(value <= composed),
         "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in _bounds(data))),
     }
 
