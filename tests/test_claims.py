@@ -1,0 +1,320 @@
+"""The ledger: claims are well formed, failures are rows, rows are kept and read, sweeps find what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import analysis.claims as book
+from analysis.claims import Claim, Laboratory, Measurement, Verdict, journal, sweeps
+from analysis.claims.alltoall import CLAIMS as ALL_TO_ALL
+from analysis.cli import main
+from analysis.store import Store
+from formulations.alltoall import bounds, path_mcf
+from instances import parse
+from instances.errors import BadFile, BadInput
+from instances.registry import contributed
+
+PAPERS = {"alltoall", "lumorph", "sipml", "topoopt", "optree"}
+KEYS = {
+    "id", "paper", "where", "claim", "expected", "tolerance", "measured", "verdict", "instances", "reason", "failed",
+    "count", "violations", "tightness", "counterexample", "records", "rerun",
+}  # fmt: skip
+CLAIMS = list(book.claims().values())
+#: Claims of the all-to-all paper that take a second or two and no solve in another process.
+QUICK = {
+    "alltoall.dimension-order": Verdict.REPRODUCED,
+    "alltoall.coverage": Verdict.NOT_REPRODUCED,
+    "alltoall.out-of-reach": Verdict.REPRODUCED,
+    "alltoall.sccl": Verdict.NOT_TESTABLE,
+}
+
+
+def one(identifier="paper.one", measure=None, **more):
+    return Claim(identifier, "paper", "table 1", "one is one", 1.0, measure=measure, **more)
+
+
+def good(_):
+    return Measurement(np.float64(1.0), Verdict.REPRODUCED, ("ring:4",), "it is", count=np.int64(3), violations=0,
+                       tightness={"min": 0.5, "median": 0.75, "max": float("inf")}, records=("a.1",))  # fmt: skip
+
+
+def broken(_):
+    msg = "no\nsolution"
+    raise ArithmeticError(msg)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def ledger_of(monkeypatch):
+    """Put claims in place of the ledger's."""
+    return lambda *claims: monkeypatch.setattr(book, "claims", lambda: {claim.id: claim for claim in claims})
+
+
+# every claim --------------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_is_whole():
+    every = list(contributed("analysis.claims", "CLAIMS"))
+    assert len(every) == len(CLAIMS) >= 50, "no two claims have one id"
+    assert {claim.paper for claim in CLAIMS} == PAPERS
+    assert len(ALL_TO_ALL) >= 18
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_every_claim_is_well_formed(claim):
+    assert re.fullmatch(r"[a-z0-9]+\.[a-z0-9][a-z0-9.-]*", claim.id)
+    assert claim.id.startswith(f"{claim.paper}.")
+    assert all(text.strip() for text in (claim.where, claim.claim, claim.tolerance))
+    assert claim.expected is not None
+    json.dumps(claim.expected, allow_nan=False)
+    assert (claim.measure is None) == bool(claim.reason), "what is not measured says why, and nothing else does"
+
+
+def assert_explained(row):
+    """What the contract wants of a row."""
+    assert row.keys() >= KEYS
+    assert row["verdict"] in set(Verdict)
+    json.dumps(row, allow_nan=False)
+    if row["verdict"] != Verdict.REPRODUCED:
+        assert row["reason"]
+    if row["violations"]:
+        assert row["verdict"] != Verdict.REPRODUCED
+        assert row["counterexample"]
+
+
+@pytest.mark.parametrize(("name", "verdict"), QUICK.items())
+def test_quick_claims(name, verdict):
+    rows = [book.claims()[name].examine(Laboratory()) for _ in range(2)]
+    assert rows[0] == rows[1]
+    assert_explained(rows[0])
+    assert (rows[0]["verdict"], rows[0]["failed"]) == (verdict, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", [c for c in ALL_TO_ALL if c.measure and c.id not in QUICK], ids=lambda c: c.id)
+def test_claims_of_the_all_to_all_paper(claim, tmp_path_factory):
+    row = claim.examine(Laboratory(Store(tmp_path_factory.getbasetemp() / "claims")))
+    assert_explained(row)
+    assert not row["failed"], row["reason"]
+    expected = {
+        "alltoall.link-mcf-printed": "not-reproduced", "alltoall.matrix-form": "reproduced",
+        "alltoall.theorem-1": "reproduced", "alltoall.theorem-2": "reproduced", "alltoall.bisection": "reproduced",
+        "alltoall.disjoint-paths": "not-reproduced", "alltoall.sssp": "not-reproduced",
+        "alltoall.host-bottleneck": "self-contradicted", "alltoall.steps-by-source": "not-reproduced",
+        "alltoall.forty-minutes": "reproduced",
+    }  # fmt: skip
+    assert row["verdict"] == expected.get(claim.id, row["verdict"])
+
+
+# sweeps -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "time"), [("path:4", 4.0), ("ring:8", 8.0), ("hypercube:3", 4.0), ("complete:5", 1.0),
+                                            ("bipartite:4x4", 2.5), ("ring:5,directed", 10.0)])  # fmt: skip
+def test_certified_optima_are_the_closed_forms(spec, time):
+    assert 1 / sweeps.certified_flow(parse(spec)) == pytest.approx(time)
+
+
+def test_a_wrong_optimum_is_not_certified(monkeypatch):
+    true = sweeps.linear_optimum
+    monkeypatch.setattr(sweeps, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
+    with pytest.raises(ArithmeticError, match="not certified"):
+        sweeps.certified_flow(parse("ring:5"))
+
+
+def test_regular_digraphs_are_all_there():
+    """0-1 matrices with zero diagonal and row and column sums d: 2, 9, 216, .. of them, fewer connected."""
+    found = list(sweeps.regular_digraphs())
+    degree = [(g.n, int(g.out_degree[0])) for g in found]
+    assert all((g.out_degree == g.out_degree[0]).all() and g.connected for g in found)
+    assert len({(g.n, g.tail.tobytes(), g.head.tobytes()) for g in found}) == len(found)
+    cycles = {n: int(np.prod(range(1, n))) for n in (3, 4, 5)}
+    assert all(degree.count((n, 1)) == count for n, count in cycles.items())
+    assert degree.count((5, 4)) == degree.count((4, 3)) == degree.count((3, 2)) == 1
+    assert degree.count((4, 2)) == 9
+    assert degree.count((5, 3)) == 44
+
+
+def test_a_sweep_counts_and_keeps_the_smallest_case():
+    sweep = sweeps.Sweep()
+    for size, ratio in ((9, 1.0), (7, 0.5), (5, 0.25)):
+        sweep.add(ratio, holds=ratio == 1.0, size=size, case=f"n={size}")
+    assert sweep.row == {"count": 3, "violations": 2, "tightness": {"min": 0.25, "median": 0.5, "max": 1.0},
+                         "counterexample": "n=5"}  # fmt: skip
+    assert sweep.met == 1
+
+
+def test_wrong_bounds_would_be_found(monkeypatch):
+    small = tuple((parse(s), sweeps.certified_flow(parse(s))) for s in ("ring:5", "complete:4", "hypercube:3"))
+    monkeypatch.setattr("analysis.claims.alltoall.regular_graphs", lambda: small)
+    assert book.claims()["alltoall.theorem-2"].examine(Laboratory())["verdict"] == "reproduced"
+    true = bounds.moore_bound
+    monkeypatch.setattr(bounds, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
+    row = book.claims()["alltoall.theorem-2"].examine(Laboratory())
+    assert (row["verdict"], row["count"], row["violations"] > 0) == ("not-reproduced", 3, True)
+    assert row["counterexample"].startswith("complete:4")
+
+
+def test_printed_programs_are_looser():
+    from analysis.claims import alltoall
+
+    four = parse("path:4")
+    assert 1 / alltoall._link_optimum(four, printed=True) == pytest.approx(3.0)
+    assert 1 / alltoall._link_optimum(four, printed=False) == pytest.approx(4.0)
+    assert alltoall._literal_by_source(four, 5) == pytest.approx(3.0)
+
+
+def test_dimension_order_fails_if_ties_go_one_way(monkeypatch):
+    """The bound is that of the real graph: a shorter one is noticed."""
+    monkeypatch.setattr("analysis.claims.alltoall.length_bound", lambda data, lengths: 1.0)
+    row = book.claims()["alltoall.dimension-order"].examine(Laboratory())
+    assert row["verdict"] == "not-reproduced"
+
+
+def test_more_than_d_paths_would_be_found(monkeypatch):
+    monkeypatch.setattr("analysis.claims.alltoall.SPREAD_OUT", ("complete:4",))
+    monkeypatch.setattr("analysis.claims.alltoall.DISABLED", ())
+    assert book.claims()["alltoall.disjoint-count"].examine(Laboratory())["violations"] == 0
+    prepare = path_mcf.prepare
+    monkeypatch.setattr(path_mcf, "prepare", lambda topology, rule: prepare(topology, {"paths": "all"}))
+    assert book.claims()["alltoall.disjoint-count"].examine(Laboratory())["violations"] == 12
+
+
+# failures -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_measurement_that_raises_is_a_row(monkeypatch):
+    monkeypatch.delenv("OPTICOLL_DEBUG", raising=False)
+    row = one(measure=broken).examine(Laboratory())
+    assert (row["verdict"], row["failed"], row["measured"]) == ("not-testable", True, None)
+    assert row["reason"] == "measurement failed: ArithmeticError: no solution"
+    assert not one(measure=good).examine(Laboratory())["failed"]
+    assert not one(reason="no hardware").examine(Laboratory())["failed"]
+    monkeypatch.setenv("OPTICOLL_DEBUG", "1")
+    with pytest.raises(ArithmeticError):
+        one(measure=broken).examine(Laboratory())
+
+
+def test_interruption_is_no_failure():
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        one(measure=interrupted).examine(Laboratory())
+
+
+def test_rows_are_plain():
+    row = one(measure=good).examine(Laboratory())
+    assert type(row["measured"]) is float
+    assert type(row["count"]) is int
+    assert row["tightness"]["max"] is None
+
+
+def test_the_command_says_what_failed(ledger_of, store, capfd):
+    ledger_of(one(measure=good), one("paper.two", broken))
+    assert main(["claims", "--json", "--store", str(store.root)]) == 1
+    out, err = capfd.readouterr()
+    assert [row["failed"] for row in json.loads(out)] == [False, True]
+    assert "1 of 2 claims could not be measured: paper.two" in err
+
+
+# kept rows ----------------------------------------------------------------------------------------------------------
+
+
+def finite(_):
+    return Measurement(1.0, Verdict.REPRODUCED, ("ring:4",), "it is", records=("a.1",))
+
+
+def test_rows_are_kept_and_the_last_one_is_read(ledger_of, store):
+    ledger_of(one(measure=broken), one("paper.two", finite))
+    list(book.ledger((), store))
+    ledger_of(one(measure=finite), one("paper.two", finite), one("paper.three", finite))
+    (again,) = book.ledger(["paper.one"], store)
+    rows = book.kept((), store)
+    assert [row["id"] for row in rows] == ["paper.one", "paper.two"]
+    assert rows[0] == again
+    assert rows[0]["verdict"] == "reproduced"
+    assert rows[0]["measured_at"].startswith("20")
+    assert {"opticoll", "git_commit"} <= rows[0]["environment"].keys()
+    assert len(list(journal.folder(store).iterdir())) == 3, "nothing is overwritten"
+    assert book.kept(["paper.two"], store) == rows[1:]
+
+
+def test_nothing_is_kept_without_a_store(ledger_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger_of(one(measure=finite))
+    (row,) = book.ledger()
+    assert "measured_at" not in row
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_verdict_without_the_store(ledger_of, tmp_path):
+    def solved(laboratory):
+        time = laboratory.solve("alltoall.master", "ring:4", method="highs-simplex")["metrics"]["T"]
+        return Measurement(time, Verdict.REPRODUCED if time == pytest.approx(2.0) else Verdict.NOT_REPRODUCED)
+
+    ledger_of(one(measure=solved))
+    first, second = (next(book.ledger((), Store(tmp_path / name))) for name in ("a", "b"))
+    again = next(book.ledger((), Store(tmp_path / "a")))
+    assert first["verdict"] == second["verdict"] == "reproduced"
+    assert first["records"] == again["records"] != second["records"]
+
+
+def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    ledger_of(one(measure=finite), one("paper.two", interrupted), one("paper.three", finite))
+    assert main(["claims", "--json", "--store", str(store.root)]) == 130
+    out, err = capfd.readouterr()
+    assert [row["id"] for row in json.loads(out)] == ["paper.one"]
+    assert "interrupted with 2 of 3 claims to go" in err
+    assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
+    out, err = capfd.readouterr()
+    assert [row["id"] for row in json.loads(out)] == ["paper.one"]
+    assert "2 of 3 claims have not been measured" in err
+
+
+def test_options_that_exclude_each_other(capfd):
+    assert main(["claims", "--cached", "--no-store"]) == 2
+    assert main(["claims", "--store", "x", "--no-store"]) == 2
+    assert "exclude each other" in capfd.readouterr().err
+
+
+def test_unknown_ids_are_refused(store):
+    for ask in (book.ledger, book.kept):
+        with pytest.raises(BadInput, match=r"no claim 'alltoall\.nothing'"):
+            ask(["alltoall.nothing"], store)
+
+
+@pytest.mark.parametrize("change", [
+    lambda row: row.pop("claim"), lambda row: row.update(verdict="fine"), lambda row: row.update(id="paper.two"),
+    lambda row: row.update(records="a.1"), lambda row: row.update(instances=[1]),
+    lambda row: row.update(tightness={"min": "<b>"}),
+])  # fmt: skip
+def test_files_that_are_no_rows_are_refused(ledger_of, store, change):
+    ledger_of(one(measure=finite))
+    (row,) = book.ledger((), store)
+    (path,) = journal.folder(store).iterdir()
+    change(row)
+    path.write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(BadFile, match="no row of the ledger"):
+        book.kept((), store)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "1" + " " * (journal.LARGEST_BYTES + 1)])
+def test_text_that_is_no_row_is_refused(ledger_of, store, text):
+    ledger_of(one())
+    journal.folder(store).mkdir(parents=True)
+    (journal.folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BadFile, match="no row of the ledger"):
+        book.kept((), store)
