@@ -33,7 +33,7 @@ napoleon_attr_annotations = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 # Types are written by their short names, some of which several modules have.
-suppress_warnings = ["myst.xref_missing", "myst.header", "ref.python"]
+suppress_warnings = ["myst.header", "ref.python"]
 python_use_unqualified_type_names = True
 
 
@@ -57,6 +57,13 @@ def verbatim(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
         after = lines[number + 1] if number + 1 < len(lines) else ""
         if not lines[number - 1].strip() and re.match(r"\S", lines[number]) and not after.startswith(("---", "   ")):
             lines.insert(number, "")  # two blank lines are how napoleon knows
+
+
+def plain_defaults(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Leave out a default value with an f-string, which Sphinx cannot read."""
+    return re.sub(r"= [^,()=]*f\"[^\"]*\"", "= ...", signature or "") or None, returns
 
 
 def write(path: Path, text: str) -> None:
@@ -105,7 +112,9 @@ def tables() -> None:
             for number, name in enumerate(names):
                 value = row[name] if row[name] is not None else "–"
                 told = ", ".join(value) if isinstance(value, list) else str(value)
-                told = f"``{told}``" if name in {"name", "example"} and row["name"] != "name" else told.replace("*", r"\*")
+                told = (
+                    f"``{told}``" if name in {"name", "example"} and row["name"] != "name" else told.replace("*", r"\*")
+                )
                 text.append(f"   {'* -' if number == 0 else '  -'} {told}")
         write(GENERATED / f"{kind}.rst", "\n".join([*text, ""]))
 
@@ -124,8 +133,18 @@ def notebooks() -> None:
         write(GENERATED / "notebooks" / f"{path.stem}.md", text)
 
 
-def notes() -> None:
-    """The notes, beside each other."""
+def pages() -> None:
+    """README and its neighbours, with links that lead to pages of the site."""
+    links = {
+        r"\(notebooks/([\w-]+)\.ipynb\)": r"(notebooks/\1.md)",
+        r"\(docs/layers\.svg\)": "(../layers.svg)",
+        r"\[CITATION\.cff\]\(CITATION\.cff\)": "`CITATION.cff`",
+    }
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for old, new in links.items():
+            text = re.sub(old, new, text)
+        write(GENERATED / name, text)
     for path in sorted((ROOT / "notes").glob("*.md")):
         write(GENERATED / "notes" / path.name, path.read_text(encoding="utf-8"))
 
@@ -135,5 +154,6 @@ def setup(app: Any) -> None:
     reference()
     tables()
     notebooks()
-    notes()
+    pages()
     app.connect("autodoc-process-docstring", verbatim, priority=100)
+    app.connect("autodoc-process-signature", plain_defaults)

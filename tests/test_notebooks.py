@@ -14,6 +14,10 @@ MACHINE = re.compile(
 )
 
 
+#: Run with every change; the others are for `make bench`.
+QUICK = ("01-quick-start", "04-optree", "08-your-own")
+
+
 def executor():
     place = NOTEBOOKS[0].parent / "execute.py"
     spec = importlib.util.spec_from_file_location("notebooks_execute", place)
@@ -23,11 +27,14 @@ def executor():
 
 
 def test_there_are_notebooks():
-    assert NOTEBOOKS
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, len(NOTEBOOKS) + 1)]
+    assert set(QUICK) <= {path.stem for path in NOTEBOOKS}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=() if p.stem in QUICK else pytest.mark.slow) for p in NOTEBOOKS]
+)
 def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "store"))
     work = tmp_path / "work"
@@ -49,6 +56,18 @@ def test_committed_outputs(path):
     outputs = [output for cell in code for output in cell.outputs]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     assert not [cell for cell in notebook.cells if cell.metadata.get("execution")], "timing noise"
+    assert executor().WIDGET not in text, "a widget shows nothing without its kernel"
+    assert not re.search(r"\\u001b\[", text), "codes of a terminal"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[1:], ids=lambda path: path.stem)
+def test_widgets_run_what_was_called_plainly(path):
+    code = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
+    offered = re.findall(r"interact_manual\(\s*(\w+)", code)
+    assert offered
+    for name in offered:
+        before = code[: code.index("interact_manual(" + name)]
+        assert re.search(rf"(?m)^(\w+ = )?{name}\(", before), name
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

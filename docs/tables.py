@@ -1,0 +1,57 @@
+"""The table of formulations in README.md, written between its markers from the registry.
+
+python docs/tables.py
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BEGIN, END = "<!-- formulations:begin -->", "<!-- formulations:end -->"
+#: How far each formulation is proven, and where: the one column that the registry does not know.
+PROVEN = {
+    "alltoall.all-gather": "by max-flow on every topology tried",
+    "alltoall.child": "with its master",
+    "alltoall.link-mcf": "N = 40 as it stands, N = 100 by decomposition",
+    "alltoall.master": "N = 200 to 1e-6 in seconds, N = 1000 to 1e-3 (and 1e-8 by `screened-lp`)",
+    "alltoall.min-congestion": "over all paths on 64 nodes",
+    "alltoall.path-mcf": "on its path set; over all paths by column generation",
+    "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
+    "alltoall.virtual-channels": "small instances",
+    "lumorph.min-overlap": "permutations on 16x16 tiles",
+    "lumorph.rounds": "all-gather and all-to-all on 2x4 tiles, by bounds; elsewhere a gap",
+    "optree.one-stage": "closed form at any size; by branch and bound to n = 5",
+    "optree.tree": "n = 4096, by dynamic programming",
+    "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",
+    "sipml.placement": "graphs of six sub-operations; else over bounds",
+    "sipml.ring-wavelengths": "8 nodes, 12 to 512 wavelengths",
+    "topoopt.routing": "12 servers, as a linear program",
+    "topoopt.topology": "5 and 6 servers of degree 2; else over bounds",
+}
+
+
+def formulation_table() -> str:
+    """One row a formulation: where, size, class, methods, how far it is proven."""
+    from formulations import formulations
+    from solvers.methods import methods_for
+
+    lines = ["| name | in the paper | size | class | methods besides the solvers | proven here |", "|" + "---|" * 6]
+    for name, model in sorted(formulations().items()):
+        methods = ", ".join(f"`{method}`" for method in sorted(methods_for(model)))
+        size = model.size.replace("|", "\\|")
+        cells = (f"`{name}`", model.where, size, model.problem, methods, PROVEN.get(name, "see its docstring"))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def updated(text: str) -> str:
+    """README with the table of today."""
+    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{formulation_table()}\n{END}", text, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(README.parent))
+    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
