@@ -20,6 +20,8 @@ FAMILIES = (
     "circulant:n=1024,offsets=1x32",
     "genkautz:n=500,d=4+host=2.0",
 )
+#: Demands that are no all-to-all, as many shards in total.
+UNEQUAL, DEMANDS = "genkautz:n=500,d=4", ("gravity:0", "longest-matching")
 #: What symmetry leaves is solved exactly.
 EXACT = ("torus:16x16x16", "hypercube:11", "torus:10x12x14", "circulant:n=4096,offsets=1x64", "bipartite:64x64")
 TIGHT = (
@@ -46,10 +48,13 @@ def _solved(instance: str, tol: str, *more: str) -> Row:
 
 
 def families() -> list[Row]:
-    """Gap 1e-3 over families; the last instance has capacities of its own, from a file."""
+    """Gap 1e-3 over families; then capacities of their own, from a file, and demands other than the all-to-all."""
     rows = [_solved(instance, "1e-3") for instance in FAMILIES]
     with tempfile.TemporaryDirectory() as folder:
         rows.append({**_solved(f"file:{uneven(Path(folder))}", "1e-3"), "instance": "genkautz 500, uneven capacities"})
+    for demand in DEMANDS:
+        row = _solved(UNEQUAL, "1e-3", "--set", f"demand={demand}")
+        rows.append({**row, "instance": f"{UNEQUAL}, demand={demand}"})
     return rows
 
 
