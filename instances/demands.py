@@ -87,8 +87,9 @@ def read_demand(text: str, topology: Topology, where: str) -> F64:
             msg = f"{where}: demand={_short(word)}: SEED must be a whole number of at most 9 digits, not {_short(rest)}"
             raise BadInput(msg)
         return _SEEDED[kind](ranks, np.random.default_rng(int(rest)))
-    hint = f"{kind} takes nothing behind a colon" if colon and kind in {UNIFORM, "longest-matching"} else "it is none"
-    msg = f"{where}: demand={_short(word)}: {hint}; write {FORMS}"
+    plain = bool(colon) and kind in {UNIFORM, "longest-matching"}
+    why = f"takes nothing behind {kind!r}" if plain else "is no demand"
+    msg = f"{where}: demand={_short(word)} {why}; write {FORMS}"
     raise BadInput(msg)
 
 

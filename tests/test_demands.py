@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
@@ -252,6 +252,7 @@ def test_unreached_ranks_matter_only_where_something_is_sent(tmp_path):
 
 @relaxed
 @given(cases(), st.sampled_from([1e-5, 1.0, 1e5]), st.booleans())
+@example((parse("ring:4").scaled(2.0), np.diag([0.0, 0.0, 0.0, 1.0])[[3, 0, 1, 2]]), 1.0, True)  # one source
 def test_pdhg_finds_what_simplex_does(case, unit, single):
     topology, demand = case
     data = data_of(topology, unit * demand)

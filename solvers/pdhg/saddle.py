@@ -46,6 +46,8 @@ STEP = 0.9995 / np.sqrt(3.0)
 FIRST_WEIGHT = 0.5
 #: Of what a vertex receives, an arc that brings less than this share is noise.
 NOISE = 1e-7
+#: Arcs into which less than this share of the widest's columns leads are idle.
+IDLE = 1e-9
 #: Columns beyond which hardly any demand lies are as wide as if this share of a mean demand did.
 LEAST_WIDTH = 0.25
 
@@ -170,7 +172,8 @@ class Saddle:
 
         self.team.run(job, len(self.chunks))
         into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
-        self.arc_stiff = self.capacity**2 / np.maximum(into, np.finfo(float).tiny)
+        # Arcs that only enter the one source there is carry nothing: any step is safe for their weights.
+        self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
 
     def _begin_from(self, start: Start) -> None:
         """Flows and lengths of ``start``, shortest distances under them as potentials."""
