@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from analysis import report, report_data
+from analysis.claims import claims, journal
 from analysis.report_console import show
 from analysis.report_data import collect
 from analysis.report_html import Markup, tag, text
@@ -308,6 +309,90 @@ def test_records_of_later_versions_are_shown(tmp_path):
 
 def replace_fields(known):
     return {**known, "new <field>": json.dumps({"a": 1})}
+
+
+# claims -------------------------------------------------------------------------------------------------------------
+
+
+def claim(identifier, verdict="reproduced", **changes):
+    """A row of the ledger as a measurement makes it."""
+    known = {
+        "id": identifier, "paper": identifier.partition(".")[0], "where": "Theorem <1>", "claim": "one & one are two",
+        "expected": [1.5, 2], "tolerance": "2 %", "measured": {"ring:8": 1.25, "both": True}, "verdict": verdict,
+        "instances": [f"ring:{n}" for n in range(3, 12)], "reason": "for <odd> n it is one more", "failed": False,
+        "count": 12, "violations": 3, "tightness": {"min": 0.5, "median": 0.75, "max": 1.0},
+        "counterexample": "n=3: <3> needed", "records": [], "rerun": f"opticoll claims {identifier}",
+    }  # fmt: skip
+    return {**known, **changes}
+
+
+@pytest.fixture
+def claimed(tmp_path, monkeypatch):
+    """A store with one run, and claims of three papers of which one rests on it; the papers' figures are left out."""
+    monkeypatch.setattr(report, "figures", tuple)
+    store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
+    (run,) = store.names()
+    journal.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
+    journal.keep(store, claim("alltoall.theorem-2"), 0.5)
+    failure = {"failed": True, "instances": [], "reason": "measurement failed: <x>"}
+    nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "counterexample"))
+    journal.keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
+    journal.keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
+    return store, run
+
+
+def test_claims_are_told_with_verdict_reason_and_runs(claimed, tmp_path):
+    store, run = claimed
+    source = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
+    page = Page(source)
+    words = " ".join("".join(page.words).split())
+    section = source[source.index('id="claims"') : source.index('id="results"')]
+    for part in ("≠ self-contradicted", "✓ reproduced", "! not measured", "✗ not reproduced", "12 cases, fails in 3",
+                 "0.5 / 0.75 / 1", "n=3: <3> needed", "for <odd> n", "1.5, 2", "within 2 %", "ring:8 and 3 more",
+                 "opticoll claims optree.theorem1", "measurement failed: <x>", "could not be measured"):  # fmt: skip
+        assert part in words, part
+    assert "<odd>" not in source
+    assert f'href="#record-{run}"' in section
+    assert "gone.1" not in section, "a run that the store does not have is no link"
+    assert {"Claims of alltoall", "Claims of lumorph", "Claims of optree"} <= {
+        a["aria-label"] for a in page.all("table")
+    }
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert {a["href"][1:] for a in page.all("a") if "href" in a} <= set(ids)
+    unmeasured = len(claims()) - 4
+    assert f"{unmeasured} more claims have not been measured" in words
+
+
+def test_claims_are_drawn_and_tabled(claimed, tmp_path):
+    report.build(claimed[0], tmp_path / "out")
+    drawn = (tmp_path / "out" / "figures" / "claims.svg").read_text(encoding="utf-8")
+    assert {"alltoall", "lumorph", "optree", "self-contradicted"} <= set(re.findall(r">([^<>]+)</text>", drawn))
+    table = pd.read_csv(tmp_path / "out" / "tables" / "claims.csv").set_index("id")
+    assert len(table) == 4
+    assert json.loads(table.loc["alltoall.theorem-2", "tightness"])["median"] == 0.75
+
+
+def test_the_last_measurement_of_a_claim_is_shown(claimed, tmp_path):
+    store, _ = claimed
+    journal.keep(store, claim("alltoall.theorem-2", reason="measured again"), 0.5)
+    source = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
+    assert source.count('id="claim-alltoall.theorem-2"') == 1
+    assert "measured again" in source
+
+
+def test_claims_without_any_run(tmp_path):
+    store = Store(tmp_path / "store")
+    journal.keep(store, claim("alltoall.theorem-2"), 0.5)
+    page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
+    words = " ".join("".join(page.words).split())
+    assert "This store is empty" not in words
+    assert "one & one are two" in words
+    assert [a["href"] for a in page.all("a")] == ["#claims"]
+
+
+def test_a_store_without_claims_says_how_to_measure_them(source):
+    assert f"None of {len(claims())} claims has been measured into this store" in source
 
 
 def test_findings_can_be_handed_over(store, tmp_path):
