@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NEAR = 3.0
 _OPEN = {
     "limit": (">", "stopped by a limit"), "inexact": ("x", "ended, not to the accuracy"),
-    "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
+    "failed": ("+", "failed or refused"), "wrong": ("1", "wrong answer"),
 }  # fmt: skip
 
 
@@ -111,8 +111,8 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
                       textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
-        axes.set_yticks(range(len(order)), [label(one, 44) for one in order])
-        axes.tick_params(axis="y", length=0, labelsize=7.5)
+        axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
+        axes.tick_params(axis="y", length=0, labelsize=7)
         axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
         log_axes(axes, "x")
         axes.set_xlabel("solver's time [s]; right of the limit: no time")

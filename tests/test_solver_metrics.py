@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from analysis import benchmark_set, report_solvers, solver_metrics
 from analysis.benchmark_set import Best
+from analysis.figures import gaps
 from analysis.report_html import Markup
 from instances.errors import BadFile, BadInput
 from solvers.isolation import call_isolated
@@ -447,6 +448,40 @@ def test_a_store_without_benchmark_runs_says_how_to_make_them():
     assert report_solvers.compare(results().iloc[:0]) is None
     assert report_solvers.compare(results().assign(termination="unavailable")) is None
     assert "opticoll study solver-bench" in report_solvers.section(None, lambda _: None)
+
+
+# gaps of heuristics -------------------------------------------------------------------------------------------------
+
+
+def heuristic_run(problem, method, objective, bound, proof="feasible"):
+    return {
+        "formulation": "f", "instance": problem, "problem": problem, "method": method, "objective": objective,
+        "bound": bound, "proof": proof, "ok": True, "sense": "min", "requested_settings": "{}",
+    }  # fmt: skip
+
+
+def test_gaps_are_over_the_optimum_where_it_is_proven_and_over_the_best_bound_elsewhere():
+    rows = pd.DataFrame([
+        heuristic_run("p", "greedy", 12.0, 4.0), heuristic_run("p", "exact", 10.0, 10.0, "optimal"),
+        heuristic_run("q", "greedy", 12.0, 4.0), heuristic_run("q", "exact", 9.0, 8.0, "certified-gap"),
+        {**heuristic_run("r", "greedy", 7.0, None), "ok": False},
+    ])  # fmt: skip
+    told = gaps.gap_rows(rows, (gaps.Heuristics("f", ("greedy",)),)).set_index("problem")
+    assert told["ratio"].to_dict() == pytest.approx({"p": 1.2, "q": 1.5})
+    assert told["proven"].to_dict() == {"p": True, "q": False}
+    assert "optimal on 0 of 2, 1 over a bound, median 1.35, worst 1.5" in gaps.finding(told.reset_index())
+    axes = gaps.draw(told.reset_index()).axes[0]
+    assert "n = 2" in axes.get_yticklabels()[0].get_text()
+    assert axes.get_xlabel()
+
+
+@pytest.mark.parametrize("name", ["alltoall", "lumorph", "optree", "sipml"])
+def test_gap_studies_ask_for_the_heuristics_that_are_drawn(name):
+    from analysis import study_file
+
+    found = study_file.load(study_file.find(f"gap-{name}"))
+    assert found.cells
+    assert any(one.study == f"gap-{name}" for one in gaps.FIGURES)
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
