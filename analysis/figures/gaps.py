@@ -149,7 +149,7 @@ def _figure(name: str, paper: str, where: str, title: str, says: str, *wanted: H
 FIGURES: tuple[PaperFigure, ...] = (
     _figure(
         "alltoall", "alltoall", "section 3.1, App. D.1", "Single paths and layers by heuristics over the optimum",
-        "Load-aware shortest paths underperform the ILP, where that is tractable, by more than 2 times; three heuristics "
+        "Load-aware shortest paths underperform the ILP, where tractable, by more than 2 times; three heuristics "
         "assign virtual channels.",
         Heuristics("alltoall.min-congestion", ("sssp", "lp-rounding")),
         Heuristics("alltoall.virtual-channels", ("layer-assignment",), ("heuristic",)),
