@@ -699,9 +699,9 @@ def _host(laboratory: Laboratory) -> Measurement:
     torus, kautz = "torus:10x10", "genkautz:n=100,d=4"
     free = {spec: _time(laboratory, spec) for spec in (torus, kautz)}
     forced = {}
-    for width in ("1.3", "1.0"):
-        times = [_time(laboratory, f"{spec}+host={width}") for spec in (torus, kautz)]
-        forced[f"host={width}"] = times[0] / times[1]
+    for narrow in ("1.3", "1.0"):
+        relayed = [_time(laboratory, f"{spec}+host={narrow}") for spec in (torus, kautz)]
+        forced[f"host={narrow}"] = relayed[0] / relayed[1]
     own, worst = {}, 0.0
     for width in (1.3, 1.0, 0.7):
         times = {spec: max(least, 99 / width) for spec, least in free.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from analysis.claims.base import Verdict
 from analysis.environment import environment
@@ -58,8 +59,12 @@ def keep(store: Store, row: Mapping[str, Any], seconds: float) -> dict[str, Any]
     )  # fmt: skip
     line = json.dumps(kept, allow_nan=False, ensure_ascii=False) + "\n"
     name = f"{row['id']}~{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}.json"
-    publish(folder(store) / name, lambda file: file.write(line.encode()))
+    publish(folder(store) / name, partial(_write, line=line))
     return kept
+
+
+def _write(file: BinaryIO, line: str) -> None:
+    file.write(line.encode())
 
 
 def latest(store: Store, known: Iterable[str]) -> list[dict[str, Any]]:

@@ -130,7 +130,7 @@ def _distance(_: Laboratory) -> Measurement:
     for _case in range(count):
         k = int(random.integers(2, 12))
         graph = _random_graph(random, int(random.integers(2, 40)))
-        data = placement.prepare(graph, {"k": k, "degree": int(random.integers(2, 7))})
+        data = placement.prepare(graph, {"k": min(k, graph.n), "degree": int(random.integers(2, 7))})
         state = Unrolled(data, 0)
         state.place()
         sends, hears = placement.peers_of(data, np.array(state.device))
