@@ -44,7 +44,7 @@ def verbatim(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
     quotes stand for themselves, and prose below a list of parameters ends it.
     """
     if what == "module":
-        body = lines[1:]
+        body = [re.sub(r":\w+:`~?([^`]+)`", r"\1", line) for line in lines[1:]]
         if any(line.strip() for line in body):
             lines[1:] = ["", ".. code-block:: text", "", *(f"   {line}" for line in body), ""]
         return
