@@ -21,15 +21,16 @@ PROVEN = {
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
-    "lumorph.min-overlap": "permutations on 16x16 tiles",
-    "lumorph.rounds": "all-gather and all-to-all on 2x4 tiles, by bounds; elsewhere a gap",
+    "lumorph.min-overlap": "permutations and recursive exchanges to 16x16, also with 10 % of links gone",
+    "lumorph.rounds": "all-gather and all-to-all from 2x4 to 16x16 tiles; 2x4 by the program alone",
     "optree.one-stage": "closed form at any size; by branch and bound to n = 5",
     "optree.tree": "n = 4096, by dynamic programming",
     "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",
     "sipml.placement": "graphs of six sub-operations; else over bounds",
     "sipml.ring-wavelengths": "8 nodes, 12 to 512 wavelengths",
     "topoopt.routing": "12 servers, as a linear program",
-    "topoopt.topology": "5 and 6 servers of degree 2; else over bounds",
+    "topoopt.strategy": "all six models, by dynamic programming",
+    "topoopt.topology": "5 to 7 servers of degree 2; else over bounds",
 }
 
 
