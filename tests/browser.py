@@ -1,0 +1,76 @@
+"""A real browser without a screen (Qt's Chromium): loads a page and tells what is seen; a program of its own.
+
+``python browser.py PAGE WIDTH SCHEME PICTURE`` prints one JSON object: console messages, requests that leave the file,
+document width, and the size of every figure as it is laid out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+LAID_OUT = """
+JSON.stringify({
+  wide: document.documentElement.scrollWidth,
+  high: document.documentElement.scrollHeight,
+  dark: window.matchMedia('(prefers-color-scheme: dark)').matches,
+  paper: getComputedStyle(document.body).backgroundColor,
+  figures: [...document.querySelectorAll('figure')].map(f => {
+    const shown = [...f.querySelectorAll('svg, img')].map(i => i.getBoundingClientRect()).filter(b => b.width > 0);
+    return shown.map(b => [Math.round(b.width), Math.round(b.height)]);
+  }),
+})
+"""
+
+
+def main(path: str, width: str, scheme: str, picture: str) -> int:
+    """Load the page, measure it, and save what the first screen shows."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ.setdefault("QTWEBENGINE_DISABLE_SANDBOX", "1")
+    from PySide6.QtCore import QTimer, QUrl
+    from PySide6.QtWebEngineCore import QWebEnginePage, QWebEngineSettings, QWebEngineUrlRequestInterceptor
+    from PySide6.QtWebEngineWidgets import QWebEngineView
+    from PySide6.QtWidgets import QApplication
+
+    told: dict[str, object] = {"console": [], "requests": []}
+
+    class Page(QWebEnginePage):
+        def javaScriptConsoleMessage(self, level, message, line, source):
+            told["console"].append(message)
+
+    class Requests(QWebEngineUrlRequestInterceptor):
+        def interceptRequest(self, info):
+            if info.requestUrl().scheme() not in ("file", "data"):
+                told["requests"].append(info.requestUrl().toString())
+
+    application = QApplication([sys.argv[0]])
+    view = QWebEngineView()
+    page, requests = Page(view), Requests()
+    page.profile().setUrlRequestInterceptor(requests)
+    page.settings().setAttribute(QWebEngineSettings.WebAttribute.ForceDarkMode, False)
+    scheme_of = {"dark": "Dark", "light": "Light"}[scheme]
+    from PySide6.QtCore import Qt
+
+    application.styleHints().setColorScheme(getattr(Qt.ColorScheme, scheme_of))
+    view.setPage(page)
+    view.resize(int(width), 900)
+    view.show()
+
+    def finish(answer):
+        told.update(json.loads(answer))
+        view.grab().save(picture)
+        print(json.dumps(told))
+        application.quit()
+
+    view.loadFinished.connect(
+        lambda loaded: QTimer.singleShot(800, lambda: page.runJavaScript(LAID_OUT, finish)) if loaded else None
+    )
+    view.load(QUrl.fromLocalFile(path))
+    QTimer.singleShot(40_000, application.quit)
+    application.exec()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

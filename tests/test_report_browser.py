@@ -1,0 +1,55 @@
+"""The report in a real browser: nothing on the console, nothing loaded from elsewhere, every figure seen.
+
+Needs the extra ``browser`` (Qt's Chromium); skipped without it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from analysis import report
+from analysis.store import Store
+from solvers.runner import solve
+from solvers.task import Task
+
+pytestmark = pytest.mark.skipif(
+    find_spec("PySide6") is None, reason="needs a browser: pip install 'opticoll[browser]' (Qt's Chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    store = Store(folder / "store")
+    for spec in ("ring:8", "petersen", "genkautz:n=9,d=4", "torus:3x3"):
+        store.save(solve(Task("alltoall.master", spec)))
+    return report.build(store, folder / "report")
+
+
+def seen(page, width, scheme, tmp_path):
+    command = [sys.executable, str(Path(__file__).with_name("browser.py")), str(page), str(width), scheme]
+    done = subprocess.run(
+        [*command, str(tmp_path / "seen.png")], capture_output=True, text=True, timeout=90, check=False
+    )
+    if not done.stdout.strip():
+        pytest.skip(f"Qt's Chromium does not start here: {done.stderr.strip().splitlines()[-1:]}")
+    assert (tmp_path / "seen.png").stat().st_size > 1000
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_page_as_it_is_seen(page, width, scheme, tmp_path):
+    found = seen(page, width, scheme, tmp_path)
+    assert found["console"] == []
+    assert found["requests"] == []
+    assert found["wide"] <= width, "no sideways scrolling"
+    assert found["figures"]
+    for shown in found["figures"]:
+        assert shown, "a figure shows nothing"
+        assert all(wide > 100 and high > 60 for wide, high in shown)
