@@ -1,14 +1,17 @@
 """Timings behind the README's tables: whole commands and layers, measured again by ``make bench``.
 
 ``python -m analysis.bench`` runs every measurement (or those named), prints Markdown tables, writes them to
-``results/bench.json`` and puts them between the ``bench`` markers of ``README.md`` in the working directory.
+``results/bench.json`` and puts them between the ``bench`` markers of ``README.md`` in the working directory, each as
+soon as it is measured.
 Timings are medians or single runs as each table says; ratios are within one run of this program.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from analysis.benchmarks import Row, Table, tables
@@ -48,18 +51,21 @@ def main(names: list[str]) -> int:
         kept[name] = known[name].measure()
         print(f"\n{known[name].title}\n\n{table(kept[name])}", flush=True)
         store.write_text(json.dumps(kept, indent=1))
-    _publish(Path("README.md"), {name: (known[name], kept[name]) for name in known if name in kept})
+        _publish(Path("README.md"), {one.title: table(kept[key]) for key, one in known.items() if key in kept}, known)
     return 0
 
 
-def _publish(readme: Path, kept: dict[str, tuple[Table, list[Row]]]) -> None:
+def _publish(readme: Path, made: dict[str, str], known: Mapping[str, Table]) -> None:
+    """Put tables by title between the markers; those there that were not made again stay, while they are known."""
     if not readme.exists():
         return
     before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+    old, end, after = rest.partition(END)
     if not begin or not end:
         return
-    text = "\n\n".join(f"**{one.title}**\n\n{table(rows)}" for one, rows in kept.values())
+    there = {title: text.strip() for title, text in re.findall(r"\*\*(.+?)\*\*\n\n((?:\|.*\n?)+)", old)}
+    shown = {one.title: made.get(one.title, there.get(one.title)) for one in known.values()}
+    text = "\n\n".join(f"**{title}**\n\n{rows}" for title, rows in shown.items() if rows)
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
