@@ -290,7 +290,15 @@ def test_lab_says_what_is_missing(
 
 
 def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
-    arguments = ["solve", "alltoall.master", "genkautz:n=500,d=4", "--method", "certified-pdhg", "--tol", "1e-6"]
+    arguments = [
+        "solve",
+        "alltoall.master",
+        "genkautz:n=500,d=4+fail=3,seed=0",
+        "--method",
+        "certified-pdhg",
+        "--tol",
+        "1e-6",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "90"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
