@@ -16,7 +16,7 @@ PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
     "alltoall.child": "with its master",
     "alltoall.link-mcf": "N = 40 as it stands, N = 100 by decomposition",
-    "alltoall.master": "N = 200 to 1e-6 in seconds, N = 1000 to 1e-3 (and 1e-8 by `screened-lp`)",
+    "alltoall.master": "N = 1000 to 1e-8, N = 4096 to 1e-3; exactly where symmetry is proven (`torus:16x16x16`)",
     "alltoall.min-congestion": "over all paths on 64 nodes",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
