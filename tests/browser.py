@@ -28,8 +28,10 @@ def main(path: str, width: str, scheme: str, picture: str) -> int:
     """Load the page, measure it, and save what the first screen shows."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.environ.setdefault("QTWEBENGINE_DISABLE_SANDBOX", "1")
+    dark_or_light = {"dark": 0, "light": 1}[scheme]
+    os.environ["QTWEBENGINE_CHROMIUM_FLAGS"] = f"--blink-settings=preferredColorScheme={dark_or_light}"
     from PySide6.QtCore import QTimer, QUrl
-    from PySide6.QtWebEngineCore import QWebEnginePage, QWebEngineSettings, QWebEngineUrlRequestInterceptor
+    from PySide6.QtWebEngineCore import QWebEnginePage, QWebEngineUrlRequestInterceptor
     from PySide6.QtWebEngineWidgets import QWebEngineView
     from PySide6.QtWidgets import QApplication
 
@@ -48,11 +50,6 @@ def main(path: str, width: str, scheme: str, picture: str) -> int:
     view = QWebEngineView()
     page, requests = Page(view), Requests()
     page.profile().setUrlRequestInterceptor(requests)
-    page.settings().setAttribute(QWebEngineSettings.WebAttribute.ForceDarkMode, False)
-    scheme_of = {"dark": "Dark", "light": "Light"}[scheme]
-    from PySide6.QtCore import Qt
-
-    application.styleHints().setColorScheme(getattr(Qt.ColorScheme, scheme_of))
     view.setPage(page)
     view.resize(int(width), 900)
     view.show()

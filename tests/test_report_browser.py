@@ -48,6 +48,8 @@ def test_the_page_as_it_is_seen(page, width, scheme, tmp_path):
     found = seen(page, width, scheme, tmp_path)
     assert found["console"] == []
     assert found["requests"] == []
+    assert found["dark"] == (scheme == "dark")
+    assert (found["paper"] == "rgb(255, 255, 255)") == (scheme == "light")
     assert found["wide"] <= width, "no sideways scrolling"
     assert found["figures"]
     for shown in found["figures"]:
