@@ -70,7 +70,7 @@ def _time(rows: pd.DataFrame) -> Figure:
             if (~proven).any():
                 handles += axes.plot(here["n"][~proven], here["time_solve_s"][~proven], color=colour, marker=marker,
                                      linestyle="none", markersize=6, markerfacecolor="none",
-                                     label=f"{how}: limit reached, not proven")  # fmt: skip
+                                     label=f"{how}, limit reached")  # fmt: skip
         low, high = _FIG3_SECONDS
         axes.fill_between([100, 150], low, high, color=MUTED, alpha=0.18, linewidth=0)
         axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),
