@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import SMALL, optimum
+from reference import SMALL, assert_one_matrix, optimum
 from test_alltoall_certificates import topologies
-from test_timestep_mcf import assert_one_matrix
 
 from formulations.alltoall import all_gather as model
 from formulations.alltoall.all_gather_cuts import optimal_flows, worst_cut

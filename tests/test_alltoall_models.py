@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import MEDIUM, SMALL, optimum
+from reference import MEDIUM, SMALL, assert_one_matrix, optimum
 
 from formulations import formulation
 from formulations.alltoall import child, link_mcf, master
@@ -94,19 +94,6 @@ def test_a_name_alone_proves_nothing():
     assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in model.bounds(data))
 
 
-def canonical(form):
-    """Rows by name (sign turned so that the first coefficient is positive) over columns in name order."""
-    columns = {name: j for j, name in enumerate(form.column_names())}
-    order = [columns[name] for name in sorted(columns)]
-    dense = form.A.toarray()[:, order]
-    rows = {}
-    for i, name in enumerate(form.row_names()):
-        sign = np.sign(dense[i][np.flatnonzero(dense[i])[0]])
-        ends = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])
-        rows[name] = [*(sign * dense[i] + 0.0), *ends]
-    return rows, sorted(columns), form.cost[order], form.col_lower[order], form.col_upper[order], form.sense
-
-
 @pytest.mark.parametrize(("name", "parameters"), [
     ("alltoall.master", {}), ("alltoall.link-mcf", {}), ("alltoall.link-mcf", {"printed": True}),
     ("alltoall.child", {}),
@@ -114,13 +101,7 @@ def canonical(form):
 @pytest.mark.parametrize("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
 def test_every_build_is_the_same_matrix(name, parameters, spec):
     """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
-    first, *others = (canonical(compiled(name, spec, form, **parameters)[2]) for form in formulation(name).forms)
-    for other in others:
-        assert first[0].keys() == other[0].keys()
-        for row in first[0]:
-            np.testing.assert_array_equal(first[0][row], other[0][row], err_msg=row)
-        for x, y in zip(first[1:], other[1:], strict=True):
-            np.testing.assert_array_equal(x, y)
+    assert_one_matrix(*(compiled(name, spec, form, **parameters)[2] for form in formulation(name).forms))
 
 
 @pytest.mark.parametrize("form", FORMS)

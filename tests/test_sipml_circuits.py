@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from formulations.base import NotApplicable
+from formulations.rounds.edge_colouring import matchings
 from formulations.sipml import duty_cycle, ocs_circuits
-from formulations.sipml.edge_colouring import matchings
 from formulations.sipml.transfers import transfers_of
 from instances import BadInput, ServerPool, parse
 from solvers import runner

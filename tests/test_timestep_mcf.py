@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import assert_one_matrix, optimum
 from test_alltoall_certificates import topologies
-from test_alltoall_models import canonical
 
 from analysis.cli import main
 from formulations import formulation
@@ -37,16 +36,6 @@ def solved(spec, **parameters):
     data, form = compiled(spec, **parameters)
     value, x = optimum(form)
     return data, value, form.values(x)
-
-
-def assert_one_matrix(first, second):
-    """The same named rows and columns, number by number."""
-    ours, theirs = canonical(first), canonical(second)
-    assert ours[0].keys() == theirs[0].keys()
-    for row in ours[0]:
-        np.testing.assert_array_equal(ours[0][row], theirs[0][row], err_msg=row)
-    for x, y in zip(ours[1:], theirs[1:], strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 def fluid_time(spec):

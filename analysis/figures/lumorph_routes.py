@@ -12,6 +12,7 @@ from analysis.plots_style import INK, MUTED, legend_below, log_axes, new_figure,
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _FORMULATION = "lumorph.min-overlap"
@@ -57,6 +58,15 @@ def _time_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
+    """Logarithmic axes, the sizes N that there are along the horizontal one."""
+    log_axes(axes)
+    nodes = sorted(set(table["n"].astype(int)))
+    axes.set_xticks(nodes, [str(n) for n in nodes])
+    axes.minorticks_off()
+    axes.set_xlabel("GPUs N")
+
+
 def _time(rows: pd.DataFrame) -> Figure:
     with style():
         figure = new_figure(6.6, 4.4)
@@ -75,11 +85,7 @@ def _time(rows: pd.DataFrame) -> Figure:
         axes.fill_between([100, 150], low, high, color=MUTED, alpha=0.18, linewidth=0)
         axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),
                       textcoords="offset points", ha="right", va="center", color=MUTED, fontsize=8)  # fmt: skip
-        log_axes(axes)
-        nodes = sorted(set(rows["n"].astype(int)))
-        axes.set_xticks(nodes, [str(n) for n in nodes])
-        axes.minorticks_off()
-        axes.set_xlabel("GPUs N")
+        _over_gpus(axes, rows)
         axes.set_ylabel("time to routes [s]")
         legend_below(figure, handles, columns=2)
     return figure
@@ -159,11 +165,7 @@ def _overlap(table: pd.DataFrame) -> Figure:
                       color=MUTED)  # fmt: skip
         axes.annotate("hollow: 8x32 and 4x64 instead of 16x16", (0.01, 0.99), xycoords="axes fraction", va="top",
                       fontsize=8, color=MUTED)  # fmt: skip
-        log_axes(axes)
-        nodes = sorted(set(table["n"].astype(int)))
-        axes.set_xticks(nodes, [str(n) for n in nodes])
-        axes.minorticks_off()
-        axes.set_xlabel("GPUs N")
+        _over_gpus(axes, table)
         axes.set_ylabel("circuits on the busiest arc, worst step")
         legend_below(figure, handles, columns=2)
     return figure

@@ -132,6 +132,13 @@ class RoundModel:
         return [round_bounds(self.arena(phase), phase.copying, self.limits) for phase in self.phases]
 
     @cached_property
+    def any_bounds(self) -> list[Bound]:
+        """The analytic bounds on the rounds, for any routes and composition."""
+        if len(self.phases) == 1:
+            return self.phase_bounds[0]
+        return sum_bounds(self.topology, self.collective, self.limits)
+
+    @cached_property
     def least(self) -> list[int]:
         """The best analytic bound of every phase [rounds]."""
         return [max((int(bound.value) for bound in found), default=0) for found in self.phase_bounds]
@@ -433,13 +440,7 @@ def made_by(data: RoundModel, C: F64) -> F64:
 
 def bounds(data: RoundModel) -> list[Bound]:
     """The analytic bounds, for any routes and composition; none with ``bounds=false``."""
-    return _bounds(data) if data.use_bounds else []
-
-
-def _bounds(data: RoundModel) -> list[Bound]:
-    if len(data.phases) == 1:
-        return data.phase_bounds[0]
-    return sum_bounds(data.topology, data.collective, data.limits)
+    return data.any_bounds if data.use_bounds else []
 
 
 def refute(data: RoundModel) -> Bound | None:
@@ -465,7 +466,7 @@ def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
         "waveguides": data.limits.waveguides,
         "composition_bound": composed,
         "composition_proven": None if value is None else bool(value <= composed),
-        "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in _bounds(data))),
+        "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in data.any_bounds)),
     }
 
 

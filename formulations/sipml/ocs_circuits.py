@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from formulations.rounds.edge_colouring import matchings
 from formulations.sipml import PAPER
-from formulations.sipml.edge_colouring import matchings
 from formulations.sipml.transfers import Transfers, chord_count, chords, least_times, transfers_of
 from instances.servers import ServerPool
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 
+from instances.registry import contributed
 from instances.spec import nearest
 from solvers.adapters.base import Adapter
 from solvers.errors import MethodMismatch
@@ -14,13 +13,7 @@ from solvers.errors import MethodMismatch
 @cache
 def adapters() -> dict[str, Adapter]:
     """All adapters by name, installed or not; imports no solver."""
-    found: dict[str, Adapter] = {}
-    for module in iter_modules(__path__):
-        loaded = import_module(f"{__name__}.{module.name}")
-        single = getattr(loaded, "ADAPTER", None)
-        for one in getattr(loaded, "ADAPTERS", [] if single is None else [single]):
-            found[one.name] = one
-    return found
+    return {one.name: one for one in contributed(__name__, "ADAPTER")}
 
 
 def adapter(name: str) -> Adapter:

@@ -1,7 +1,7 @@
 """What a solver adapter is: one small file that declares what it can do and does it.
 
 A new solver is one module in this package with one subclass of :class:`Adapter` instantiated as ``ADAPTER``
-(or several as ``ADAPTERS``); the registry finds it. Its package is imported only inside :meth:`Adapter.solve`,
+(or a tuple of several); the registry finds it. Its package is imported only inside :meth:`Adapter.solve`,
 :meth:`Adapter.write` and :meth:`Adapter.probe_licence`, which run in a worker process of their own: some
 solver wheels cannot share a process.
 """

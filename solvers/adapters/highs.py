@@ -270,4 +270,4 @@ class HighsPdlp(Highs):
         return dict.fromkeys(names, tolerance)
 
 
-ADAPTERS = [Highs(), HighsSimplex(), HighsIpx(), HighsPdlp(), HighsHipo()]
+ADAPTER = (Highs(), HighsSimplex(), HighsIpx(), HighsPdlp(), HighsHipo())

@@ -7,49 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from solvers.routing.dijkstra import lightest_paths
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
-
-
-@njit(cache=True, nogil=True)
-def _tree(first_out: I64, head: I64, weight: F64, source: int, distance: F64, parent: I64, heap: I64, key: F64) -> None:
-    """Dijkstra from ``source`` with a binary heap (lazy deletion); ``parent`` is the arc into each vertex, -1 none."""
-    distance[:] = np.inf
-    parent[:] = -1
-    distance[source] = 0.0
-    size = 1
-    heap[0], key[0] = source, 0.0
-    while size > 0:
-        u, d = heap[0], key[0]
-        size -= 1
-        hv, hk = heap[size], key[size]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and key[child + 1] < key[child]:
-                child += 1
-            if key[child] >= hk:
-                break
-            heap[i], key[i] = heap[child], key[child]
-            i = child
-        heap[i], key[i] = hv, hk
-        if d > distance[u]:
-            continue
-        for arc in range(first_out[u], first_out[u + 1]):
-            v = head[arc]
-            if d + weight[arc] < distance[v]:
-                distance[v], parent[v] = d + weight[arc], arc
-                i = size
-                size += 1
-                while i > 0 and key[(i - 1) // 2] > distance[v]:
-                    heap[i], key[i] = heap[(i - 1) // 2], key[(i - 1) // 2]
-                    i = (i - 1) // 2
-                heap[i], key[i] = v, distance[v]
 
 
 @njit(cache=True, nogil=True)
@@ -73,7 +37,8 @@ def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets:
             continue
         for a in range(m):
             weight[a] = 1.0 + aversion * (load[a] + new[a] / mean) + 0.01 * np.random.random()  # noqa: NPY002
-        _tree(first_out, head, weight, s, distance, parent, heap, key)
+        parent[:] = -1
+        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
         parents[s] = parent
         for k in range(begin[s], begin[s + 1]):
             v, hops = targets[k], 0
@@ -103,7 +68,8 @@ def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F6
     for s in range(n):
         if not demand[s].any():
             continue
-        _tree(first_out, head, weight, s, distance, parent, heap, key)
+        parent[:] = -1
+        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
         for t in range(n):
             if demand[s, t] > 0.0 and np.isfinite(distance[t]):
                 v = t

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from solvers.routing.dijkstra import lightest_paths
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -28,51 +30,6 @@ if TYPE_CHECKING:
 EVEN, NOISE = 0.05, 0.02
 #: Pressure at first, its growth a sweep, the most there is; what a circuit too many adds to an arc's price a sweep.
 FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
-
-
-@njit(cache=True, nogil=True)
-def _lightest(
-    first_out: I64, head: I64, weight: F64, source: int, target: int, distance: F64, parent: I64, heap: F64, node: I64
-) -> None:
-    """Dijkstra from ``source`` with a binary heap, until ``target`` is settled (all vertices if it is -1)."""
-    for v in range(distance.size):
-        distance[v] = np.inf
-    distance[source] = 0.0
-    heap[0], node[0], size = 0.0, source, 1
-    while size > 0:
-        key, u = heap[0], node[0]
-        size -= 1
-        last_key, last = heap[size], node[size]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and heap[child + 1] < heap[child]:
-                child += 1
-            if heap[child] >= last_key:
-                break
-            heap[i], node[i] = heap[child], node[child]
-            i = child
-        heap[i], node[i] = last_key, last
-        if key > distance[u]:
-            continue
-        if u == target:
-            return
-        for a in range(first_out[u], first_out[u + 1]):
-            v = head[a]
-            reach = key + weight[a]
-            if reach < distance[v]:
-                distance[v], parent[v] = reach, a
-                i = size
-                size += 1
-                while i > 0:
-                    above = (i - 1) // 2
-                    if heap[above] <= reach:
-                        break
-                    heap[i], node[i] = heap[above], node[above]
-                    i = above
-                heap[i], node[i] = reach, v
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +105,7 @@ def negotiate(
             if not crowded:
                 continue
             total += _shift(route[k], length[k], -1, load, limit, noisy, pressure, weight)
-            _lightest(first_out, head, weight, source[k], target[k], distance, parent, heap, node)
+            lightest_paths(first_out, head, weight, source[k], target[k], distance, parent, heap, node)
             count, v = 0, target[k]
             while v != source[k]:
                 count += 1
@@ -206,7 +163,7 @@ def weigh(
             load[a] = 0.0
             size += weight[a]
         for i in range(starts.size):
-            _lightest(first_out, head, weight, starts[i], -1, distance, parent, heap, node)
+            lightest_paths(first_out, head, weight, starts[i], -1, distance, parent, heap, node)
             for j in range(first[i], first[i + 1]):
                 v = target[j]
                 cost += distance[v]

@@ -25,8 +25,8 @@ import numpy as np
 
 from formulations.base import NotApplicable
 from formulations.rounds.check import Limits
+from formulations.rounds.edge_colouring import matchings
 from formulations.rounds.schedule import RoundSchedule, taken_paths
-from formulations.sipml.edge_colouring import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
