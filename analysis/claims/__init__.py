@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from analysis.claims import journal
-from analysis.claims.base import Claim, Laboratory, Measurement, Verdict, within
+from analysis.claims.base import Claim, Laboratory, Measurement, Verdict
 from instances.errors import BadInput
 from instances.registry import contributed
 from instances.spec import nearest
@@ -69,4 +69,4 @@ def _examined(claim: Claim, store: Store | None) -> dict[str, Any]:
     return row if store is None else journal.keep(store, row, time.monotonic() - started)
 
 
-__all__ = ["Claim", "Laboratory", "Measurement", "Verdict", "claims", "kept", "ledger", "within"]
+__all__ = ["Claim", "Laboratory", "Measurement", "Verdict", "claims", "kept", "ledger"]

@@ -24,6 +24,7 @@ from analysis.claims.sweeps import (
     regular_graphs,
     spread,
 )
+from analysis.claims.told import ABOUT, TWO_ORDERS, Told, similar
 from formulations.alltoall import bounds, link_mcf, path_mcf
 from formulations.alltoall.concurrent_flow import build_matrix, by_source, length_bound
 from instances import parse
@@ -202,7 +203,7 @@ def _decomposition(_: Laboratory) -> Measurement:
     ratios = list(found.values())
     return Measurement(
         {name: float(f"{ratio:.2g}") for name, ratio in found.items()},
-        _held(ratios[-1] >= 30 and ratios[-1] > ratios[0]), tuple(specs),
+        _held(ratios[-1] >= TWO_ORDERS and ratios[-1] > ratios[0]), tuple(specs),
         "Link MCF over master LP, by HiGHS simplex with SciPy; children are left out, since they run in parallel. Two "
         "orders at 20 vertices already, and growing. The scan lost the size at which the paper has two orders.",
     )  # fmt: skip
@@ -489,7 +490,7 @@ def _sssp_ratios(laboratory: Laboratory) -> dict[str, float]:
 
 def _sssp(laboratory: Laboratory) -> Measurement:
     found = _sssp_ratios(laboratory)
-    inside = [ratio for ratio in found.values() if 1.55 <= ratio <= 1.85]
+    inside = [ratio for ratio in found.values() if Told("1.6").ends[0] <= ratio <= Told("1.8").ends[1]]
     return Measurement(
         _rounded(found), _held(len(inside) == len(found)), SINGLE,
         f"{min(found.values()):.2f}-{max(found.values()):.2f}, {len(inside)} of {len(found)} in the claimed range: one "
@@ -530,7 +531,7 @@ def _eighty_one(laboratory: Laboratory) -> Measurement:
     found = {spec: laboratory.solve(ROUTES, spec, time_limit_s=60.0)["objective"] / _time(laboratory, spec)
              for spec in specs}  # fmt: skip
     return Measurement(
-        _rounded(found), _held(max(found.values()) <= 1.05), specs,
+        _rounded(found), _held(max(found.values()) <= 1 + ABOUT), specs,
         "Load of one path a pair over T, by exact-routing (rerouting, then branch and bound), within 60 s each. Loads "
         "are whole numbers, T need not be.",
     )  # fmt: skip
@@ -599,16 +600,17 @@ def _balanced(laboratory: Laboratory) -> Measurement:
 
 def _layers(laboratory: Laboratory) -> Measurement:
     found: dict[str, Any] = {}
+    wrong = []
     for spec in ("ring:8", "torus:3x3", "hypercube:3", "genkautz:n=12,d=3"):
         record = laboratory.solve(LAYERS, spec, method="layer-assignment")
         if not record["verified"]:
-            msg = f"the layers of {spec} are not free of cycles: {record['message']}"
-            raise ArithmeticError(msg)
+            wrong.append(f"{spec}: {record['message']}")
         found[spec] = int(record["objective"])
     return Measurement(
-        found, Verdict.REPRODUCED, tuple(found),
+        found, _held(not wrong), tuple(found),
         "Layers of the best heuristic for least-congestion routes; our checker finds no cycle of dependencies in any "
-        "layer. The paper gives no number of layers; sampled.", count=len(found), violations=0,
+        "layer. The paper gives no number of layers; sampled.", count=len(found), violations=len(wrong),
+        counterexample=wrong[0] if wrong else None,
     )  # fmt: skip
 
 
@@ -658,7 +660,7 @@ def _near_bound(degree: int, sizes: tuple[int, ...], near: float) -> Callable[[L
 
 
 def _over(
-    other: str, sizes: tuple[int, ...], told: float, tolerance: float, seeds: tuple[int, ...] = (), degree: int = 4
+    other: str, sizes: tuple[int, ...], told: Told | None, seeds: tuple[int, ...] = (), degree: int = 4
 ) -> Callable[[Laboratory], Measurement]:
     """Throughput of GenKautz over another family's, at equal size and degree."""
 
@@ -670,12 +672,13 @@ def _over(
             mean = float(np.mean([1 / _time(laboratory, spec) for spec in names]))
             found[f"N={n}"] = 1 / _time(laboratory, f"genkautz:n={n},d={degree}") / mean
         top = list(found.values())[-1]
-        good = abs(top - told) <= tolerance if told > 1 else top > 1
+        good = top > 1 if told is None else told.holds(100 * (top - 1))
         drawn = f" Sampled: mean of seeds {', '.join(map(str, seeds))}." if seeds else ""
+        behind = [name for name, ratio in found.items() if ratio < 1]
         return Measurement(
             _rounded(found), _held(good), tuple(specs),
-            f"At the largest N, {top:.3f}; both proven, to {LARGE:g} above 200 vertices.{drawn}",
-            count=len(found), violations=sum(ratio < 1 for ratio in found.values()),
+            f"At the largest N, {100 * (top - 1):+.3g} %; both proven, to {LARGE:g} above 200 vertices.{drawn}",
+            count=len(found), violations=len(behind), counterexample=behind[0] if behind else None,
             tightness=spread(list(found.values())),
         )  # fmt: skip
 
@@ -686,11 +689,112 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     specs = [f"sp-expander:n={n},d=4,seed={s}" for n in (64, 128) for s in (1, 2)]
     found = {spec: _time(laboratory, f"genkautz:n={parse(spec).n},d=4") / _time(laboratory, spec) for spec in specs}
     return Measurement(
-        _rounded(found), _held(min(found.values()) >= 0.95), tuple(specs),
-        "Throughput over GenKautz of the same size; similar is within 5 %. The text leaves ties and the direction of "
+        _rounded(found), _held(min(found.values()) >= 1 - ABOUT), tuple(specs),
+        "Throughput over GenKautz of the same size; similar is within 10 %. The text leaves ties and the direction of "
         "links open. Sampled: two seeds.",
-        count=len(found), violations=sum(ratio < 0.95 for ratio in found.values()),
+        count=len(found), violations=sum(ratio < 1 - ABOUT for ratio in found.values()),
         tightness=spread(list(found.values())),
+    )  # fmt: skip
+
+
+def _regular(_: Laboratory) -> Measurement:
+    """Degrees of the shortest-path expanders."""
+    sweep = Sweep()
+    for n in (16, 24, 32, 48, 64):
+        for d in (3, 4):
+            for seed in (1, 2, 3):
+                spec = f"sp-expander:n={n},d={d},seed={seed}"
+                topology: Any = parse(spec)
+                degrees = np.concatenate([topology.out_degree, topology.in_degree])
+                sweep.add(float(degrees.mean() / d), holds=bool((degrees == d).all()), size=n,
+                          case=f"{spec}: degrees {degrees.min()} to {degrees.max()}")  # fmt: skip
+    return Measurement(
+        f"{len(sweep.ratios) - len(sweep.wrong)} of {len(sweep.ratios)} are d-regular", _held(not sweep.wrong),
+        ("sp-expander, n = 16 .. 64, d = 3, 4, three seeds",),
+        "Links in and out of every vertex. Once those of a vertex are used up, others may have nobody left to take "
+        "theirs. Ratio: mean degree over d.", **sweep.row,
+    )  # fmt: skip
+
+
+def _walks(spec: str) -> float:
+    """Walks of at most diameter arcs, of the pair that has most: at least its paths of that length."""
+    topology: Any = parse(spec)
+    step = np.zeros((topology.n, topology.n))
+    np.add.at(step, (topology.tail, topology.head), 1.0)
+    power, total = np.eye(topology.n), np.zeros_like(step)
+    for _length in range(int(topology.diameter)):
+        power = power @ step
+        total += power
+    np.fill_diagonal(total, 0.0)
+    return float(total.max())
+
+
+def _diversity(_: Laboratory) -> Measurement:
+    """Exponents: log of the count over log N, polynomial if it stays, and over sqrt N, the diameter of a torus."""
+    sides = (4, 6, 8, 10, 12, 16)
+    kautz = {k * k: _walks(f"genkautz:n={k * k},d=4") for k in sides}
+    tori = {k * k: _walks(f"torus:{k}x{k}") for k in sides}
+    low = [float(np.log(count) / np.log(n)) for n, count in kautz.items()]
+    high = [float(np.log(count) / np.log(n)) for n, count in tori.items()]
+    steep = [float(np.log(count) / n**0.5) for n, count in tori.items()]
+    good = max(low) <= 2 and all(np.diff(high) > 0) and similar(steep[-1] / steep[-2])
+    return Measurement(
+        {"GenKautz": {f"N={n}": count for n, count in kautz.items()},
+         "2-D torus": {f"N={n}": float(f"{count:.3g}") for n, count in tori.items()}},
+        _held(good), tuple(f"{family}, N = 16 .. 256" for family in ("genkautz, d = 4", "torus")),
+        "Walks no longer than the diameter of the pair that has most, an upper bound on paths. GenKautz: at most "
+        f"N^{max(low):.2g} at every size. Torus: N to a power that grows, {high[0]:.2g} to {high[-1]:.2g}; the "
+        f"logarithm over the diameter tends to a constant, {steep[-1]:.2g}.", count=2 * len(sides), violations=0,
+    )  # fmt: skip
+
+
+def _shortest_alike(_: Laboratory) -> Measurement:
+    """All shortest paths with equal weights, and with the best ones, against the MCF."""
+    families = {
+        "expanders": ("genkautz:n=16,d=4", "genkautz:n=27,d=4", "random-regular:n=20,d=4,seed=1",
+                      "random-regular:n=20,d=4,seed=2", "xpander:n=20,d=4,seed=1"),
+        "tori": ("torus:4x4", "torus:5x5", "torus:3x5", "torus:4x6", "torus:3x3x3"),
+    }  # fmt: skip
+    even: dict[str, list[float]] = {}
+    best: dict[str, list[float]] = {}
+    for family, specs in families.items():
+        for spec in specs:
+            topology: Any = parse(spec)
+            true = certified_flow(topology)
+            data = path_mcf.prepare(topology, {"paths": "shortest"})
+            counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
+            load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair]) / np.asarray(topology.capacity)
+            even.setdefault(family, []).append(float(load.max()) * true)
+            best.setdefault(family, []).append(true / _path_optimum(topology, paths="shortest"))
+    ratios = even["expanders"] + even["tori"]
+    good = similar(max(even["expanders"])) and not similar(max(even["tori"]))
+    return Measurement(
+        {family: {"equal weights": [round(r, 3) for r in even[family]], "best weights": [round(r,
+              3) for r in best[family]]}
+         for family in families},
+        _held(good), tuple(spec for specs in families.values() for spec in specs),
+        "T over all shortest paths over that of the MCF, a model of traffic spread by congestion control; well is "
+        "within "
+        f"10 %. On symmetric tori spreading is optimal, at most {max(even['tori']):.3g} on these, and expanders with "
+        f"few shortest paths are the worse ones, up to {max(even['expanders']):.3g}: the reverse of what is said.",
+        count=len(ratios), violations=sum(not similar(r) for r in even["expanders"]) + sum(map(similar, even["tori"])),
+        tightness=spread(ratios), counterexample="torus:4x4" if similar(even["tori"][0]) else None,
+    )  # fmt: skip
+
+
+def _hundreds(laboratory: Laboratory) -> Measurement:
+    found = {}
+    for n in (100, 200, 300, 500):
+        tol = LARGE if n > 200 else 1e-6
+        record = _proven(laboratory, MASTER, f"genkautz:n={n},d=4", tol=tol, time_limit_s=600.0)
+        found[n] = sum(float(record["time"][f"{part}_s"] or 0.0) for part in ("build", "compile", "solve", "verify"))
+    return Measurement(
+        {f"N={n} [s]": float(f"{seconds:.2g}") for n, seconds in found.items()}, _held(max(found.values()) < 60),
+        tuple(f"genkautz:n={n},d=4" for n in found),
+        f"Build, compile, solve and check of the master, proven to 1e-6 up to N = 200 and to {LARGE:g} above; rates of "
+        "sources, from which schedules follow without another program. Seconds are less than a minute.",
+        count=len(found), violations=sum(seconds >= 60 for seconds in found.values()),
+        counterexample=next((f"genkautz:n={n},d=4" for n, seconds in found.items() if seconds >= 60), None),
     )  # fmt: skip
 
 
@@ -715,12 +819,15 @@ def _host(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {"T of the torus over GenKautz, hosts forward": _rounded(forced),
          "the same, NICs forward": _rounded(own), "bottleneck begins, NICs forward": _rounded(even)},
-        _held(max(forced.values()) <= 1.02, Verdict.SELF_CONTRADICTED), (f"{torus}+host=B", f"{kautz}+host=B"),
+        _held(similar(max(forced.values())), Verdict.SELF_CONTRADICTED), (f"{torus}+host=B", f"{kautz}+host=B"),
         "In the graph of section 3.2.3 forwarded data passes the host, so that T >= 99 mean distance / B: the torus, "
         "with longer ways, never catches up. The figure fits hosts that pass their own data alone, T = max(T, 99 / B): "
         f"then GenKautz loses speed below B = {even[kautz]:.2f} and both are equal below {even[torus]:.2f}.",
     )  # fmt: skip
 
+
+#: Gains in per cent as section 6.4 tells them: about 2.4 times, about 10 % better.
+TORI, EXPANDERS = Told("140", about=True), Told("10", about=True)
 
 _TESTBED = "throughput of a testbed (8 A100 servers, 27 nodes of a cluster); the models say the bound, not the software"
 _OTHERS = "running time of another program with another solver; neither is part of this package"
@@ -737,7 +844,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("alltoall.variables", PAPER, "section 3.1.2", "N(N-1)|E| flows become N|E| in the master",
           "N(N-1)|E|, N|E|", measure=_variables),
     Claim("alltoall.decomposition-speed", PAPER, "figure 6", "the decomposed MCF is two orders of magnitude faster",
-          100, "growing, above 30 at N = 20", _decomposition),
+          100, "orders rounded: growing, 10^1.5 or more at N = 20", _decomposition),
     Claim("alltoall.out-of-reach", PAPER, "figure 6", "the original MCF fails at a thousand nodes", "fails",
           "more than 1000 GiB", _out_of_reach),
     Claim("alltoall.forty-minutes", PAPER, "figure 6", "N = 1000 takes 40 minutes, children on a thousand cores", 40,
@@ -765,12 +872,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("alltoall.mcf-extp", PAPER, "section 3.2.1", "widest-path extraction matches the MCF", "equal", "1e-6",
           _extracted),
     Claim("alltoall.sssp", PAPER, "figure 7", "iterative shortest paths load 1.6-1.8 times the MCF", [1.6, 1.8],
-          "0.05", _sssp),
+          "its printed digits: 1.55 to 1.85", _sssp),
     Claim("alltoall.sssp-twice", PAPER, "appendix D", "load-aware shortest paths are more than 2 times worse", 2.0,
           measure=_sssp_twice),
     Claim("alltoall.single-path", PAPER, "appendix D", "single paths match the MCF on small cubes and 3-D tori", 1.0,
           "1e-6", _single_path),
-    Claim("alltoall.eighty-one", PAPER, "figure 7", "at 81 nodes the ILP is near the MCF", 1.0, "5 %", _eighty_one),
+    Claim("alltoall.eighty-one", PAPER, "figure 7", "at 81 nodes the ILP is near the MCF", 1.0, "near: 10 "
+          "%", _eighty_one),
     Claim("alltoall.dimension-order", PAPER, "section 6.2", "dimension-ordered routing is optimal on tori", "always",
           measure=_dimension_order),
     Claim("alltoall.equal-weights", PAPER, "section 5", "cube, 3-D torus and bipartite graph need one path a pair or "
@@ -781,27 +889,44 @@ CLAIMS: tuple[Claim, ...] = (
           "no cycle", measure=_layers),
     Claim("alltoall.coverage", PAPER, "section 6.4", "GenKautz exists for any N and d", "d-regular and connected",
           measure=_coverage),
-    Claim("alltoall.genkautz-bound", PAPER, "figure 8", "GenKautz approaches the lower bound, d = 4", 1.0, "10 %",
-          _near_bound(4, (16, 32, 64, 100, 128, 200, 300, 500, 1000), 1.1)),
-    Claim("alltoall.genkautz-bound-d8", PAPER, "figure 11", "it remains close at larger degrees, d = 8", 1.0, "15 %",
-          _near_bound(8, (32, 64, 128, 300), 1.15)),
+    Claim("alltoall.genkautz-bound", PAPER, "figure 8", "GenKautz approaches the lower bound, d = 4", 1.0, "very "
+          "close: 10 %",
+          _near_bound(4, (16, 32, 64, 100, 128, 200, 300, 500, 1000), 1 + ABOUT)),
+    Claim("alltoall.genkautz-bound-d8", PAPER, "figure 11", "it remains close at larger degrees, d = 8", 1.0, "close: "
+          "10 %",
+          _near_bound(8, (32, 64, 128, 300), 1 + ABOUT)),
     Claim("alltoall.over-tori", PAPER, "figure 9", "GenKautz has 2.4 times the throughput of 2-D tori at large N", 2.4,
-          "0.15 at N = 400", _over("torus:{k}x{k}", (64, 100, 196, 400), 2.4, 0.15)),
-    Claim("alltoall.over-random", PAPER, "figure 9", "and 10 % more than random regular graphs", 1.1, "0.07 at N = 256",
-          _over("random-regular:n={n},d=4,seed={seed}", (64, 256), 1.1, 0.07, (1, 2))),
-    Claim("alltoall.over-xpander", PAPER, "figure 9", "and 10 % more than Xpanders", 1.1, "0.07 at N = 256",
-          _over("xpander:n={n},d=4,seed={seed}", (64, 256), 1.1, 0.07, (1, 2))),
+          f"more, {TORI.tolerance} % at N = 400", _over("torus:{k}x{k}", (64, 100, 196, 400), TORI)),
+    Claim("alltoall.over-random", PAPER, "figure 9", "and 10 % more than random regular graphs", 1.1,
+          f"more, {EXPANDERS.tolerance} % at N = 256",
+          _over("random-regular:n={n},d=4,seed={seed}", (64, 256), EXPANDERS, (1, 2))),
+    Claim("alltoall.over-xpander", PAPER, "figure 9", "and 10 % more than Xpanders", 1.1,
+          f"more, {EXPANDERS.tolerance} % at N = 256",
+          _over("xpander:n={n},d=4,seed={seed}", (64, 256), EXPANDERS, (1, 2))),
     Claim("alltoall.over-xpander-d8", PAPER, "figure 12", "GenKautz is ahead of Xpander at larger degrees too, d = 8",
-          "> 1 (the scan lost the number)", "more", _over("xpander:n={n},d=8,seed={seed}", (36, 64), 1.0, 0.0, (1, 2),
+          "> 1 (the scan lost the number)", "more", _over("xpander:n={n},d=8,seed={seed}", (36, 64), None, (1, 2),
                                                           degree=8)),
     Claim("alltoall.sp-expanders", PAPER, "appendix E", "shortest-path expanders are similar to GenKautz or better",
-          ">= 1", "5 %", _shortest_path_expanders),
+          ">= 1", "similar: 10 %", _shortest_path_expanders),
+    Claim("alltoall.sp-expander-degree", PAPER, "appendix E", "the heuristic's graph is d-regular", "d links in and "
+          "out",
+          measure=_regular),
+    Claim("alltoall.path-diversity", PAPER, "section 3.1.4", "paths no longer than the diameter are polynomially many "
+          "in GenKautz graphs, more than that in tori", "polynomial, not polynomial", "power at most 2 for GenKautz, "
+          "growing for tori", _diversity),
+    Claim("alltoall.shortest-paths", PAPER, "section 1", "spreading over shortest paths works well on expanders, "
+          "poorly on tori", "T over MCF near 1, above", "well: 10 %", _shortest_alike),
+    Claim("alltoall.hundreds", PAPER, "section 1", "for N in the hundreds a schedule takes seconds", "seconds",
+          "less than a minute", _hundreds),
     Claim("alltoall.host-bottleneck", PAPER, "figure 13", "below a host bandwidth of 1.3 the torus equals expanders",
-          "T ratio 1 at B <= 1.3", "2 %", _host),
+          "T ratio 1 at B <= 1.3", "equally well: 10 %", _host),
     Claim("alltoall.gpu-throughput", PAPER, "figure 4", "tsMCF beats NCCL and equals SCCL on 8 GPUs", "higher",
           reason=_TESTBED),
     Claim("alltoall.cluster-throughput", PAPER, "figures 5, 10", "schedules beat Open MPI and oneCCL on 27 nodes",
           "higher", reason=_TESTBED),
+    Claim("alltoall.path-throughput", PAPER, "figures 4, 5", "path-based schedules equal link-based ones on the "
+          "bipartite "
+          "graph and beat dimension-ordered routing on a torus of 27 nodes slightly", "equal, higher", reason=_TESTBED),
     Claim("alltoall.sccl", PAPER, "section 6.3", "SCCL does not finish beyond very small sizes", "does not finish",
           reason=_OTHERS),
     Claim("alltoall.mosek-day", PAPER, "section 1", "MOSEK gives no schedule for the original MCF within a day",

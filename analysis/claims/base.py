@@ -175,9 +175,3 @@ class Claim:
             "records": list(found.records or dict.fromkeys(laboratory.used)),
             "rerun": f"opticoll claims {self.id}",
         }
-
-
-def within(measured: float, expected: float, relative: float) -> Verdict:
-    """Reproduced if ``measured`` lies within ``relative`` of ``expected``."""
-    close = abs(measured - expected) <= relative * abs(expected)
-    return Verdict.REPRODUCED if close else Verdict.NOT_REPRODUCED

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.claims.base import Claim, Laboratory, Measurement, Verdict
+from analysis.claims.sweeps import Sweep, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,17 +53,20 @@ def _koenig(_: Laboratory) -> Measurement:
     from instances.servers import ServerPool
     from solvers.methods.koenig_bisection import bisect
 
-    random, wrong, count = np.random.default_rng(0), 0, 1000
-    for _case in range(count):
+    random, sweep = np.random.default_rng(0), Sweep()
+    for case in range(1000):
         matrix, degree = _random_traffic(random)
         data = ocs_circuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
         time = bisect(data)[0]
         match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
-        wrong += max(ocs_circuits.residuals(data, {"match": match}).values()) > 0
+        used = float(max(match.sum(axis=0).max(), match.sum(axis=1).max()))
+        sweep.add(used / degree, holds=max(ocs_circuits.residuals(data, {"match": match}).values()) <= 0,
+                  size=matrix.shape[0], case=f"case {case}: {matrix.shape[0]} servers, D = {degree}")  # fmt: skip
     return Measurement(
-        f"{wrong} of {count} assignments do not fit", _verdict(wrong == 0), ("2 to 8 servers, random traffic",),
-        "Koenig: circuits within D ports of every server split into D matchings, so ports are all that limits them.",
-        count=count, violations=wrong,
+        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit", _verdict(not sweep.wrong),
+        ("2 to 8 servers, random traffic",),
+        "Koenig: circuits within D ports of every server split into D matchings, so ports are all that limits them. "
+        "Ratio: circuits of the server that has most over D switches.", **sweep.row,
     )  # fmt: skip
 
 
@@ -81,7 +85,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
         "An ILP does it, but none is needed: bisection on the time and an edge colouring are exact and polynomial "
         "(equal on over 1000 random matrices in the tests). Divisible circuits would be faster by the ratios here.",
         count=len(specs), violations=wrong,
-        tightness={"min": min(ratios), "median": sorted(ratios)[len(ratios) // 2], "max": max(ratios)},
+        tightness=spread(ratios),
     )  # fmt: skip
 
 
@@ -126,20 +130,38 @@ def _distance(_: Laboratory) -> Measurement:
     from formulations.sipml import placement
     from solvers.methods.degree_aware import Unrolled
 
-    random, wrong, count = np.random.default_rng(1), 0, 500
-    for _case in range(count):
+    random, sweep, both = np.random.default_rng(1), Sweep(), 0
+    for case in range(500):
         k = int(random.integers(2, 12))
         graph = _random_graph(random, int(random.integers(2, 40)))
         data = placement.prepare(graph, {"k": min(k, graph.n), "degree": int(random.integers(2, 7))})
         state = Unrolled(data, 0)
         state.place()
         sends, hears = placement.peers_of(data, np.array(state.device))
-        wrong += int(max(sends.max(), hears.max()) > data.delta)
+        most = int(max(sends.max(), hears.max()))
+        both += int(_others(data, np.array(state.device)) > data.delta)
+        sweep.add(most / data.delta, holds=most <= data.delta, size=graph.n,
+                  case=f"case {case}: {graph.n} sub-ops, k = {data.devices}, {most} others, Delta = "
+                        f"{data.delta}")  # fmt: skip
+    count = len(sweep.ratios)
     return Measurement(
-        f"{wrong} of {count} placements exceed Delta", _verdict(wrong == 0), ("random graphs of 2 to 39 sub-ops",),
-        "The distance is one-sided, so a GPU sends to at most Delta others and hears from at most Delta others: up to "
-        "2 Delta different ones if both directions are counted together.", count=count, violations=wrong,
+        {"a direction": f"{len(sweep.wrong)} of {count} placements exceed Delta",
+         "both directions together": f"{both} of {count} exceed it"},
+        _verdict(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
+        "Circuits have a direction, and in either one a GPU has at most Delta others. The distance is one-sided, so "
+        "that those it sends to and those it hears from together can be up to 2 Delta. Ratio: others over Delta.",
+        **sweep.row,
     )  # fmt: skip
+
+
+def _others(data: Placement, device: NDArray[np.int64]) -> int:
+    """Most GPUs that one sends to or hears from, each counted once."""
+    graph = data.graph
+    meets = np.zeros((data.devices, data.devices), dtype=bool)
+    meets[device[graph.tail], device[graph.head]] = True
+    meets |= meets.T
+    np.fill_diagonal(meets, False)
+    return int(meets.sum(axis=1).max())
 
 
 def _hybrid(_: Laboratory) -> Measurement:
@@ -159,6 +181,8 @@ def _hybrid(_: Laboratory) -> Measurement:
 
 #: Moves of one repair after which the printed procedure counts as not converging even without a state met twice.
 ENDLESS = 100_000
+#: Sizes from which the smallest graph without an end is looked for.
+SMALL = range(4, 14)
 
 
 def _convergence(_: Laboratory) -> Measurement:
@@ -166,26 +190,27 @@ def _convergence(_: Laboratory) -> Measurement:
     from formulations.sipml import placement
     from solvers.methods.degree_aware import Repair, Unrolled
 
-    random, count, wrong, circles, first = np.random.default_rng(2), 400, 0, 0, None
-    for number in range(count):
-        graph = _random_graph(random, 20)
-        data = placement.prepare(graph, {"k": 8, "degree": int(random.integers(2, 5))})
-        if not Unrolled(data, 0).place():
-            msg = "the unrolled repair did not end"
-            raise ArithmeticError(msg)
-        printed = Repair(data, ENDLESS)
-        if not printed.place():
-            wrong += 1
-            circles += printed.cycled
-            first = (
-                first or f"graph {number} of the sweep: k = 8, Delta = {data.delta}, {graph.dependencies} dependencies"
-            )
+    random, count, wrong, circles = np.random.default_rng(2), 0, [], 0
+    for n in (*SMALL, *[20] * 4):
+        for _case in range(100):
+            graph = _random_graph(random, n)
+            data = placement.prepare(graph, {"k": min(8, n), "degree": int(random.integers(2, 5))})
+            if not Unrolled(data, 0).place():
+                msg = "the unrolled repair did not end"
+                raise ArithmeticError(msg)
+            count += 1
+            printed = Repair(data, ENDLESS)
+            if not printed.place():
+                circles += printed.cycled
+                arcs = " ".join(f"{u}>{v}" for u, v in zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+                wrong.append((n, graph.dependencies, f"k = {data.devices}, Delta = {data.delta}, durations "
+                              f"{' '.join(f'{d:g}' for d in graph.duration)}, dependencies {arcs}"))  # fmt: skip
     return Measurement(
-        f"{wrong} of {count} do not end ({circles} return to an earlier state)", _verdict(wrong == 0),
-        ("random graphs of 20 sub-ops",),
+        f"{len(wrong)} of {count} do not end ({circles} return to an earlier state)", _verdict(not wrong),
+        (f"random graphs of {SMALL.start} to {SMALL.stop - 1} and of 20 sub-ops",),
         "Moves to the nearest GPU can chase each other round the circle. On the circle unrolled to a line, where moves "
         "only go forward, the repair always ends (all of these did).",
-        count=count, violations=wrong, counterexample=first,
+        count=count, violations=len(wrong), counterexample=min(wrong)[2] if wrong else None,
     )  # fmt: skip
 
 
@@ -233,6 +258,10 @@ CLAIMS: tuple[Claim, ...] = (
           reason="A property of hardware: an input of our models, which none of them measures."),
     Claim("sipml.density", PAPER, "section 2", "Interfaces of 10 Tbps/mm are possible with silicon photonics",
           "10 Tbps/mm", reason="A property of hardware, taken from other papers."),
+    Claim("sipml.asics", PAPER, "section 2", "ASICs of packet switches process 12.8 Tbps", "12.8 Tbps",
+          reason="A property of hardware, taken from other papers."),
+    Claim("sipml.evaluation", PAPER, "sections 4, 5", "Training times of SiP-ML against clusters of today", "faster",
+          reason="Of the paper only sections 2 and 3.1-3.3 are at hand: no number of its evaluation."),
     Claim("sipml.appendix", PAPER, "sections 3.3, A.1, A.2", "The appendix' own programs and heuristic for SiP-Ring",
           "as printed", reason="The appendix is not at hand; our models follow the text's statements."),
 )  # fmt: skip
