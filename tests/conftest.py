@@ -1,8 +1,16 @@
-"""Shared fixtures: a store of its own for every test, and an independent LP solver (SciPy)."""
+"""Shared by all tests: a store of its own for every test, and the same drawn examples in every run."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A run of the suite says what has changed in the code: it draws the same examples everywhere and always, and neither
+# a busy machine nor an earlier run decides it. `pytest --hypothesis-profile explore` looks for new ones.
+_steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, database=None)
+settings.register_profile("steady", _steady)
+settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
+settings.load_profile("steady")
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from analysis.cli import main
 from analysis.store import Store
+from solvers import scratch
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {
@@ -32,7 +34,8 @@ def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "analysis.cli", *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False, **options,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=240,
+        check=False, **options,
     )  # fmt: skip
 
 
@@ -56,7 +59,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=True,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=240, check=True,
     )  # fmt: skip
     assert "opticoll" in done.stdout
     assert not HEAVY & set(eval(done.stderr, {}))  # noqa: S307  our own list of names
@@ -225,28 +228,28 @@ def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_p
 
 def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
-    file.write_text(TINY.replace("{4,6}", "{4..20}"))
+    file.write_text(TINY.replace("{4,6}", "{4..60}"))
     process = subprocess.Popen(
         [sys.executable, "-m", "analysis.cli", "study", str(file), "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         start_new_session=True,
     )  # fmt: skip
-    end = time.monotonic() + 40
-    while not list(Store().names()) and time.monotonic() < end:
+    end = time.monotonic() + 240
+    while not list(Store().names()) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130
     assert err.count("\n") == 1
     assert f"opticoll study {file}" in err
-    assert 1 <= len(list(Store().names())) < 17
+    assert 1 <= len(list(Store().names())) < 57
     assert len(Store().sql("FROM latest")) == len(list(Store().names()))
 
 
 def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
         f"{sys.executable} -m analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
-        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=60, check=False,
+        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.stderr == ""
@@ -289,7 +292,17 @@ def test_lab_says_what_is_missing(
     assert "no folder notebooks" in capfd.readouterr().err
 
 
-def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
+def reported(place: Path) -> bool:
+    """Whether a worker with its folder in ``place`` has told of a flow and a bound."""
+    for folder in place.iterdir():
+        with suppress(OSError):
+            values = json.loads((folder / "progress.json").read_text())["values"]
+            if values.get("has_values") and values.get("has_duals"):
+                return True
+    return False
+
+
+def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     arguments = [
         "solve",
         "alltoall.master",
@@ -300,16 +313,18 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
         "1e-6",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "90"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), scratch.NESTED: str(tmp_path)},
     )  # fmt: skip
-    time.sleep(8)
+    end = time.monotonic() + 240
+    while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     record = json.loads(out)
     assert err.startswith("opticoll: stopping with what has been found so far")
-    assert record["bound"] is not None
-    # On a slow machine nothing may have been found yet: then it says so.
-    assert (process.returncode == 0) == record["verified"]
-    if record["termination"] != "optimal":
-        assert record["termination"] == "interrupted"
+    assert record["termination"] == "interrupted"
+    assert record["verified"]
+    assert process.returncode == 0
+    assert record["bound"] >= record["objective"]

@@ -62,11 +62,11 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
     if how == "leap":
         np.ones(40_000_000_000)
     if how == "child grows":
-        code = "import time, numpy as np\nhog = np.ones(60_000_000)\ntime.sleep(60)"
+        code = "import time, numpy as np\nhog = np.ones(60_000_000)\ntime.sleep(600)"
         subprocess.run([sys.executable, "-c", code], check=True)
     if how == "typed":
         raise SolverUnavailable(how)
-    time.sleep(60)
+    time.sleep(600)
     return {}, {}
 
 
@@ -87,7 +87,7 @@ def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: An
 # Helpers -------------------------------------------------------------------------------------------------------
 
 
-def gone(pid: int, within_s: float = 5.0) -> bool:
+def gone(pid: int, within_s: float = 60.0) -> bool:
     end = time.perf_counter() + within_s
     while time.perf_counter() < end:
         try:
@@ -115,6 +115,17 @@ def own_scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 def misbehaving(how: str, **limits: Any) -> Answer:
     return call_isolated(f"{HERE}:misbehave", {"how": how}, **limits)
+
+
+def killed_at_a_wall_limit(function: str, arguments: dict[str, Any], told: str) -> Answer:
+    """What a hanging worker leaves; the limit grows until the worker, started on a busy machine, had told ``told``."""
+    for limit in (2.0, 8.0, 32.0, 128.0):
+        answer = call_isolated(f"{HERE}:{function}", arguments, wall_limit_s=limit)
+        assert answer.ending == Termination.TIME_LIMIT
+        assert answer.wall_s >= limit
+        if told in answer.values:
+            break
+    return answer
 
 
 def kept(answer: Answer) -> bool:
@@ -186,16 +197,14 @@ def test_typed_error_crosses_as_itself() -> None:
 
 
 def test_hang_is_killed_at_the_wall_limit() -> None:
-    start = time.perf_counter()
-    answer = misbehaving("hang", wall_limit_s=1.5)
-    assert time.perf_counter() - start < 10
-    assert answer.ending == Termination.TIME_LIMIT
-    assert kept(answer)
+    answer = killed_at_a_wall_limit("misbehave", {"how": "hang"}, told="objective")
+    assert answer.values["objective"] == 5.0
+    np.testing.assert_array_equal(answer.arrays["x"], [0.0, 1.0, 2.0])
 
 
 @pytest.mark.parametrize("how", ["grow", "leap", "child grows"])
 def test_memory_hog_is_stopped(how: str) -> None:
-    answer = misbehaving(how, memory_limit_gib=0.3, wall_limit_s=30)
+    answer = misbehaving(how, memory_limit_gib=0.3, wall_limit_s=240)
     assert answer.ending == Termination.MEMORY_LIMIT, answer.message
     assert kept(answer)
 
@@ -222,7 +231,7 @@ def test_keyboard_interrupt_kills_the_worker(own_scratch: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        call_isolated(f"{HERE}:tell_and_sleep", {"seconds": 60}, on_progress=on_progress)
+        call_isolated(f"{HERE}:tell_and_sleep", {"seconds": 600}, on_progress=on_progress)
     assert gone(pids[0])
 
 
@@ -236,8 +245,7 @@ def test_worker_starts_a_worker() -> None:
 
 
 def test_killing_the_outer_worker_kills_the_inner() -> None:
-    answer = call_isolated(f"{HERE}:nest", {"seconds": 60}, wall_limit_s=4)
-    assert answer.ending == Termination.TIME_LIMIT
+    answer = killed_at_a_wall_limit("nest", {"seconds": 600}, told="inner")
     assert gone(answer.values["inner"])
     assert gone(answer.values["outer"])
 
@@ -246,7 +254,7 @@ def test_outer_worker_killed_from_outside_takes_the_inner_along() -> None:
     def on_progress(values: dict[str, Any], arrays: dict[str, Any]) -> None:
         os.kill(values["outer"], signal.SIGKILL)
 
-    answer = call_isolated(f"{HERE}:nest", {"seconds": 60}, on_progress=on_progress, wall_limit_s=30)
+    answer = call_isolated(f"{HERE}:nest", {"seconds": 600}, on_progress=on_progress, wall_limit_s=240)
     assert answer.ending == Termination.CRASHED
     assert gone(answer.values["inner"])
 
@@ -277,12 +285,12 @@ def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
 
 def test_script_without_main_guard_from_any_directory(tmp_path: Path) -> None:
     with start_script(tmp_path, 0.3) as script:
-        out, _ = script.communicate(timeout=30)
+        out, _ = script.communicate(timeout=240)
     assert out.split()[-2:] == ["finished", "True"]
 
 
 def test_killed_parent_takes_the_worker_along(tmp_path: Path, own_scratch: Path) -> None:
-    with start_script(tmp_path, 60) as script:
+    with start_script(tmp_path, 600) as script:
         assert script.stdout is not None
         worker = int(script.stdout.readline())
         script.kill()
@@ -320,7 +328,7 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
                 if any("solvers.worker" in word for word in child.cmdline()):
                     child.kill()
 
-    outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=30, threads=1), on_progress=on_progress)
+    outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=240, threads=1), on_progress=on_progress)
     assert outcome.termination == Termination.CRASHED
     assert "SIGKILL" in outcome.message
     assert outcome.primal == PrimalStatus.FEASIBLE
@@ -335,7 +343,7 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
 
 def test_solver_beyond_its_memory_is_stopped() -> None:
     need("highs")
-    outcome = solve_isolated(knapsack(), "highs", SolveRequest(time_limit_s=30), memory_limit_gib=0.03)
+    outcome = solve_isolated(knapsack(), "highs", SolveRequest(time_limit_s=240), memory_limit_gib=0.03)
     assert outcome.termination == Termination.MEMORY_LIMIT
     assert (outcome.peak_memory_mb or 0) > 20
 

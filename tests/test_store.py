@@ -316,7 +316,7 @@ def test_two_writers_race_for_every_name_and_one_wins(store: Store) -> None:
     writers = [context.Process(target=_race, args=(str(store.root), i, barrier, queue)) for i in range(2)]
     for writer in writers:
         writer.start()
-    won = [queue.get(timeout=60) for _ in writers]
+    won = [queue.get(timeout=240) for _ in writers]
     for writer in writers:
         writer.join()
     assert sum(won) == 40
