@@ -341,16 +341,21 @@ def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
 def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the largest capacity, ``balance`` to what the vertex
-    must receive, F D_uk, or F times the least positive demand of the group where D_uk = 0: scaling all capacities, or
-    all demands, leaves every number as it is. NaN and infinities count as infinite violations.
+    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the least
+    positive demand where that is more; ``balance`` to what the vertex must receive, F D_uk, or F times the least
+    positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number as it is.
+    NaN and infinities count as infinite violations.
     """
     x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
     if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
     incidence, load = data.topology.incidence(), np.zeros(m)
-    unit = max(float(data.capacity.max(initial=0.0)), np.finfo(float).tiny)
+    usable, demanded = data.capacity[data.capacity > 0], data.demand[data.demand > 0]
+    unit = float(usable.min()) if usable.size else np.finfo(float).tiny
+    smallest, mean = (float(demanded.min()), float(demanded.mean())) if demanded.size else (0.0, 0.0)
+    # Against the largest capacity a thin arc beside a thick one could carry many times what it has.
+    size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
     least = most = missing = 0.0
     # Some groups at a time: the whole of any intermediate array would be as large as x.
     step = max(1, CHECK_ENTRIES // max(n, m, 1))
@@ -358,20 +363,20 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
         batch = slice(first, min(first + step, groups))
         part = np.ascontiguousarray(x[:, batch])
         load += part.sum(axis=1)
-        least = min(least, float(part.min(initial=0.0)))
-        most = max(most, float(np.abs(part[data.blocked[:, batch]]).max(initial=0.0)))
+        least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
+        stray = np.where(data.blocked[:, batch], np.abs(part), 0.0).max(axis=1, initial=0.0)
+        most = max(most, float((stray / size).max(initial=0.0)))
         short = F * data.demand[:, batch] - incidence @ part
         if data.equality:
             np.abs(short, out=short)
         short[~data.served[:, batch]] = 0.0
         short /= _wanted(data.demand[:, batch])
         missing = max(missing, float(short.max(initial=0.0)))
-    mean = float(data.demand.sum()) / max(int(np.count_nonzero(data.demand)), 1)
     return {
-        "nonnegative": max(-least, -F, 0.0) / unit,
-        "blocked": most / unit,
+        "nonnegative": max(-least, -F * mean / unit, 0.0),
+        "blocked": most,
         "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
-        "capacity": float((load - data.capacity).max(initial=0.0)) / unit,
+        "capacity": float(((load - data.capacity) / size).max(initial=0.0)),
     }
 
 

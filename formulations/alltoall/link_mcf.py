@@ -158,14 +158,14 @@ def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
     np.add.at(inflow, topology.head, f)
     np.add.at(outflow, topology.tail, f)
-    unit = float(data.flow.capacity.max())
-    size = max(abs(F), 1e-12 * unit)
+    capacity = data.flow.capacity
+    size = max(abs(F), 1e-12 * float(capacity.min()))
     arrived = inflow[data.targets, np.arange(groups)]
     return {
-        "nonnegative": float(max(0.0, -f.min(initial=0.0), -F)) / unit,
+        "nonnegative": float(max(0.0, (-f.min(axis=1, initial=0.0) / capacity).max(), -F / capacity.min())),
         "conservation": float(np.where(data.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
         "delivery": float(np.maximum(F - arrived, 0.0).max(initial=0.0)) / size,
-        "capacity": float(np.maximum(f.sum(axis=1) - data.flow.capacity, 0.0).max(initial=0.0)) / unit,
+        "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
     }
 
 

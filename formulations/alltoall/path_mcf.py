@@ -199,7 +199,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     """Worst violation of every block, from numpy alone.
 
     ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
-    ``nonnegative`` and ``capacity`` are relative to the largest capacity, ``serve`` to F.
+    ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F.
     """
     f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
     paths = data.paths_of(values)
@@ -208,14 +208,15 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
         return dict.fromkeys(blocks, np.inf)
     if path_violations(paths, data.rule) > 0:
         return dict.fromkeys(blocks, np.inf)
-    unit = max(float(data.topology.capacity.max(initial=0.0)), np.finfo(float).tiny)
+    capacity = data.topology.capacity
+    unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
     carried = np.bincount(paths.pair, f, paths.pairs)
-    load = arc_load(paths, f)
+    negative = np.repeat(np.maximum(-f, 0.0), paths.length) / capacity[paths.arcs]
     return {
         "paths": 0.0,
-        "nonnegative": float(max(0.0, -f.min(initial=0.0), -F)) / unit,
+        "nonnegative": max(0.0, float(negative.max(initial=0.0)), -F / unit),
         "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
-        "capacity": float((load - data.topology.capacity).max(initial=0.0)) / unit,
+        "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
     }
 
 
