@@ -2,15 +2,19 @@
 
     python -m analysis.benchmark_set list               problems, grade, best known value and its proof
     python -m analysis.benchmark_set export FOLDER      every problem as MPS, and an index (index.json, index.csv)
-    python -m analysis.benchmark_set prove              best known values and grades, measured anew
+    python -m analysis.benchmark_set prove [NAME]...    best known values and grades, measured anew (--open: only
+                                                        of problems without a proven value)
 
 Problems are those of ``analysis/studies/solver-bench.toml``. Best known values are measured, never typed: ``prove``
 solves each problem by HiGHS and then by every method of its formulation until value and bound meet, and writes what
 came out to ``analysis/studies/solver-bench-best.json``. A value there passed the formulation's own check; a bound was
 recomputed from duals, a certificate or a closed form, so that no solver's word is in it.
 
-The grade says how hard a problem is for HiGHS on the machine that ran ``prove``: ``instant`` below 1 s, ``easy`` below
-10 s, ``medium`` within the limit, ``hard`` not within it.
+The grade says how hard a problem is for HiGHS, on one core, on the machine that ran ``prove``, which should do nothing
+else: ``instant`` below 1 s, ``easy`` below 10 s, ``medium`` within the limit, ``hard`` not within it.
+
+The points of every curve of the comparison are the files ``tables/solvers-*.csv`` that ``opticoll report`` writes, see
+:func:`analysis.report_solvers.tables`.
 """
 
 from __future__ import annotations

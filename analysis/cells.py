@@ -14,7 +14,7 @@ from analysis.environment import environment
 from analysis.publish import AlreadyStored
 from analysis.store import Store
 from instances.errors import BadInput, OpticollError
-from solvers.errors import SolverUnavailable
+from solvers.errors import MethodMismatch, SolverUnavailable
 from solvers.memory import TooLarge
 from solvers.outcome import Proof, Termination
 from solvers.task import Run
@@ -126,7 +126,7 @@ def _solve(cell: Cell) -> Run:
         return failed_run(cell, Termination.UNAVAILABLE, cell.unavailable)
     try:
         return runner.solve(cell.task)
-    except SolverUnavailable as error:
+    except (SolverUnavailable, MethodMismatch) as error:  # nothing was tried: no failure of the solver's
         return failed_run(cell, Termination.UNAVAILABLE, str(error))
     except TooLarge as error:
         return failed_run(cell, Termination.REFUSED, str(error))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: Where the left panel of a profile ends and its right one begins [times the fastest].
 _NEAR = 3.0
 _OPEN = {
-    "limit": (">", "stopped by a limit"), "inexact": ("x", "ended, not to the accuracy"),
-    "failed": ("+", "failed or refused"), "wrong": ("1", "wrong answer"),
+    "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
+    "inexact": ("x", "ended, not to the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             axes.set_ylim(-0.02, 1.03)
             axes.grid(visible=True)
             axes.set_axisbelow(True)
-        near.set_ylabel("share of all problems solved")
+        near.set_ylabel("share of the problems solved")
         near.set_xlabel("time ÷ that of the fastest [–]")
         tail.set_xlabel("time ÷ that of the fastest [–], logarithmic")
         legend_below(figure, handles, columns=2)

@@ -27,7 +27,8 @@ _SUMMARY = (
     Column("problems", "ran on", "count"),
     Column("solved", "solved", "count"),
     Column("inexact", "not to the accuracy", "count"),
-    Column("limit", "stopped by a limit", "count"),
+    Column("limit", "stopped by the time limit", "count"),
+    Column("memory", "out of memory", "count"),
     Column("failed", "failed", "count"),
     Column("wrong", "wrong answers", "count"),
     Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
@@ -73,7 +74,9 @@ class Comparison:
     each
         One run for every problem and solver.
     summaries, profiles
-        By class: :func:`~analysis.solver_metrics.summary`, :func:`~analysis.solver_metrics.performance_profile`.
+        By class: :func:`~analysis.solver_metrics.summary`, :func:`~analysis.solver_metrics.performance_profile`. Where
+        solvers could not try every problem, profiles also have ``CLASS-shared``: every solver, over the problems
+        that all of them ran on.
     accuracy
         :func:`~analysis.solver_metrics.by_accuracy` of the linear programs.
     problems
@@ -105,14 +108,22 @@ def compare(results: pd.DataFrame) -> Comparison | None:
     parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
     parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
     linear = rows[rows["linear"].astype(bool)]
+    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _partial(part)}
+    profiled = parts | {name: part for name, part in shared.items() if not part.empty}
     return Comparison(
         runs, each,
         {name: solver_metrics.summary(part) for name, part in parts.items()},
-        {name: solver_metrics.performance_profile(part) for name, part in parts.items()},
+        {name: steps for name, part in profiled.items() if len(steps := solver_metrics.performance_profile(part))},
         solver_metrics.by_accuracy(linear, best) if "linear" in parts else pd.DataFrame(),
         _problems(rows, each, best),
         tuple(sorted(set(runs.loc[runs["verdict"] != "unavailable", "solver"]))),
     )  # fmt: skip
+
+
+def _partial(part: pd.DataFrame) -> list[str]:
+    """Solvers that ran on some problems, but not on all."""
+    ran = set(part.loc[part["verdict"] != "unavailable", "solver"])
+    return sorted(ran - set(solver_metrics.attempted_all(part)))
 
 
 def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: dict[str, benchmark_set.Best]) -> pd.DataFrame:
@@ -138,18 +149,30 @@ def figures(found: Comparison) -> list[tuple[str, str, str, Figure]]:
     """Name, title, description and drawing of every figure."""
     drawn = []
     for name, words in _CLASSES:
-        if name not in found.profiles:
+        if name not in found.summaries:
             continue
         here = found.each[found.each["linear"].astype(bool) == (name == "linear")]
         count = here["problem"].nunique()
-        drawn.append(
-            (
-                f"solvers-profile-{name}", f"Performance profiles, {words}",
-                f"Share of all {count} problems that a solver solved within a factor of the fastest; left the near "
-                "end on a linear axis, right the tail on a logarithmic one. A curve ends at the share solved.",
-                plots_solvers.profiles(found.profiles[name], found.solvers),
-            )
-        )  # fmt: skip
+        absent = _partial(here)
+        told = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
+        if name in found.profiles:
+            drawn.append(
+                (
+                    f"solvers-profile-{name}", f"Performance profiles, {words}",
+                    f"Share of all {count} problems that a solver solved within a factor of the fastest; left the near end "
+                    f"on a linear axis, right the tail on a logarithmic one. The curves end at the share solved.{told}",
+                    plots_solvers.profiles(found.profiles[name], found.solvers),
+                )
+            )  # fmt: skip
+        if f"{name}-shared" in found.profiles:
+            shared = solver_metrics.run_by_all(here)["problem"].nunique()
+            drawn.append(
+                (
+                    f"solvers-profile-{name}-shared", f"Performance profiles where all solvers ran, {words}",
+                    f"The same over the {shared} problems that every solver could try.",
+                    plots_solvers.profiles(found.profiles[f"{name}-shared"], found.solvers),
+                )
+            )  # fmt: skip
         drawn.append(
             (
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
@@ -171,11 +194,20 @@ def figures(found: Comparison) -> list[tuple[str, str, str, Figure]]:
 
 
 def tables(found: Comparison) -> dict[str, pd.DataFrame]:
-    """What lies behind every figure and table, by file name: the points of every curve, one a row."""
+    """What lies behind every figure and table, by file name: the points of every curve, one a row.
+
+    ``opticoll report --out FOLDER`` writes them to ``FOLDER/tables``; in Python, with a store's results::
+
+        from analysis import report_data, report_solvers, store
+
+        found = report_solvers.compare(report_data.collect(store.Store("results")).results)
+        for name, frame in report_solvers.tables(found).items():
+            frame.to_csv(f"{name}.csv", index=False)
+    """
     named = {"solvers-runs": found.runs, "solvers-accuracy": found.accuracy, "solvers-problems": found.problems}
-    for name, frame in found.profiles.items():
-        named[f"solvers-profile-{name}"] = frame
-        named[f"solvers-summary-{name}"] = found.summaries[name]
+    named["solvers-gaps"] = solver_metrics.gaps_at_limit(found.each)
+    named |= {f"solvers-profile-{name}": frame for name, frame in found.profiles.items()}
+    named |= {f"solvers-summary-{name}": frame for name, frame in found.summaries.items()}
     return named
 
 
@@ -197,29 +229,33 @@ def section(found: Comparison | None, figure: Callable[[str], Markup | None]) ->
         if name not in found.summaries:
             continue
         parts += [tag("h3", words.capitalize()), _table(found.summaries[name], _SUMMARY, f"Solvers on {words}")]
-        parts += [figure(f"solvers-profile-{name}"), figure(f"solvers-times-{name}")]
+        parts += [figure(f"solvers-profile-{one}") for one in (name, f"{name}-shared") if one in found.profiles]
+        parts.append(figure(f"solvers-times-{name}"))
         if name == "linear":
             parts += [tag("h4", "At matched accuracy"), *_accuracy(found), figure("solvers-accuracy")]
     wrong, gaps = solver_metrics.wrong_answers(found.runs), solver_metrics.gaps_at_limit(found.each)
     parts.append(tag("h3", "Wrong answers"))
     parts.append(
-        _table(wrong, _WRONG, "Answers claimed optimal that our check refutes") if len(wrong)
-        else tag("p", "No solver claimed an optimum that our check refutes.")
+        _table(wrong, _WRONG, "Answers that our check refutes") if len(wrong)
+        else tag("p", "No solver gave an answer that our check refutes.")
     )  # fmt: skip
     if len(gaps):
-        parts += [tag("h3", "What was left at the limit"), _table(gaps, _GAPS, "Runs stopped by a limit")]
+        parts += [tag("h3", "What was left at the limit"), _table(gaps, _GAPS, "Runs stopped by the time limit")]
     parts += [tag("h3", "Problems"), _table(found.problems, _PROBLEMS, "Problems of the benchmark")]
     return join(part for part in parts if part is not None)
 
 
 def _how() -> Markup:
     penalty = f"{solver_metrics.PENALTY:g}"
+    threads = max(one.threads for one in benchmark_set.problems())
     return tag(
         "p",
         "Times are the solver's own, in its worker; building and compiling, which are the same for all, stand apart in "
-        "the table of problems. Means are shifted geometric means with a shift of "
+        f"the table of problems. Every run may use {threads} thread{'s' * (threads != 1)}. "
+        "Means are shifted geometric means with a shift of "
         f"{solver_metrics.SHIFT_S:g} s. The penalised one counts a run without a time as {penalty} limits "
-        f"(PAR-{penalty}), given only for solvers that ran on every problem; the other is over the problems that all "
+        f"(PAR-{penalty}), given only for solvers that ran on every problem: what a solver could not try, for want of "
+        "a licence or since it takes no such problems, is no slowness. The other is over the problems that all "
         "of these solved. A linear program counts as solved if its recomputed KKT residuals are at most "
         f"{ACCURACY:g}, an integer program if its value is verified and within 1e-6 of the best known. An answer is "
         "wrong if it was claimed optimal and misses the best known value or feasibility by more than "

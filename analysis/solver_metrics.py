@@ -1,9 +1,11 @@
 r"""How solvers compare: pure functions of the runs of a benchmark, no run counted for more than it showed.
 
-:func:`verdicts` first says of every run what it is: ``solved``, ``inexact``, ``limit``, ``failed``, ``wrong`` or
-``unavailable``. Only a solved run has a time. All others are *censored*: known to be slower than their limit, or to
-have given nothing; no function here takes their seconds for a time. The times are ``seconds``: those of the solver
-inside its worker, without building, compiling, the worker's start and our own checks.
+:func:`verdicts` first says of every run what it is: ``solved``, ``inexact``, ``limit``, ``memory``, ``failed``,
+``wrong`` or ``unavailable``. Only a solved run has a time. All others are *censored*: known to be slower than their
+limit, or to have given nothing; no function here takes their seconds for a time. What could not be tried at all (no
+package, no licence for the size, a class of problems that the solver does not take) is ``unavailable`` and no
+slowness: a solver with such a gap is compared only over problems that it ran on. The times are ``seconds``: those of
+the solver inside its worker, without building, compiling, the worker's start and our own checks.
 
 Linear programs are solved to different accuracies, so their runs count as solved at an accuracy eps only if the
 residuals of the optimality conditions that we recomputed (:func:`solvers.verify.kkt`) are all at most eps.
@@ -33,9 +35,10 @@ ACCURACIES = (1e-4, 1e-6, 1e-9)
 #: An answer claimed optimal is wrong if it misses the proven value, or feasibility, by more (relative).
 WRONG = 1e-4
 #: A verdict for every run.
-VERDICTS = ("solved", "inexact", "limit", "failed", "wrong", "unavailable")
+VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable")
 
-_LIMITS = ("time-limit", "memory-limit", "iteration-limit", "tolerance-not-reached")
+#: Ended by the solver itself without the claim of an optimum.
+_ENDED = ("iteration-limit", "tolerance-not-reached")
 
 
 def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-6) -> pd.DataFrame:
@@ -60,8 +63,15 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown).
 
         ``wrong``: claimed optimal, and our check refuses the values by more than 1e-4, or the value is worse than
-        the best known or better than the best bound by more than 1e-4. ``inexact``: claimed optimal and not wrong,
-        but not to the accuracy. ``limit``: stopped by a limit without a claim. ``unavailable``: never ran.
+        the best known or better than the best bound by more than 1e-4; or a problem with a verified value called
+        infeasible, one with a bound called unbounded. ``inexact``: ended, not wrong, but not to the accuracy.
+        ``limit``: stopped by the time limit. ``memory``: by the limit of memory, or refused since it could not fit.
+        ``unavailable``: never tried.
+
+        A linear program counts by the residuals it reached, whether its tolerance was reached or not; only a run
+        cut off by the time limit never counts as solved, since when it reached what it has is not known.
+        The primal integral of an integer program without a verified value is the whole limit; where the solver told
+        no incumbent, its answer counts as found when it ended.
     """
     references = {name: _reference(here, best.get(str(name))) for name, here in runs.groupby("problem_name")}
     return pd.DataFrame(
@@ -91,22 +101,27 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown
     flip = 1.0 if row["sense"] == "min" else -1.0
-    size = max(abs(best), 1e-12)
-    worse = flip * (objective - best) / size
-    better = flip * (bound - objective) / max(abs(bound), 1e-12)
+    worse = flip * _relative(objective - best, best)
+    better = flip * _relative(bound - objective, bound)
     told = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
     violations = [_number(v) for v in told.values()]
     violation = float(np.max(violations, initial=0.0)) if not np.isnan(violations).any() else np.inf
     word = str(row["termination"])
+    missed = not np.isfinite(objective) or violation > WRONG or worse > WRONG or better > WRONG
+    refuting = {"infeasible": best, "unbounded": bound, "infeasible-or-unbounded": best + bound}
     if word == "unavailable":
         verdict = "unavailable"
-    elif word in _LIMITS:
+    elif word == "time-limit":
         verdict = "limit"
-    elif word in ("infeasible", "unbounded", "infeasible-or-unbounded") and np.isfinite(best):
+    elif word in ("memory-limit", "refused"):
+        verdict = "memory"
+    elif np.isfinite(refuting.get(word, np.nan)):
         verdict = "wrong"
+    elif word in _ENDED:
+        verdict = "solved" if linear and residual <= accuracy and not missed else "inexact"
     elif word != "optimal":
         verdict = "failed"
-    elif not np.isfinite(objective) or violation > WRONG or worse > WRONG or better > WRONG:
+    elif missed:
         verdict = "wrong"
     elif linear:
         verdict = "solved" if residual <= accuracy else "inexact"
@@ -115,10 +130,10 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     seconds = _number(row["time_solver_s"])
     limit = _number(row["requested_time_limit_s"])
     integral = np.nan
-    if not linear and verified and verdict in ("solved", "limit") and np.isfinite(best):
-        trail = _trail(row["incumbents"])
-        if verdict == "solved" or not trail:
-            trail.append((min(seconds, limit), objective))
+    if not linear and verdict != "unavailable" and np.isfinite(best):
+        trail = _trail(row["incumbents"]) if verified else []
+        if verified and (verdict == "solved" or not trail):
+            trail.append((seconds if seconds < limit else limit, objective))
         integral = primal_integral(trail, best, limit)
     return {
         "problem": row["problem_name"], "solver": row["method"], "tol": _number(row["requested_tol"]), "linear": linear,
@@ -129,6 +144,11 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
         "best_gap": max(worse, 0.0) if verified else np.nan, "certified_gap": _number(row["gap"]),
         "integral": integral,
     }  # fmt: skip
+
+
+def _relative(difference: float, size: float) -> float:
+    """Relative to the size; of a size that is nothing but round-off, the difference itself."""
+    return difference / abs(size) if abs(size) > 1e-9 else difference
 
 
 def _number(value: Any) -> float:
@@ -184,6 +204,13 @@ def commonly_solved(table: pd.DataFrame, solvers: Sequence[str]) -> list[str]:
     return sorted(counts.index[counts == len(set(solvers))]) if len(solvers) else []
 
 
+def run_by_all(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the problems that every solver of the table ran on, where any two of them can be compared."""
+    ran = table[table["verdict"] != "unavailable"]
+    counts = ran.groupby("problem")["solver"].nunique()
+    return ran[ran["problem"].isin(counts.index[counts == ran["solver"].nunique()])].reset_index(drop=True)
+
+
 def attempted_all(table: pd.DataFrame) -> list[str]:
     """Solvers that ran on every problem of the table; the others cannot be compared over all of them."""
     ran = table[table["verdict"] != "unavailable"].groupby("solver")["problem"].nunique()
@@ -237,8 +264,9 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
     r"""Dolan and Moré's profiles: the share of problems that a solver solves within a factor of the fastest.
 
     :math:`\rho_s(\tau) = |\{p : t_{ps} \le \tau \min_{s'} t_{ps'}\}| / |P|` over all problems P of the table, those
-    that nobody solved and those that a solver did not run on included: such runs are infinitely slow. Times below a
-    millisecond count as one.
+    that nobody solved included, for the solvers s that ran on all of P (:func:`attempted_all`), the fastest being the
+    fastest of these: what a solver could not try says nothing of its speed. Compare the others over
+    :func:`run_by_all`. A run without a time is infinitely slow; times below a millisecond count as one.
 
     Returns
     -------
@@ -246,11 +274,12 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
         The steps: ``solver``, ``ratio`` (from 1), ``share`` (at that ratio and up to the next).
     """
     problems = sorted(set(table["problem"]))
-    solved = table[table["verdict"] == "solved"]
+    everywhere = attempted_all(table)
+    solved = table[(table["verdict"] == "solved") & table["solver"].isin(everywhere)]
     times = solved.pivot_table(index="problem", columns="solver", values="seconds", aggfunc="min")
     ratios = times.clip(lower=1e-3).div(times.clip(lower=1e-3).min(axis=1), axis=0)
     rows: list[tuple[str, float, float]] = []
-    for solver in sorted(set(table.loc[table["verdict"] != "unavailable", "solver"])):
+    for solver in everywhere:
         mine = np.sort(ratios[solver].dropna().to_numpy()) if solver in ratios else np.zeros(0)
         steps = np.unique(np.concatenate([[1.0], mine]))
         reached = np.searchsorted(mine, steps, side="right")
@@ -262,7 +291,7 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps_at_limit(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs stopped by a limit: how far their value is from the best known, NaN where they had none.
+    """Runs stopped by the time limit: how far their value is from the best known, NaN where they had none.
 
     Returns
     -------
@@ -309,7 +338,7 @@ def primal_integral(incumbents: Iterable[tuple[float, float]], best: float, hori
 
 
 def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
-    """Answers claimed optimal that our check refutes."""
+    """Answers that our check refutes."""
     columns = ["problem", "solver", "value", "best", "best_gap", "residual"]
     return table.loc[table["verdict"] == "wrong", columns].reset_index(drop=True)
 

@@ -13,7 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 

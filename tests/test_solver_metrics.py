@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import benchmark_set, report_solvers, solver_metrics
 from analysis.benchmark_set import Best
-from analysis.figures import gaps
 from analysis.report_html import Markup
 from instances.errors import BadFile, BadInput
 from solvers.isolation import call_isolated
@@ -62,9 +63,12 @@ def verdict(**changes):
         ({"objective": None, "verified": False}, "wrong"),
         ({"termination": "infeasible", "objective": None, "verified": False}, "wrong"),
         ({"termination": "time-limit"}, "limit"),
-        ({"termination": "memory-limit", "objective": None, "verified": False}, "limit"),
+        ({"termination": "unbounded", "objective": None, "verified": False}, "wrong"),
+        ({"termination": "memory-limit", "objective": None, "verified": False}, "memory"),
+        ({"termination": "refused", "objective": None, "verified": False}, "memory"),
+        ({"termination": "iteration-limit", "objective": 12.0}, "inexact"),
         ({"termination": "crashed", "objective": None, "verified": None, "violations": None}, "failed"),
-        ({"termination": "refused", "objective": None, "verified": False}, "failed"),
+        ({"termination": "error", "objective": None, "verified": False, "violations": None}, "failed"),
         ({"termination": "unavailable", "objective": None, "verified": None}, "unavailable"),
     ],
 )
@@ -94,6 +98,20 @@ def test_linear_programs_count_at_the_accuracy_they_reached(accuracy, expected):
     assert told["verdict"].item() == expected
     assert told["residual"].item() == 2e-5
     assert table_of({**row, "kkt_gap": np.nan}, accuracy=accuracy)["verdict"].item() == "inexact"
+
+
+def test_accuracy_counts_whether_the_tolerance_was_reached_or_not_but_not_beyond_the_time_limit():
+    row = run(linear=True, kkt_primal=1e-8, kkt_dual=1e-8, kkt_gap=1e-8, requested_tol=1e-9)
+    told = {word: table_of({**row, "termination": word})["verdict"].item()
+            for word in ("tolerance-not-reached", "iteration-limit", "time-limit", "memory-limit")}  # fmt: skip
+    assert told == {"tolerance-not-reached": "solved", "iteration-limit": "solved", "time-limit": "limit",
+                    "memory-limit": "memory"}  # fmt: skip
+
+
+def test_an_optimum_of_nothing_is_missed_by_differences_and_not_by_ratios():
+    best = {"p": Best(0.0, 0.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
+    told = [table_of(run(objective=v, bound=None), best=best)["verdict"].item() for v in (0.0, 1e-9, 0.1)]
+    assert told == ["solved", "solved", "wrong"]
 
 
 def test_matched_accuracy_tells_first_order_from_simplex():
@@ -186,10 +204,19 @@ def test_profile_by_hand():
     told = solver_metrics.performance_profile(three_problems())
     curves = {name: list(zip(here["ratio"], here["share"], strict=True)) for name, here in told.groupby("solver")}
     third = 1 / 3
-    assert curves["part"] == [(1.0, pytest.approx(2 * third))]  # fastest on p and r, nothing on q
-    assert curves["fast"] == [(1.0, pytest.approx(third)), (2.0, pytest.approx(2 * third))]
-    expected = [(1.0, 0.0), (7 / 3, third), (6.0, 2 * third), (15.0, 1.0)]
+    assert set(curves) == {"fast", "slow"}  # part could not try q; nor does its time on r make slow slower
+    assert curves["fast"] == [(1.0, pytest.approx(2 * third))]
+    expected = [(1.0, third), (7 / 3, 2 * third), (3.0, 1.0)]
     assert curves["slow"] == [pytest.approx(point) for point in expected]
+
+
+def test_solvers_with_gaps_are_compared_where_all_ran():
+    shared = solver_metrics.run_by_all(three_problems())
+    assert set(shared["problem"]) == {"p", "r"}
+    told = solver_metrics.performance_profile(shared)
+    curves = {name: list(zip(here["ratio"], here["share"], strict=True)) for name, here in told.groupby("solver")}
+    assert curves == {"part": [(1.0, 1.0)], "fast": [(1.0, 0.0), (2.0, 0.5)],
+                      "slow": [(1.0, 0.0), (6.0, 0.5), (15.0, 1.0)]}  # fmt: skip
 
 
 @settings(max_examples=8, deadline=None)
@@ -216,6 +243,87 @@ def test_profiles_rise_to_the_share_solved_and_ignore_units(times, factor):
 def test_problems_that_nobody_solved_stay_in_the_profile():
     table = table_of(run("p"), run("q", termination="time-limit"))
     assert solver_metrics.performance_profile(table)["share"].tolist() == [0.5]
+
+
+# everything, slowly ---------------------------------------------------------------------------------------------------
+
+
+def synthetic(seed, problems=12, solvers=5):
+    """Runs of every kind of ending, some solvers with problems that they could not try."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for p, s in np.ndindex(problems, solvers):
+        odds = [0.6, 0.15, 0.05, 0.05, 0.15] if s >= solvers - 2 else [0.7, 0.15, 0.08, 0.07, 0.0]
+        ending = rng.choice(["optimal", "time-limit", "memory-limit", "crashed", "unavailable"], p=odds)
+        found = rng.random() < 0.5
+        answer = {"objective": 10.0, "verified": True} if ending == "optimal" else (
+            {"objective": 10.0 + float(rng.integers(1, 9)), "verified": True} if ending == "time-limit" and found
+            else {"objective": None, "verified": False})  # fmt: skip
+        seconds = float(rng.uniform(0.01, 50)) if ending == "optimal" else float(rng.choice([LIMIT, 0.3]))
+        times = np.sort(rng.uniform(0, min(seconds, LIMIT), 3))
+        trail = [[float(t), v] for t, v in zip(times, (40.0, 25.0, answer["objective"]), strict=True)]
+        rows.append(run(f"p{p}", f"s{s}", seconds, termination=str(ending), violations=None if ending != "optimal" else
+                        '{"rows": 0.0}', incumbents=trail if answer["verified"] else None, **answer))  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_metric_against_plain_loops(seed):
+    rows = synthetic(seed)
+    table = table_of(*rows)
+    by = {(row["problem_name"], row["method"]): row for row in rows}
+    problems, solvers = sorted({p for p, _ in by}), sorted({s for _, s in by})
+    time = {key: row["time_solver_s"] for key, row in by.items() if row["termination"] == "optimal"}
+    full = [s for s in solvers if all(by[p, s]["termination"] != "unavailable" for p in problems)]
+    told = solver_metrics.summary(table).set_index("solver")
+
+    def mean(times):
+        product = 1.0
+        for t in times:
+            product *= t + 1.0
+        return product ** (1 / len(times)) - 1.0
+
+    common = [p for p in problems if all((p, s) in time for s in full)]
+    for s in solvers:
+        words = [by[p, s]["termination"] for p in problems]
+        counts = told.loc[s, ["problems", "solved", "limit", "memory", "failed"]].tolist()
+        assert counts == [len(words) - words.count("unavailable"), words.count("optimal"), words.count("time-limit"),
+                          words.count("memory-limit"), words.count("crashed")]  # fmt: skip
+        if s in full:
+            expected = mean([time.get((p, s), 10 * LIMIT) for p in problems])
+            assert told.loc[s, "mean_penalised_s"] == pytest.approx(expected)
+            if common:
+                assert told.loc[s, "mean_common_s"] == pytest.approx(mean([time[p, s] for p in common]))
+        else:
+            assert told.loc[s, ["mean_penalised_s", "mean_common_s"]].isna().all()
+        integrals = []
+        for p in problems:
+            row, grid = by[p, s], np.linspace(0, LIMIT, 60_001)[:-1]
+            if row["termination"] != "unavailable":
+                gap = np.ones(len(grid))
+                for t, v in row["incumbents"] or []:
+                    gap[grid >= t] = abs(v - 10.0) / v
+                integrals.append(gap.sum() * (grid[1] - grid[0]))
+                given = table.loc[(table["problem"] == p) & (table["solver"] == s), "integral"].item()
+                assert given == pytest.approx(integrals[-1], abs=5e-3)
+        assert told.loc[s, "median_integral_s"] == pytest.approx(np.median(integrals), abs=5e-3)
+    assert (told["common"] == len(common)).all()
+    steps = solver_metrics.performance_profile(table)
+    assert sorted(set(steps["solver"])) == full
+    for s in full:
+        mine = steps[steps["solver"] == s]
+        for ratio in (1.0, 1.5, 2.0, 7.0, 1e3, 1e6):
+            within = sum(
+                (p, s) in time and time[p, s] <= ratio * min(time[p, o] for o in full if (p, o) in time)
+                for p in problems
+            )
+            assert mine.loc[mine["ratio"] <= ratio, "share"].iloc[-1] == pytest.approx(within / len(problems))
+    gaps = solver_metrics.gaps_at_limit(table).set_index(["problem", "solver"])["best_gap"].to_dict()
+    stopped = {key: row for key, row in by.items() if row["termination"] == "time-limit"}
+    assert set(gaps) == set(stopped)
+    for key, row in stopped.items():
+        expected = (row["objective"] - 10.0) / 10.0 if row["verified"] else np.nan
+        assert gaps[key] == pytest.approx(expected, nan_ok=True)
 
 
 # limits and integrals -----------------------------------------------------------------------------------------------
@@ -251,6 +359,10 @@ def test_integrals_of_runs():
     stopped = verdict(termination="time-limit", objective=20.0, incumbents=[[10.0, 20.0]])
     assert stopped["integral"] == pytest.approx(10 + 0.5 * 50)
     assert np.isnan(verdict(linear=True)["integral"])
+    nothing = {"objective": None, "verified": False}
+    assert verdict(termination="time-limit", **nothing)["integral"] == LIMIT  # the worst there is, and not left out
+    assert verdict(termination="memory-limit", seconds=3.0, **nothing)["integral"] == LIMIT
+    assert np.isnan(verdict(termination="unavailable", **nothing)["integral"])
 
 
 def test_wrong_answers_are_listed():
@@ -315,8 +427,8 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
     assert len(problems) >= 40
     assert len({one.name for one in problems}) == len(problems)
     assert all(one.name.replace("-", "").isalnum() for one in problems)
-    missing = set(formulations()) - {one.formulation for one in problems}
-    assert missing <= {"topoopt.strategy"}
+    assert {one.formulation for one in problems} == set(formulations())
+    assert {one.threads for one in problems} == {1}
     best = benchmark_set.best_known()
     assert set(best) == {one.name for one in problems}
     assert {one.grade for one in best.values()} >= {"instant", "hard"}
@@ -332,6 +444,40 @@ def test_best_known_values_are_proven_and_of_these_instances():
         if best[one.name].proof == "optimal":
             assert best[one.name].value == pytest.approx(best[one.name].bound, rel=1e-6)
     assert sum(one.proof == "optimal" for one in best.values()) >= 40
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--open",), {"master-torus-6x6", "virtual-channels-torus-4x4-layers-3"}),
+        (("master-ring-16", "link-mcf-hypercube-3"), {"master-ring-16", "link-mcf-hypercube-3"}),
+        (("--open", "master-ring-16", "master-torus-6x6"), {"master-torus-6x6"}),
+    ],
+)
+def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expected, tmp_path, monkeypatch):
+    known = benchmark_set.best_known()
+    before = {n: dataclasses.asdict(one) | {"proof": "optimal"} for n, one in known.items() if n != "master-torus-6x6"}
+    before["virtual-channels-torus-4x4-layers-3"]["proof"] = "certified-gap"
+    place, read = tmp_path / "best.json", benchmark_set.best_known
+    place.write_text(json.dumps(before))
+    tried = []
+
+    def prove(problem, limit_s):
+        tried.append((problem.name, limit_s))
+        return dataclasses.replace(known["master-ring-16"], opticoll="new")
+
+    monkeypatch.setattr(benchmark_set, "BEST", place)
+    monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
+    monkeypatch.setattr(benchmark_set, "prove", prove)
+    told = CliRunner().invoke(benchmark_set.cli, ["prove", "--time-limit", "7", *words])
+    assert told.exit_code == 0, told.output
+    assert {name for name, _ in tried} == expected
+    assert {limit for _, limit in tried} == {7.0}
+    after = json.loads(place.read_text())
+    assert {name for name, one in after.items() if one["opticoll"] == "new"} == expected
+    assert {n: one for n, one in after.items() if n not in expected} == {
+        n: one for n, one in before.items() if n not in expected
+    }
 
 
 def test_a_damaged_file_of_values_is_refused(tmp_path):
@@ -429,11 +575,45 @@ def test_the_section_tells_what_was_measured_and_exports_every_curve():
     assert all(axes.get_xlabel() for *_, figure in drawn for axes in figure.axes)
     assert all(figure.axes[0].get_ylabel() for *_, figure in drawn)
     tables = report_solvers.tables(found)
-    assert {f"solvers-profile-{name}" for name in ("linear", "integer")} <= set(tables)
+    assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
     text = str(report_solvers.section(found, lambda name: Markup(f"<i>{name}</i>")))
     assert text.count("<i>") == 5
     assert "PAR-10" in text
+
+
+def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
+    rows = results()
+    more = [p for p in benchmark_set.problems() if p.name in {"min-congestion-hypercube-3", "min-congestion-torus-3x3"}]
+    known = benchmark_set.best_known()
+    for one in more:
+        for solver, ending in (("highs", "optimal"), ("scip", "optimal"), ("cp-sat", "optimal"), ("gurobi", "optimal")):
+            part = solver == "gurobi" and one is more[0]
+            found = known[one.name].value
+            row = {**rows.iloc[-1].to_dict(), "formulation": one.formulation, "instance": one.instance,
+                   "requested_settings": json.dumps(dict(one.settings)), "method": solver, "sense": "min",
+                   "termination": "unavailable" if part else ending, "objective": None if part else found,
+                   "bound": None if part else found, "verified": not part}  # fmt: skip
+            rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
+    found = report_solvers.compare(rows)
+    drawn = {name: words for name, _, words, _ in report_solvers.figures(found)}
+    assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
+    assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
+    assert set(found.profiles["integer"]["solver"]) == {"highs", "scip"}
+    assert set(found.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
+    assert "solvers-profile-integer-shared" in report_solvers.tables(found)
+
+
+def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
+    rows = results()
+    rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
+    two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
+    other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
+    found = report_solvers.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    assert "linear" not in found.profiles  # highs saw one problem, scip the other
+    assert found.summaries["linear"]["mean_penalised_s"].isna().all()
+    assert "solvers-profile-linear" not in {name for name, *_ in report_solvers.figures(found)}
+    assert report_solvers.section(found, lambda _: None)
 
 
 def test_no_censored_run_is_drawn_as_a_time():
@@ -448,40 +628,6 @@ def test_a_store_without_benchmark_runs_says_how_to_make_them():
     assert report_solvers.compare(results().iloc[:0]) is None
     assert report_solvers.compare(results().assign(termination="unavailable")) is None
     assert "opticoll study solver-bench" in report_solvers.section(None, lambda _: None)
-
-
-# gaps of heuristics -------------------------------------------------------------------------------------------------
-
-
-def heuristic_run(problem, method, objective, bound, proof="feasible"):
-    return {
-        "formulation": "f", "instance": problem, "problem": problem, "method": method, "objective": objective,
-        "bound": bound, "proof": proof, "ok": True, "sense": "min", "requested_settings": "{}",
-    }  # fmt: skip
-
-
-def test_gaps_are_over_the_optimum_where_it_is_proven_and_over_the_best_bound_elsewhere():
-    rows = pd.DataFrame([
-        heuristic_run("p", "greedy", 12.0, 4.0), heuristic_run("p", "exact", 10.0, 10.0, "optimal"),
-        heuristic_run("q", "greedy", 12.0, 4.0), heuristic_run("q", "exact", 9.0, 8.0, "certified-gap"),
-        {**heuristic_run("r", "greedy", 7.0, None), "ok": False},
-    ])  # fmt: skip
-    told = gaps.gap_rows(rows, (gaps.Heuristics("f", ("greedy",)),)).set_index("problem")
-    assert told["ratio"].to_dict() == pytest.approx({"p": 1.2, "q": 1.5})
-    assert told["proven"].to_dict() == {"p": True, "q": False}
-    assert "optimal on 0 of 2, 1 over a bound, median 1.35, worst 1.5" in gaps.finding(told.reset_index())
-    axes = gaps.draw(told.reset_index()).axes[0]
-    assert "n = 2" in axes.get_yticklabels()[0].get_text()
-    assert axes.get_xlabel()
-
-
-@pytest.mark.parametrize("name", ["alltoall", "lumorph", "optree", "sipml"])
-def test_gap_studies_ask_for_the_heuristics_that_are_drawn(name):
-    from analysis import study_file
-
-    found = study_file.load(study_file.find(f"gap-{name}"))
-    assert found.cells
-    assert any(one.study == f"gap-{name}" for one in gaps.FIGURES)
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
