@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -70,6 +72,18 @@ def optimum(form):
     )
     assert result.success, result.message
     return form.objective(result.x), result.x
+
+
+@cache
+def optimum_of(name, spec):
+    """The optimum of a formulation with its own settings on the instance of a spec, by :func:`optimum`."""
+    from formulations import formulation
+    from instances import parse
+    from solvers.compile import compile_model
+
+    model = formulation(name)
+    build = model.build.get("matrix", model.build["cvxpy"])
+    return float(optimum(compile_model(build(model.prepare(parse(spec), {}))))[0])
 
 
 def solve_many(arguments, arrays, report):

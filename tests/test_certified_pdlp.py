@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import optimum
+from reference import optimum_of
 
 from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from instances import parse
 from solvers import runner
 from solvers.compile import compile_model
 from solvers.errors import MethodMismatch
@@ -27,8 +25,7 @@ CROOKED = "genkautz:n=7,d=2"
 
 
 def exact(spec: str) -> float:
-    data = formulation("alltoall.master").prepare(parse(spec), {})
-    return float(optimum(compile_model(model.build_matrix(data)))[0])
+    return optimum_of("alltoall.master", spec)
 
 
 @pytest.mark.parametrize("solver", ["highs-pdlp", "pdlp"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import MEDIUM, SMALL, assert_one_matrix, optimum
+from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
 from formulations import formulation
 from formulations.alltoall import path_mcf
@@ -33,8 +33,7 @@ def value(spec, form="matrix", **parameters):
 
 
 def master_value(spec):
-    model = formulation("alltoall.master")
-    return optimum(compile_model(model.build["matrix"](model.prepare(parse(spec)))))[0]
+    return optimum_of("alltoall.master", spec)
 
 
 def with_failures(spec):
