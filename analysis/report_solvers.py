@@ -159,8 +159,8 @@ def figures(found: Comparison) -> list[tuple[str, str, str, Figure]]:
             drawn.append(
                 (
                     f"solvers-profile-{name}", f"Performance profiles, {words}",
-                    f"Share of all {count} problems that a solver solved within a factor of the fastest; left the near end "
-                    f"on a linear axis, right the tail on a logarithmic one. The curves end at the share solved.{told}",
+                    f"Share of all {count} problems that a solver solved within a factor of the fastest; left the near "
+                    f"end on a linear axis, right the tail on a logarithmic one. Curves end at the share solved.{told}",
                     plots_solvers.profiles(found.profiles[name], found.solvers),
                 )
             )  # fmt: skip
