@@ -281,29 +281,36 @@ def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
 @cli.command()
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
 @click.option("--cached", is_flag=True, help="Show what the store keeps of earlier measurements; measure nothing.")
+@click.option("--resume", is_flag=True, help="Do not measure again what this version has measured into the store.")
 @click.option("--no-store", is_flag=True, help="Measure everything anew and keep no record.")
 @_STORE
 @_JSON
-def claims(identifiers: tuple[str, ...], cached: bool, no_store: bool, store_dir: str | None, as_json: bool) -> int:
+def claims(
+    identifiers: tuple[str, ...], cached: bool, resume: bool, no_store: bool, store_dir: str | None, as_json: bool
+) -> int:
     """The papers' numbers: expected, measured, verdict.
 
-    Runs that the store has answers for are not made again. Every claim is kept as soon as it is measured.
+    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims. Runs that the store has
+    answers for are not made again. Every claim is kept as soon as it is measured.
     """
     from analysis import present
 
-    if no_store and (store_dir or cached):
-        msg = f"--no-store and {'--cached' if cached else '--store'} exclude each other"
-        raise click.UsageError(msg)
+    given = {"--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume}
+    for one, other in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
+                       ("--cached", "--resume")):  # fmt: skip
+        if given[one] and given[other]:
+            msg = f"{one} and {other} exclude each other"
+            raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
         from analysis import claims as book
 
-        wanted = len(set(identifiers)) or len(book.claims())
+        wanted = len(book.chosen(identifiers))
         if cached:
             rows: list[Any] = book.kept(identifiers, _store(store_dir))
         else:
             store = None if no_store else _writable_store(store_dir)
-            rows = present.gathered(_until_interrupted(book.ledger(identifiers, store)), "claims")
+            rows = present.gathered(_until_interrupted(book.ledger(identifiers, store, resume=resume)), "claims")
         rest = wanted - len(rows)
     if as_json:
         present.emit_json(rows)
@@ -314,7 +321,7 @@ def claims(identifiers: tuple[str, ...], cached: bool, no_store: bool, store_dir
     if rest and cached:
         _complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
     elif rest:
-        _complain(f"interrupted with {rest} of {wanted} claims to go; `opticoll claims --cached` shows what was kept")
+        _complain(f"interrupted with {rest} of {wanted} claims to go; `opticoll claims --resume` goes on from here")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ import pytest
 import analysis.claims as book
 from analysis.claims import Claim, Laboratory, Measurement, Verdict, journal, sweeps
 from analysis.claims.alltoall import CLAIMS as ALL_TO_ALL
+from analysis.claims.told import Told, similar
+from analysis.claims.topoopt_design import wirings
 from analysis.cli import main
 from analysis.store import Store
 from formulations.alltoall import bounds, path_mcf
@@ -284,10 +288,148 @@ def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
     assert "2 of 3 claims have not been measured" in err
 
 
-def test_options_that_exclude_each_other(capfd):
-    assert main(["claims", "--cached", "--no-store"]) == 2
-    assert main(["claims", "--store", "x", "--no-store"]) == 2
+@pytest.mark.parametrize("options", [["--cached", "--no-store"], ["--store", "x", "--no-store"],
+                                     ["--resume", "--no-store"], ["--cached", "--resume"]])  # fmt: skip
+def test_options_that_exclude_each_other(options, capfd):
+    assert main(["claims", *options]) == 2
     assert "exclude each other" in capfd.readouterr().err
+
+
+def test_going_on_measures_what_is_missing(ledger_of, store, capfd):
+    calls = []
+
+    def counted(name, stop=False):
+        def measure(laboratory):
+            if stop:
+                raise KeyboardInterrupt
+            calls.append(name)
+            return finite(laboratory)
+
+        return measure
+
+    ask = ["claims", "--resume", "--json", "--store", str(store.root)]
+    failing = one("paper.two", broken)
+    ledger_of(one(measure=counted("one")), failing, one("paper.three", counted("three", stop=True)))
+    assert main(ask) == 130
+    assert "`opticoll claims --resume` goes on" in capfd.readouterr().err
+    last = one("paper.three", counted("three"))
+    ledger_of(one(measure=counted("one")), one("paper.two", counted("two")), last)
+    assert main(ask) == 0
+    assert [row["id"] for row in json.loads(capfd.readouterr().out)] == ["paper.one", "paper.two", "paper.three"]
+    assert calls == ["one", "two", "three"], "what failed is measured again, what is there is not"
+    ledger_of(replace(one(measure=counted("one")), expected=2.0), one("paper.two", counted("two")), last)
+    assert main(ask) == 0
+    assert calls[3:] == ["one"], "a claim that says something else is another claim"
+    assert main(["claims", "--json", "--store", str(store.root)]) == 0
+    assert calls[4:] == ["one", "two", "three"], "without --resume all are measured"
+
+
+def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatch):
+    ledger_of(one(measure=finite))
+    (first,) = book.ledger((), store)
+    assert list(book.ledger((), store, resume=True)) == [first]
+    monkeypatch.setattr(book, "environment", lambda: {"opticoll": "0", "git_commit": "another"})
+    (again,) = book.ledger((), store, resume=True)
+    assert again["measured_at"] > first["measured_at"]
+
+
+def test_claims_by_paper_and_pattern(ledger_of):
+    other = Claim("other.one", "other", "section 1", "two", 2.0, reason="hardware")
+    ledger_of(one(measure=finite), one("paper.two", finite), other)
+    assert [claim.id for claim in book.chosen(["paper"])] == ["paper.one", "paper.two"]
+    assert [claim.id for claim in book.chosen(["*.one"])] == ["paper.one", "other.one"]
+    assert [claim.id for claim in book.chosen(["paper.two", "paper", "paper.two"])] == ["paper.two", "paper.one"]
+    assert len(book.chosen()) == 3
+    for wrong in ("paper.*x", "papier", "one", ""):
+        with pytest.raises(BadInput, match="no claim"):
+            book.chosen([wrong])
+
+
+def test_unknown_ids_are_one_line(capfd):
+    assert main(["claims", "optree.theorem9"]) == 2
+    out, err = capfd.readouterr()
+    assert not out
+    assert len(err.splitlines()) == 1
+    assert "optree.theorem" in err.partition(";")[2]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_store_that_cannot_be_written(ledger_of, tmp_path, capfd):
+    ledger_of(one(measure=finite))
+    tmp_path.chmod(0o500)
+    assert main(["claims", "--store", str(tmp_path / "store")]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_a_store_that_is_a_file(ledger_of, tmp_path, capfd):
+    ledger_of(one(measure=finite))
+    (tmp_path / "store").write_text("no folder")
+    assert main(["claims", "--store", str(tmp_path / "store")]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_an_empty_store_keeps_nothing(ledger_of, store, capfd):
+    ledger_of(one(measure=finite))
+    assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out) == []
+    assert "1 of 1 claims have not been measured" in err
+
+
+def test_records_of_a_row_are_in_the_store(ledger_of, store):
+    def solved(laboratory):
+        laboratory.solve("alltoall.master", "ring:4", method="highs-simplex")
+        return Measurement(1.0, Verdict.REPRODUCED)
+
+    ledger_of(one(measure=solved))
+    (row,) = book.ledger((), store)
+    assert row["records"]
+    assert [store.read(name)["instance"] for name in row["records"]] == ["ring:4"]
+
+
+# what is told -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("told", "inside", "outside"), [
+    (Told("1.11"), (1.105, 1.11, 1.115), (1.104, 1.116)),
+    (Told("96.85"), (96.846, 96.854), (96.84, 96.86)),
+    (Told("3"), (2.5, 3.06, 3.5), (2.4, 3.6)),
+    (Told("10", about=True), (5.0, 14.9), (4.9, 15.1)),
+    (Told("80", about=True), (72.0, 88.0), (71.9, 88.1)),
+    (Told("2.4", about=True), (2.16, 2.64), (2.15, 2.65)),
+])  # fmt: skip
+def test_numbers_in_print(told, inside, outside):
+    assert all(map(told.holds, inside))
+    assert not any(map(told.holds, outside))
+    assert {told.verdict(x) for x in inside} == {Verdict.REPRODUCED}
+    assert {told.verdict(x, Verdict.SELF_CONTRADICTED) for x in outside} == {Verdict.SELF_CONTRADICTED}
+    low, high = told.ends
+    assert f"{low:.6g} to {high:.6g}" in told.tolerance
+
+
+def test_similar_is_ten_per_cent():
+    assert similar(0.9)
+    assert similar(1.1)
+    assert not similar(0.89)
+    assert not similar(1.11)
+
+
+# sweeps of designs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "degree", "count"), [(2, 3, 1), (3, 1, 2), (3, 2, 3), (4, 1, 9), (5, 1, 44), (4, 2, 42)])
+def test_wirings_are_counted(n, degree, count):
+    """Derangements for one circuit, parallel circuits between two servers, and brute force over all matrices."""
+    assert wirings(n, degree) == count
+    if n <= 3:
+        cells = [(i, j) for i in range(n) for j in range(n) if i != j]
+        brute = 0
+        for filled in product(range(degree + 1), repeat=len(cells)):
+            matrix = np.zeros((n, n), dtype=int)
+            for cell, circuits in zip(cells, filled, strict=True):
+                matrix[cell] = circuits
+            brute += bool((matrix.sum(axis=0) == degree).all() and (matrix.sum(axis=1) == degree).all())
+        assert brute == count
 
 
 def test_unknown_ids_are_refused(store):

@@ -6,11 +6,14 @@ A module of this package with ``CLAIMS`` (a tuple of :class:`~analysis.claims.ba
 from __future__ import annotations
 
 import time
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from analysis.claims import journal
 from analysis.claims.base import Claim, Laboratory, Measurement, Verdict
+from analysis.environment import environment
+from analysis.schema import plain
 from instances.errors import BadInput
 from instances.registry import contributed
 from instances.spec import nearest
@@ -27,21 +30,33 @@ def claims() -> dict[str, Claim]:
     return {one.id: one for one in contributed(__name__, "CLAIMS")}
 
 
-def ledger(identifiers: Sequence[str] = (), store: Store | None = None) -> Iterator[dict[str, Any]]:
-    """Examine the claims asked for, all of them if none is named; one row after the other.
+def ledger(
+    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Examine the claims asked for (:func:`chosen`); one row after the other.
 
-    Each row is kept in the store as soon as it is there (:mod:`analysis.claims.journal`).
+    Each row is kept in the store as soon as it is there (:mod:`analysis.claims.journal`). With ``resume`` a claim is
+    not measured again if the last row that the store has of it did not fail, says the same and was measured by this
+    very version: that row is given.
 
     Raises
     ------
     BadInput
         For an id that is not in the ledger, before any is examined.
+    BadFile
+        With ``resume``, if the store holds something that is no row.
     """
-    return (_examined(claim, store) for claim in _chosen(identifiers))
+    wanted = chosen(identifiers)
+    done: dict[str, dict[str, Any]] = {}
+    if resume and store is not None:
+        here = _version({"environment": environment()})
+        rows = journal.latest(store, [claim.id for claim in wanted])
+        done = {row["id"]: row for row in rows if not row.get("failed") and _version(row) == here}
+    return (_row(claim, store, done.get(claim.id)) for claim in wanted)
 
 
 def kept(identifiers: Sequence[str], store: Store) -> list[dict[str, Any]]:
-    """Read the last rows that the store keeps of the claims asked for, all if none is named; nothing is measured.
+    """Read the last rows that the store keeps of the claims asked for (:func:`chosen`); nothing is measured.
 
     Raises
     ------
@@ -50,23 +65,43 @@ def kept(identifiers: Sequence[str], store: Store) -> list[dict[str, Any]]:
     BadFile
         If the store holds something that is no row.
     """
-    return journal.latest(store, [claim.id for claim in _chosen(identifiers)])
+    return journal.latest(store, [claim.id for claim in chosen(identifiers)])
 
 
-def _chosen(identifiers: Sequence[str]) -> list[Claim]:
+def chosen(identifiers: Sequence[str] = ()) -> list[Claim]:
+    """The claims asked for, each once: by id, by paper (``optree``), or by pattern (``topoopt.tax*``); all if none is.
+
+    Raises
+    ------
+    BadInput
+        For what names no claim.
+    """
     known = claims()
+    found: dict[str, Claim] = {}
     for name in identifiers:
-        if name not in known:
-            hint = nearest(name, known) if known else "no claims are registered yet"
+        here = [claim for claim in known.values() if name in (claim.id, claim.paper) or fnmatchcase(claim.id, name)]
+        if not here:
+            papers = {claim.paper for claim in known.values()}
+            hint = nearest(name, [*known, *papers]) if known else "no claims are registered yet"
             msg = f"no claim {name!r}; {hint}"
             raise BadInput(msg)
-    return [known[name] for name in dict.fromkeys(identifiers)] or list(known.values())
+        found |= {claim.id: claim for claim in here}
+    return list(found.values()) if identifiers else list(known.values())
 
 
-def _examined(claim: Claim, store: Store | None) -> dict[str, Any]:
+def _version(row: dict[str, Any]) -> tuple[Any, ...] | None:
+    where = row.get("environment")
+    return tuple(where.get(name) for name in ("opticoll", "git_commit")) if isinstance(where, dict) else None
+
+
+def _row(claim: Claim, store: Store | None, done: dict[str, Any] | None) -> dict[str, Any]:
+    if done is not None and all(
+        done.get(name) == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance")
+    ):
+        return done
     started = time.monotonic()
     row = claim.examine(Laboratory(store))
     return row if store is None else journal.keep(store, row, time.monotonic() - started)
 
 
-__all__ = ["Claim", "Laboratory", "Measurement", "Verdict", "claims", "kept", "ledger"]
+__all__ = ["Claim", "Laboratory", "Measurement", "Verdict", "chosen", "claims", "kept", "ledger"]

@@ -711,8 +711,7 @@ def _regular(_: Laboratory) -> Measurement:
     return Measurement(
         f"{len(sweep.ratios) - len(sweep.wrong)} of {len(sweep.ratios)} are d-regular", _held(not sweep.wrong),
         ("sp-expander, n = 16 .. 64, d = 3, 4, three seeds",),
-        "Links in and out of every vertex. Once those of a vertex are used up, others may have nobody left to take "
-        "theirs. Ratio: mean degree over d.", **sweep.row,
+        "Links in and out of every vertex. Ratio: mean degree over d.", **sweep.row,
     )  # fmt: skip
 
 

@@ -58,8 +58,10 @@ def _koenig(_: Laboratory) -> Measurement:
         matrix, degree = _random_traffic(random)
         data = ocs_circuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
         time = bisect(data)[0]
-        match = ocs_circuits.matchings_of(data, data.transfers.needs(time)).astype(float)
-        used = float(max(match.sum(axis=0).max(), match.sum(axis=1).max()))
+        needs = data.transfers.needs(time)
+        match = ocs_circuits.matchings_of(data, needs).astype(float)
+        ends = (data.transfers.source, data.transfers.target)
+        used = max(float(np.bincount(end, needs).max()) for end in ends)
         sweep.add(used / degree, holds=max(ocs_circuits.residuals(data, {"match": match}).values()) <= 0,
                   size=matrix.shape[0], case=f"case {case}: {matrix.shape[0]} servers, D = {degree}")  # fmt: skip
     return Measurement(
