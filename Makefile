@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test setup bench lint lab docs lock clean
+.PHONY: help demo test setup bench readme lint lab docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -20,9 +20,12 @@ test: setup      ## lint, types and every quick test (at most ten minutes on two
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-bench: setup     ## the slow tests and the timings behind README's tables
+bench: setup     ## slow tests, then every table and plot of README and docs/measured.md anew (hours; goes on where it was)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m analysis.bench
+
+readme: setup    ## the same tables and plots from the store in results/, nothing measured (seconds)
+	$(BIN)/python -m analysis.bench --from-store
 
 lint: setup      ## lint and types only
 	$(BIN)/ruff check .

@@ -1,22 +1,37 @@
-"""Timings behind the README's tables: whole commands and layers, measured again by ``make bench``.
+"""README's results, plots and timings, and ``docs/measured.md``: measured and written again by ``make bench``.
 
-``python -m analysis.bench`` runs every measurement (or those named), prints Markdown tables, writes them to
-``results/bench.json`` and puts them between the ``bench`` markers of ``README.md`` in the working directory, each as
-soon as it is measured.
-Timings are medians or single runs as each table says; ratios are within one run of this program.
+``python -m analysis.bench`` runs the studies behind the plots (cells that the store has answers for are skipped), the
+claims and every timing table, keeps all of it in the results store, and writes the blocks of the documents between
+their markers, each as soon as it is there. Names of studies, ``claims`` or names of tables choose parts;
+``--from-store`` measures nothing and writes what the store has. A block that the store cannot fill stays as it is in
+the document; what is missing, and the command that makes it, goes to stderr, and the exit status is 1.
+
+Timings are medians or single runs as each table says; ratios are within one run of this program. They are kept in
+``bench.json`` of the store with the day, the seconds that the table took, and the machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import re
 import sys
-from collections.abc import Mapping
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from analysis import frontpage, markers
 from analysis.benchmarks import Row, Table, tables
+from instances.errors import BadFile, BadInput, OpticollError
 
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.store import Store
+
+#: Documents with blocks, from the root.
+DOCUMENTS = ("README.md", "docs/measured.md")
+CLAIMS = "claims"
 
 
 def table(rows: list[Row]) -> str:
@@ -35,38 +50,189 @@ def _text(value: object) -> str:
     return f"`{value}`" if isinstance(value, str) and ":" in value else str(value)
 
 
-def main(names: list[str]) -> int:
-    """Run the named measurements (all by default) and publish their tables."""
+# what is kept -------------------------------------------------------------------------------------------------------
+
+
+def kept_tables(store: Store) -> dict[str, dict[str, Any]]:
+    """The timing tables that a store keeps, by name: ``rows``, ``measured`` (day), ``seconds``, ``machine``.
+
+    Raises
+    ------
+    BadFile
+        If the file holds something else.
+    """
+    path = store.root / "bench.json"
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for one in found.values():
+            if not one["rows"] or {frozenset(row) for row in one["rows"]} != {frozenset(one["rows"][0])}:
+                msg = "rows of a table share their keys"
+                raise ValueError(msg)
+            _, _, _ = str(one["measured"]), float(one["seconds"]), str(one["machine"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        msg = f"store: {path} holds no timing tables ({type(error).__name__}: {error}); move it out of the store"
+        raise BadFile(msg) from error
+    return dict(found)
+
+
+def measure(store: Store, one: Table) -> None:
+    """Measure a timing table and keep it."""
+    started = time.monotonic()
+    rows = one.measure()
+    entry = {
+        "rows": rows, "measured": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": round(time.monotonic() - started, 1),
+        "machine": _machine(),
+    }  # fmt: skip
+    store.root.mkdir(parents=True, exist_ok=True)
+    path = store.root / "bench.json"
+    written = json.dumps({**kept_tables(store), one.name: entry}, indent=1)
+    temporary = path.with_suffix(".json.new")
+    temporary.write_text(written, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _machine() -> str:
+    from analysis.environment import environment
+
+    here = environment()
+    return f"{here['cpus']} cores, Python {here['python']}"
+
+
+# what is written ----------------------------------------------------------------------------------------------------
+
+
+def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
+    """A block ``bench-NAME`` for every kept table: its heading, the table, and how it was made."""
+    made = {}
+    for name, kept in kept_tables(store).items():
+        if name in known:
+            how = f"`python -m analysis.bench {name}`, {kept['seconds']:.0f} s, {kept['measured']}, {kept['machine']}"
+            made[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(kept['rows'])}\n\n({how})"
+    return made
+
+
+def write(root: Path, made: Mapping[str, str], known: Mapping[str, Table]) -> None:
+    """Put blocks into the documents below ``root`` that have markers for them; all others stay as they are.
+
+    A block ``bench`` holds a block for every table that is known, in their order.
+    """
+    for name in DOCUMENTS:
+        path = root / name
+        if not path.exists():
+            continue
+        old = path.read_text(encoding="utf-8")
+        text = old
+        every = markers.content(text, "bench")
+        if every is not None:
+            there = {key: markers.content(every, key) for key in map("bench-{}".format, known)}
+            bodies = {key: body for key, inside in there.items() if (body := made.get(key, inside)) is not None}
+            text = markers.replaced(text, "bench", "\n\n".join(markers.wrapped(*item) for item in bodies.items()))
+        for key in markers.names(text):
+            if key in made:
+                text = markers.replaced(text, key, made[key])
+        if text != old:
+            path.write_text(text, encoding="utf-8")
+
+
+def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str, Table]) -> dict[str, str]:
+    """Write the blocks of the parts wanted; give those left as before, with what is missing and what makes it."""
+    made = {key: text for key, text in timing_blocks(store, known).items() if key.removeprefix("bench-") in wanted}
+    lacking: dict[str, str] = {}
+    absent = [name for name in known if name in wanted and f"bench-{name}" not in made]
+    if absent:
+        words = " ".join(absent)
+        lacking["timings"] = (
+            f"no times of {', '.join(absent)} in the store; `python -m analysis.bench {words}` takes them"
+        )
+    if CLAIMS in wanted:
+        try:
+            made["results"] = frontpage.results_table(store)
+        except frontpage.Lacking as error:
+            lacking["results"] = str(error)
+    plots = [one for one in frontpage.PLOTS if set(one.studies) & set(wanted)]
+    if plots:
+        from analysis.report_data import best_runs
+
+        results = best_runs(store)
+        for one in plots:
+            try:
+                made[f"plot-{one.name}"] = frontpage.plot_block(one, store, results, root)
+            except frontpage.Lacking as error:
+                lacking[f"plot-{one.name}"] = str(error)
+    write(root, made, known)
+    return lacking
+
+
+# the command --------------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure the named parts, all by default, and write their blocks.
+
+    Returns
+    -------
+    int
+        0; 1 if a block could not be written; 2 for bad input; 130 after Ctrl-C, which loses nothing.
+    """
+    known = tables()
+    parts = [*frontpage.STUDIES, CLAIMS, *known]
+    parser = argparse.ArgumentParser(prog="python -m analysis.bench", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, all by default: {', '.join(parts)}")
+    parser.add_argument("--from-store", action="store_true", help="measure nothing, write what the store has")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="cells of a study at a time (default: 1, so that times hold)"
+    )
+    parser.add_argument("--store", metavar="DIR", help="results store (default: $OPTICOLL_STORE, or ./results)")
+    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="where README.md is (default: here)")
+    asked = parser.parse_args(arguments)
+    try:
+        return _run(asked, parts, known)
+    except OpticollError as error:
+        print(f"analysis.bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("analysis.bench: interrupted; what was measured is kept, start again to go on", file=sys.stderr)
+        return 130
+
+
+def _run(asked: argparse.Namespace, parts: list[str], known: Mapping[str, Table]) -> int:
+    from analysis.store import Store
     from instances.spec import nearest
 
-    known = tables()
-    for name in names:
-        if name not in known:
-            print(f"analysis.bench: no table {name!r}; {nearest(name, known)}", file=sys.stderr)
-            return 2
-    store = Path("results") / "bench.json"
-    kept: dict[str, list[Row]] = json.loads(store.read_text()) if store.exists() else {}
-    store.parent.mkdir(exist_ok=True)
-    for name in names or list(known):
-        kept[name] = known[name].measure()
-        print(f"\n{known[name].title}\n\n{table(kept[name])}", flush=True)
-        store.write_text(json.dumps(kept, indent=1))
-        _publish(Path("README.md"), {one.title: table(kept[key]) for key, one in known.items() if key in kept}, known)
-    return 0
+    for name in asked.parts:
+        if name not in parts:
+            msg = f"no part {name!r}; {nearest(name, parts)}"
+            raise BadInput(msg)
+    wanted = [name for name in parts if name in asked.parts] or list(parts)
+    store = Store(asked.store)
+    if not asked.from_store:
+        store.check_writable()
+        for name in wanted:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            _measure(name, store, known, asked.jobs)
+            publish(store, asked.root, [name], known)
+    lacking = publish(store, asked.root, wanted, known)
+    for block, what in lacking.items():
+        print(f"analysis.bench: {block}: left as before: {what}", file=sys.stderr)
+    return 1 if lacking else 0
 
 
-def _publish(readme: Path, made: dict[str, str], known: Mapping[str, Table]) -> None:
-    """Put tables by title between the markers; those there that were not made again stay, while they are known."""
-    if not readme.exists():
+def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | None) -> None:
+    if name in known:
+        measure(store, known[name])
         return
-    before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    old, end, after = rest.partition(END)
-    if not begin or not end:
+    if name == CLAIMS:
+        from analysis.claims import ledger
+
+        for row in ledger((), store):
+            print(f"  {row['id']}: {row['verdict']}", file=sys.stderr, flush=True)
         return
-    there = {title: text.strip() for title, text in re.findall(r"\*\*(.+?)\*\*\n\n((?:\|.*\n?)+)", old)}
-    shown = {one.title: made.get(one.title, there.get(one.title)) for one in known.values()}
-    text = "\n\n".join(f"**{title}**\n\n{rows}" for title, rows in shown.items() if rows)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    from analysis import study_command
+
+    if study_command.run(name, store, jobs, None).interrupted:
+        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -155,6 +155,12 @@ def standalone(text: str) -> str:
     return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
 
 
+def card(figure: Figure) -> str:
+    """Render the figure as an SVG file on a white card in plain colours, for pages whose light or dark is unknown."""
+    text = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", drawing(figure))
+    return re.sub(r"(<svg\b[^>]*>)", r'\1<rect width="100%" height="100%" rx="4" fill="#ffffff"/>', text, count=1)
+
+
 def inline(text: str, name: str, title: str, description: str) -> str:
     """Turn a :func:`drawing` into an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
 

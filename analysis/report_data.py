@@ -80,7 +80,7 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     budget_s
         Time after which no further bounds are started; smaller instances go first.
     """
-    results = _with_sums(store.sql("SELECT * FROM latest"))
+    results = best_runs(store)
     runs = int(store.sql("SELECT count(*) AS runs FROM runs")["runs"].iloc[0])
     environments = store.sql(
         "SELECT platform, cpus, python, opticoll, git_commit, host, count(*) AS runs, "
@@ -94,8 +94,9 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
 
 
-def _with_sums(latest: pd.DataFrame) -> pd.DataFrame:
-    results = latest.copy()
+def best_runs(store: Store) -> pd.DataFrame:
+    """Read the best run of every key, as :attr:`Findings.results`."""
+    results = store.sql("SELECT * FROM latest")
     verified = results["verified"].astype("boolean").fillna(value=False).astype(bool)
     results["ok"] = verified & results["answer"].astype(bool)
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]

@@ -138,6 +138,8 @@ def pages() -> None:
     links = {
         r"\(notebooks/([\w-]+)\.ipynb\)": r"(notebooks/\1.md)",
         r"\(docs/layers\.svg\)": "(../layers.svg)",
+        r"\(docs/figures/([\w-]+\.svg)\)": r"(../figures/\1)",
+        r"\(docs/measured\.md\)": "(../measured.md)",
         r"\[CITATION\.cff\]\(CITATION\.cff\)": "`CITATION.cff`",
     }
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):

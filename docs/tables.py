@@ -5,12 +5,11 @@ python docs/tables.py
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-BEGIN, END = "<!-- formulations:begin -->", "<!-- formulations:end -->"
+BLOCK = "formulations"
 #: How far each formulation is proven, and where: the one column that the registry does not know.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
@@ -50,7 +49,9 @@ def formulation_table() -> str:
 
 def updated(text: str) -> str:
     """README with the table of today."""
-    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{formulation_table()}\n{END}", text, flags=re.DOTALL)
+    from analysis.markers import replaced
+
+    return replaced(text, BLOCK, formulation_table())
 
 
 if __name__ == "__main__":

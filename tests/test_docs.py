@@ -1,11 +1,15 @@
 """The documentation says what is there, and builds."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from analysis import bench, frontpage, markers
+from analysis.benchmarks import tables as timing_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,7 +28,7 @@ def test_readme_has_the_formulations_of_today():
 
 def test_the_table_is_written_where_it_belongs():
     made = tables()
-    text = f"before\n{made.BEGIN}\nold\n{made.END}\nafter\n"
+    text = f"before\n{markers.wrapped(made.BLOCK, 'old')}\nafter\n"
     new = made.updated(text)
     assert new.startswith("before\n")
     assert new.endswith("after\n")
@@ -36,6 +40,27 @@ def test_proven_names_formulations_that_exist():
     from formulations import formulations
 
     assert set(tables().PROVEN) <= set(formulations())
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/measured.md"])
+def test_links_lead_to_files_that_are_there(name):
+    path = ROOT / name
+    links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))
+    gone = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not gone
+
+
+def test_every_block_of_the_documents_has_something_that_writes_it():
+    known = {"bench", "results", tables().BLOCK}
+    known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in frontpage.PLOTS}
+    for name in bench.DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        found = markers.names(text)
+        assert len(found) == len(set(found))
+        assert set(found) <= known
+        assert all(markers.content(text, one) for one in found), "blocks end"
+    readme = markers.names((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {"results", *(f"plot-{one.name}" for one in frontpage.PLOTS)} <= set(readme)
 
 
 @pytest.mark.slow

@@ -7,8 +7,19 @@ from instances.registry import contributed
 
 
 def tables() -> dict[str, Table]:
-    """All tables by name."""
-    return {one.name: one for one in contributed(__name__, "TABLES")}
+    """All tables by name.
+
+    Raises
+    ------
+    RuntimeError
+        If two have one name.
+    """
+    found: dict[str, Table] = {}
+    for one in contributed(__name__, "TABLES"):
+        if found.setdefault(one.name, one) is not one:
+            msg = f"two benchmark tables are called {one.name!r}: {found[one.name].title!r} and {one.title!r}"
+            raise RuntimeError(msg)
+    return found
 
 
 __all__ = ["Row", "Table", "tables"]

@@ -46,6 +46,6 @@ def strategies() -> list[Row]:
 
 
 TABLES: tuple[Table, ...] = (
-    Table("topoopt-designs", "Best circuits and routes of small pools (single runs)", designs),
+    Table("topoopt-circuits", "Best circuits and routes of small pools (single runs)", designs),
     Table("topoopt-strategies", "Strategies of the six models (single runs)", strategies),
 )

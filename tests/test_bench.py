@@ -1,0 +1,257 @@
+"""README's blocks: written from a store, left alone where the store lacks something, the same when written again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from analysis import bench, frontpage, markers
+from analysis.benchmarks import Table, tables
+from analysis.claims import Verdict, claims, journal
+from analysis.plots_style import card, new_figure, style
+from analysis.report_data import best_runs
+from analysis.store import Store
+from analysis.study_file import STUDIES, find, load
+from instances.errors import BadFile, BadInput
+from instances.spec import nearest
+
+TEXT = "\n".join(
+    ["# Title", *(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "bench-t")), "end"]
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Documents with blocks."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "docs" / "measured.md").write_text(f"# All\n\n{markers.wrapped('bench', '')}\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def run(root, store, monkeypatch):
+    """The command on a small set of parts: one study, one plot, the ledger, two tables."""
+    study = root / "tiny.toml"
+    study.write_text(
+        'name = "tiny"\nformulations = ["alltoall.master"]\ninstances = ["ring:{3,4}"]\nmethods = ["highs-simplex"]\n',
+        encoding="utf-8",
+    )
+    found = {"t": Table("t", "Tea [s]", lambda: [{"cup": "a:1", "s": 0.25}]), "u": Table("u", "U", lambda: [{"x": 1}])}
+
+    def make(results):
+        figure = new_figure(2, 1)
+        figure.add_subplot().plot(results["n"], results["objective"])
+        return "Values", f"{len(results)} values.", figure
+
+    monkeypatch.setattr(bench, "tables", lambda: found)
+    monkeypatch.setattr(frontpage, "STUDIES", (str(study),))
+    monkeypatch.setattr(frontpage, "PLOTS", (frontpage.Plot("p", (str(study),), make),))
+    return lambda *words: bench.main([*words, "--root", str(root), "--store", str(store.root)])
+
+
+def blocks(path):
+    text = path.read_text(encoding="utf-8")
+    return {name: markers.content(text, name) for name in markers.names(text)}
+
+
+def examined(identifier, **changes):
+    claim = claims()[identifier]
+    row = {
+        "id": identifier, "paper": claim.paper, "where": claim.where, "claim": claim.claim, "expected": 1,
+        "tolerance": "exact", "measured": 0.5, "verdict": str(Verdict.REPRODUCED), "instances": [], "reason": "so",
+        "failed": False, "count": None, "violations": None, "tightness": None, "counterexample": None, "records": [],
+        "rerun": "",
+    }  # fmt: skip
+    return {**row, **changes}
+
+
+def fill(store, **changes):
+    """Rows of all claims that are shown; ``changes`` are those of the first one."""
+    for number, name in enumerate(frontpage.SHOWN):
+        journal.keep(store, examined(name, **(changes if number == 0 else {})), 0.1)
+
+
+# markers ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_is_replaced_and_nothing_else():
+    text = f"a\n{markers.wrapped('one', 'x')}\nb\n{markers.wrapped('two', 'y')}\n"
+    new = markers.replaced(text, "one", r"z \1")
+    assert new == f"a\n{markers.wrapped('one', chr(122) + ' ' + chr(92) + '1')}\nb\n{markers.wrapped('two', 'y')}\n"
+    assert markers.names(new) == ["one", "two"]
+    assert markers.content(new, "two") == "y"
+    assert markers.replaced(text, "three", "z") == text
+    assert markers.content(text, "three") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        markers.begin("one"), markers.end("one"), markers.end("one") + markers.begin("one"),
+        markers.wrapped("one", "") * 2, markers.begin("one") + markers.wrapped("one", ""),
+    ],
+)  # fmt: skip
+def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
+    with pytest.raises(BadInput, match="begin and end once"):
+        markers.replaced(text, "one", "x")
+
+
+# what is shown ------------------------------------------------------------------------------------------------------
+
+
+def test_claims_that_are_shown_exist_and_no_paper_is_missing():
+    assert [name for name in frontpage.SHOWN if name not in claims()] == []
+    assert {claims()[name].paper for name in frontpage.SHOWN} == set(frontpage.PAPERS)
+    assert len(set(frontpage.SHOWN)) == len(frontpage.SHOWN)
+    assert all(claims()[name].measure is not None for name in frontpage.SHOWN)
+
+
+def test_studies_behind_the_plots_exist():
+    for name in frontpage.STUDIES:
+        assert find(name).parent == STUDIES
+
+
+def test_tables_have_names_of_their_own():
+    every = tables()
+    assert {one.title for one in every.values()} >= {"Start-up (median of 7)"}
+    assert len({one.title for one in every.values()}) == len(every)
+
+
+def test_the_table_of_results_is_what_the_ledger_keeps(store):
+    first = frontpage.SHOWN[0]
+    fill(store, measured={"a": 1.0, "b": 0.123456}, count=12000, violations=7, counterexample="path:4 | *",
+         verdict=str(Verdict.NOT_REPRODUCED), records=["gone.1"])  # fmt: skip
+    text = frontpage.results_table(store)
+    row = next(line for line in text.splitlines() if f"`{first}`" in line)
+    assert "a: 1; b: 0.1235; smallest: path:4 \\| \\*" in row
+    assert "12,000 cases, 7 against it; 1 run: 1 not in this store" in row
+    assert "✗ not reproduced" in row
+    assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| ")}) == 1
+    shown = len(frontpage.SHOWN)
+    assert text.endswith(f"are measured: {shown - 1} reproduced, 1 not reproduced.")
+
+
+def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
+    with pytest.raises(frontpage.Lacking, match=f"not measured: {frontpage.SHOWN[0]}.*`opticoll claims "):
+        frontpage.results_table(store)
+    fill(store, failed=True, verdict=str(Verdict.NOT_TESTABLE), measured=None)
+    with pytest.raises(
+        frontpage.Lacking, match=f"^failed: {frontpage.SHOWN[0]}; `opticoll claims {frontpage.SHOWN[0]}`"
+    ):
+        frontpage.results_table(store)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"), (True, "yes"), (3, "3"), (0.123456, "0.1235"), ("so", "so"), ([1, 0.5], "1, 0.5"),
+        ({"a": 1, "b": "c"}, "a: 1; b: c"),
+        ({str(n): n / 4 for n in (8, 1, 2, 3, 4)}, "0.25 to 2 (8 … 4)"),
+    ],
+)  # fmt: skip
+def test_measurements_in_words(value, words):
+    assert frontpage.told(value) == words
+
+
+def test_a_card_has_plain_colours_on_white():
+    def drawn():
+        with style():
+            figure = new_figure(2, 1)
+            figure.add_subplot().plot([0, 1], [0, 1], color="#0072b2")
+        return card(figure)
+
+    text = drawn()
+    assert "var(" not in text
+    assert "#0072b2" in text
+    assert text.index('<rect width="100%" height="100%"') < text.index("<g ")
+    assert drawn() == text
+
+
+@pytest.mark.parametrize("plot", frontpage.PLOTS, ids=lambda plot: plot.name)
+def test_every_plot_says_what_an_empty_store_lacks(plot, store):
+    with pytest.raises(frontpage.Lacking, match="`opticoll study "):
+        plot.make(best_runs(store))
+
+
+# the command --------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, capsys):
+    assert run("--from-store") == 1
+    assert (root / "README.md").read_text(encoding="utf-8") == TEXT
+    assert not (root / "docs" / "figures").exists()
+    told = capsys.readouterr().err
+    assert "plot-p: left as before: 2 of 2 cells" in told
+    assert "`opticoll study " in told
+    assert "results: left as before: not measured: alltoall." in told
+    assert "`python -m analysis.bench t u` takes them" in told
+
+
+def test_parts_are_measured_kept_and_written(run, root, store):
+    assert run("t") == 0
+    kept = json.loads((store.root / "bench.json").read_text(encoding="utf-8"))
+    assert kept["t"]["rows"] == [{"cup": "a:1", "s": 0.25}]
+    readme, every = blocks(root / "README.md"), blocks(root / "docs" / "measured.md")
+    assert readme["bench-t"].startswith("**Tea [s]**\n\n| cup | s |\n|---|---|\n| `a:1` | 0.25 |\n\n(`python -m ")
+    assert readme["results"] == "old results"
+    assert every["bench-t"] == readme["bench-t"]
+    assert "bench-u" not in every
+    assert run("u") == 0
+    assert list(blocks(root / "docs" / "measured.md")) == ["bench", "bench-t", "bench-u"]
+
+
+def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, capsys):
+    study = frontpage.STUDIES[0]
+    assert run(study) == 0
+    before = blocks(root / "README.md")
+    assert before["plot-p"].startswith("![Values](docs/figures/p.svg)\n\n*2 values.* (`opticoll study ")
+    picture = (root / "docs" / "figures" / "p.svg").read_bytes()
+    assert picture.startswith(b"<?xml")
+    made = (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns
+
+    fill(store)
+    assert run("t", "u") == 0
+    assert run("--from-store") == 0
+    assert capsys.readouterr().err.count("left as before") == 0
+    once = (root / "README.md").read_text(encoding="utf-8"), (root / "docs" / "measured.md").read_text(encoding="utf-8")
+    assert run("--from-store") == 0
+    assert (once[0], once[1]) == tuple((root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS)
+    assert (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns == made, "an equal plot is not written again"
+
+    gone = load(find(study)).cells[0].key
+    for path in store.records.glob(f"{gone}.*"):
+        path.unlink()
+    assert run("--from-store", study) == 1
+    assert "1 of 2 cells" in capsys.readouterr().err
+    assert blocks(root / "README.md")["plot-p"] == before["plot-p"], "half a study is no plot"
+    assert (root / "docs" / "figures" / "p.svg").read_bytes() == picture
+
+
+def test_what_is_no_part_and_what_is_no_file_of_tables(run, store, capsys):
+    assert run("teh") == 2
+    assert "no part 'teh'" in capsys.readouterr().err
+    store.root.mkdir()
+    for text in ("[]", "{", '{"t": {"rows": [{"a": 1}, {"b": 1}], "measured": "", "seconds": 1, "machine": ""}}'):
+        (store.root / "bench.json").write_text(text, encoding="utf-8")
+        with pytest.raises(BadFile, match=r"bench\.json holds no timing tables"):
+            bench.kept_tables(store)
+        assert run("--from-store", "t") == 2
+
+
+def test_a_document_with_broken_markers_is_left_alone(run, root, capsys):
+    broken = f"{markers.begin('bench-t')}\nx\n"
+    (root / "README.md").write_text(broken, encoding="utf-8")
+    assert run("t") == 2
+    assert "must begin and end once" in capsys.readouterr().err
+    assert (root / "README.md").read_text(encoding="utf-8") == broken
+
+
+def test_names_near_a_part_are_told():
+    assert "startup" in nearest("start", tables())
