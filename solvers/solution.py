@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from formulations import formulation
 from formulations.base import read_parameters
 from formulations.schedules.schedule_json import is_schedule
-from instances import BadFile, Topology, parse
+from instances import BadFile, Topology, parse, untrusted
 from solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ FORMAT = "opticoll-solution/1"
 #: Largest solution file [bytes] and largest array in it [entries] that are read.
 MAX_BYTES = 1 << 30
 MAX_ENTRIES = 200_000_000
+#: Most axes of an array.
+MAX_AXES = 8
 
 
 def solution_document(run: Run) -> dict[str, Any]:
@@ -119,9 +121,15 @@ def check(formulation_name: str, instance_spec: str, path: Path) -> dict[str, An
     data = model.prepare(*arguments)
     values = named_arrays(document, "values", path)
     violations |= _residuals(model, data, values, path)
-    objective = model.objective(data, values)
-    claimed = document.get("objective")
-    wrong_claim = isinstance(claimed, int | float) and not np.isclose(claimed, objective, rtol=1e-6, atol=1e-12)
+    with np.errstate(all="ignore"):
+        objective = model.objective(data, values)
+    claimed = None if document.get("objective") is None else _number(document["objective"])
+    if claimed is None and document.get("objective") is not None:
+        msg = f"{path}: 'objective' must be a finite number or null, not {str(document['objective'])[:40]!r}"
+        raise BadFile(msg)
+    wrong_claim = claimed is not None and not math.isclose(
+        claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
+    )
     worst = max(violations, key=lambda k: violations[k])
     verified = violations[worst] <= FEASIBLE
     reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
@@ -220,7 +228,9 @@ def check_schedule(
 
 def _residuals(model: Any, data: Any, values: Mapping[str, NDArray[np.float64]], path: Path) -> dict[str, float]:
     try:
-        return dict(model.residuals(data, values))
+        with np.errstate(all="ignore"):  # what overflows is a violation, and no news
+            found = dict(model.residuals(data, values))
+        return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in found.items()}
     except KeyError as missing:
         msg = f"{path}: variable {missing} of {model.name} is missing; a solution gives every variable"
         raise BadFile(msg) from None
@@ -237,18 +247,7 @@ def read_document(path: Path) -> dict[str, Any]:
     BadFile
         If it cannot be read, is too large, or is neither.
     """
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            msg = f"{path}: {size} bytes are more than the {MAX_BYTES} that are read"
-            raise BadFile(msg)
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as reason:
-        msg = f"{path}: cannot be read ({reason.strerror}); name a solution file"
-        raise BadFile(msg) from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as reason:
-        msg = f"{path}: is no JSON ({str(reason).splitlines()[0]}); write it with solve --solution"
-        raise BadFile(msg) from None
+    document = untrusted.read_json(path, MAX_BYTES, "name a solution file, as solve --solution writes it")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
         msg = f"{path}: is no solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)
@@ -274,10 +273,11 @@ def named_arrays(document: Mapping[str, Any], key: str, path: Path) -> dict[str,
             msg = f"{where} needs 'shape', 'index' and 'value'"
             raise BadFile(msg)
         shape, index, value = entry["shape"], entry["index"], entry["value"]
-        if not isinstance(shape, list) or not all(type(s) is int and 0 <= s <= MAX_ENTRIES for s in shape):
-            msg = f"{where}: 'shape' must be a list of sizes"
+        sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
+        if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
+            msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
             raise BadFile(msg)
-        total = 1
+        shape, total = [s for s in sizes if s is not None], 1
         for s in shape:
             total *= s
         if total > MAX_ENTRIES:
@@ -287,16 +287,38 @@ def named_arrays(document: Mapping[str, Any], key: str, path: Path) -> dict[str,
             msg = f"{where}: 'index' and 'value' must be lists of one length"
             raise BadFile(msg)
         array = np.zeros(shape)
-        seen: set[tuple[int, ...]] = set()
+        seen: set[tuple[int | None, ...]] = set()
         for at, v in zip(index, value, strict=True):
-            good = isinstance(at, list) and len(at) == len(shape) and all(type(i) is int for i in at)
-            if not good or not all(0 <= i < s for i, s in zip(at, shape, strict=True)) or tuple(at) in seen:
-                msg = f"{where}: entry {at!r} is outside the shape {shape} or given twice"
+            place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
+            inside = len(place) == len(shape) and isinstance(at, list)
+            if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
+                msg = f"{where}: entry {str(at)[:60]} is outside the shape {shape}"
                 raise BadFile(msg)
-            if isinstance(v, bool) or not isinstance(v, int | float) or not np.isfinite(v):
-                msg = f"{where}: value {v!r} at {at!r} is no finite number"
+            if place in seen:
+                msg = f"{where}: entry {at!r} is given twice"
                 raise BadFile(msg)
-            seen.add(tuple(at))
-            array[tuple(at)] = v
+            number = _number(v)
+            if number is None:
+                msg = f"{where}: value {str(v)[:60]!r} at {at!r} is no finite number"
+                raise BadFile(msg)
+            seen.add(place)
+            array[place] = number
         arrays[name] = array
     return arrays
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, as ``3`` or, as some tools write it, ``3.0``; None for anything else."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -204,7 +204,8 @@ def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
     lambda d: d.__setitem__("settings", {"unknown": 1}), lambda d: d.__setitem__("objective", "0.25"),
     lambda d: d.__setitem__("objective", 10**400), lambda d: d.__setitem__("objective", True),
     lambda d: d["values"]["g"]["value"].__setitem__(0, 10**400),
-    lambda d: d["values"]["g"].__setitem__("shape", [1] * 100), lambda d: d["values"]["g"]["index"].__setitem__(0, [0.5, 0]),
+    lambda d: d["values"]["g"].__setitem__("shape", [1] * 100),
+    lambda d: d["values"]["g"]["index"].__setitem__(0, [0.5, 0]),
 ])  # fmt: skip
 def test_malformed_documents_are_refused(document, tmp_path, change):
     broken = json.loads(json.dumps(document))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.alltoall.concurrent_flow import demanded
+from instances import untrusted
 from instances.demands import UNIFORM
 from instances.errors import BadFile, BadInput
 
@@ -204,10 +205,8 @@ def read(path: Path, topology: Topology) -> WeightedPaths:
 
     kinds = {"F": "f", "rate": "f", "instance_hash": "U", "demand": "U"}
     names = [f.name for f in fields(WeightedPaths)]
+    untrusted.check_file(path, MAX_BYTES, "name a file of paths")
     try:
-        if path.stat().st_size > MAX_BYTES:
-            msg = f"{path}: more than the {MAX_BYTES} bytes that are read"
-            raise BadFile(msg)
         with zipfile.ZipFile(path) as archive:
             found = {}
             for name in (*names, "instance_hash"):

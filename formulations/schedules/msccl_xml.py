@@ -18,6 +18,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from formulations.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
+from instances import untrusted
 from instances.errors import BadFile
 
 if TYPE_CHECKING:
@@ -78,11 +79,8 @@ def read_xml(path: Path) -> Program:
     from defusedxml.common import DefusedXmlException
     from defusedxml.ElementTree import iterparse
 
+    untrusted.check_file(path, MAX_BYTES, "name an MSCCL XML file")
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            msg = f"{path}: {size} bytes are more than the {MAX_BYTES} that are read"
-            raise BadFile(msg)
         reader = _Reader(path)
         with path.open("rb") as stream:
             for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):

@@ -14,12 +14,12 @@ kind "routes"
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formulations.schedules.routes import Route
+from instances import untrusted
 from instances.errors import BadFile
 
 if TYPE_CHECKING:
@@ -121,18 +121,7 @@ def load(path: Path) -> Any:
     BadFile
         If it cannot be read, is too large or is no JSON.
     """
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            msg = f"{path}: {size} bytes are more than the {MAX_BYTES} that are read"
-            raise BadFile(msg)
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as reason:
-        msg = f"{path}: cannot be read ({reason.strerror}); name a schedule file"
-        raise BadFile(msg) from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as reason:
-        msg = f"{path}: is no JSON ({str(reason).splitlines()[0]})"
-        raise BadFile(msg) from None
+    return untrusted.read_json(path, MAX_BYTES, "name a schedule file")
 
 
 def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | RouteTable:
