@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 
 from formulations.base import Formulation
 from instances.errors import BadInput
-from instances.registry import contributed
+from instances.registry import contributed, held
 from instances.spec import nearest
 
 
@@ -40,11 +38,7 @@ def formulation(name: str) -> Formulation:
 def _named(name: str) -> Formulation | None:
     """The formulation of the module that the name says, without importing all the others."""
     paper, _, module = name.replace("-", "_").partition(".")
-    if not (paper.isidentifier() and module.isidentifier()):
-        return None
-    if find_spec(f"{__name__}.{paper}") is None or find_spec(f"{__name__}.{paper}.{module}") is None:
-        return None
-    found = getattr(import_module(f"{__name__}.{paper}.{module}"), "FORMULATION", None)
+    found = held(f"{__name__}.{paper}.{module}", "FORMULATION") if paper.isidentifier() else None
     return found if isinstance(found, Formulation) and found.name == name else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
@@ -25,3 +26,17 @@ def contributed(package: str, name: str, *, deep: bool = False) -> Iterator[Any]
             yield from found
         elif found is not None:
             yield found
+
+
+def held(module: str, name: str) -> Any:
+    """What ``module`` of one of our packages holds under ``name``, None if there is no such module or name.
+
+    Imports that one alone: for looking up what a module is named after without asking all the others.
+    """
+    package, _, last = module.rpartition(".")
+    try:
+        if not (package and last.isidentifier()) or find_spec(package) is None or find_spec(module) is None:
+            return None
+    except ModuleNotFoundError:
+        return None  # its package is no package
+    return getattr(import_module(module), name, None)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: No topology may be larger than this; checked before anything is allocated.
 MAX_VERTICES = 1_000_000
 MAX_ARCS = 20_000_000
+#: Up to so many vertices, and ranks times arcs, hops are counted by numpy: SciPy's graphs take longer to be imported.
+_FEW_VERTICES, _FEW_STEPS = 1000, 2_000_000
 
 
 def check_size(n: int, arcs: int, what: str) -> None:
@@ -221,15 +223,22 @@ class Topology(Instance):
         indptr = np.concatenate([[0], np.cumsum(np.bincount(tail[first], minlength=self.n))])
         return sp.csr_array((lengths[order][first], head[first], indptr), shape=(self.n, self.n))
 
+    @property
+    def _small(self) -> bool:
+        return self.n <= _FEW_VERTICES and self.ranks * self.arcs <= _FEW_STEPS
+
     @cached_property
     def hops(self) -> NDArray[np.float64]:
         """Hop distances from every terminal to every vertex, shape ``(ranks, n)``; ``inf`` if unreachable."""
-        from scipy.sparse.csgraph import dijkstra
+        if self._small:
+            distances = _hops_by_levels(self)
+        else:
+            from scipy.sparse.csgraph import dijkstra
 
-        graph = self.length_matrix(np.ones(self.arcs))
-        distances = dijkstra(graph, indices=self.terminals, unweighted=True)
+            graph = self.length_matrix(np.ones(self.arcs))
+            distances = np.asarray(dijkstra(graph, indices=self.terminals, unweighted=True))
         distances.setflags(write=False)
-        return np.asarray(distances)
+        return distances
 
     @property
     def diameter(self) -> float:
@@ -239,6 +248,8 @@ class Topology(Instance):
     @cached_property
     def connected(self) -> bool:
         """Whether every terminal reaches every other terminal (they lie in one strong component)."""
+        if self._small:
+            return bool(np.isfinite(self.hops[:, self.terminals]).all())
         from scipy.sparse.csgraph import connected_components
 
         graph = self.length_matrix(np.ones(self.arcs))
@@ -290,3 +301,22 @@ class Topology(Instance):
             terminals=self.terminals,
             labels=self.labels,
         )
+
+
+def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
+    """Breadth-first search from all terminals at once: every level is the pairs (terminal, vertex) reached by it."""
+    n, ranks = topology.n, topology.ranks
+    first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
+    hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
+    reached, level = np.arange(ranks) * n + topology.terminals, 0
+    while reached.size:
+        hops[reached] = level
+        level += 1
+        row, vertex = np.divmod(reached, n)
+        count = out_degree[vertex]
+        place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        beyond = np.repeat(row * n, count) + topology.head[np.repeat(first_out[vertex], count) + place]
+        beyond = beyond[np.isinf(hops[beyond])]
+        mark[beyond] = np.arange(beyond.size)
+        reached = beyond[mark[beyond] == np.arange(beyond.size)]  # each once
+    return hops.reshape(ranks, n)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 
 from instances.errors import OpticollError
 from solvers.adapters import adapter
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
 
+    import psutil
     from numpy.typing import NDArray
 
     from solvers.adapters.base import Progress
@@ -161,6 +161,8 @@ class _Watch:
 
     def run(self, process: subprocess.Popen[bytes]) -> tuple[Termination | None, str]:
         """Wait; returns why the worker must be killed, or (None, "") when it has ended by itself."""
+        import psutil  # while the worker starts
+
         root = psutil.Process(process.pid)
         next_memory = 0.0
         while True:
@@ -278,6 +280,8 @@ def isolated_environment(threads: int | None = None) -> dict[str, str]:
 
 def tree_memory_mb(root: psutil.Process) -> float:
     """Resident memory of a process and all its descendants [MB]."""
+    import psutil
+
     total = 0
     with suppress(psutil.Error):
         for process in [root, *root.children(recursive=True)]:
@@ -288,6 +292,8 @@ def tree_memory_mb(root: psutil.Process) -> float:
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
     """Kill a worker and every process it started, and wait until it is gone."""
+    import psutil
+
     family: list[psutil.Process] = []
     if process.poll() is None:
         with suppress(psutil.Error):

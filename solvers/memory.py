@@ -95,7 +95,7 @@ def refuse_early(task: Task, model: Formulation, instance: Any, parameters: Mapp
     TooLarge
         See :func:`refuse`.
     """
-    from solvers.methods import methods, methods_for
+    from solvers.methods import method_named, methods_for
     from solvers.plan import FIRST_ORDER, ORBIT
 
     size = None if model.foresee is None else model.foresee(instance, parameters)
@@ -106,8 +106,8 @@ def refuse_early(task: Task, model: Formulation, instance: Any, parameters: Mapp
         if model.prefers is not None or not {FIRST_ORDER, ORBIT}.isdisjoint(methods_for(model)):
             return
         method = solver = "highs-ipx"
-    elif method in methods():
-        known = {parameter.name: parameter.default for parameter in methods()[method].parameters}
+    elif (found := method_named(method)) is not None:
+        known = {parameter.name: parameter.default for parameter in found.parameters}
         solver = str(task.settings.get("solver", known.get("solver")))
     refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
 
@@ -164,9 +164,9 @@ def refuse(
 
 
 def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: str | None) -> float | None:
-    from solvers.methods import methods
+    from solvers.methods import method_named
 
-    found = methods().get(method)
+    found = method_named(method)
     if found is None or found.run is None:
         return needed_bytes(model, size, form, solver)
     return _needed_by_procedure(model, size, method)

@@ -13,7 +13,7 @@ from instances.spec import nearest
 from solvers import memory
 from solvers.adapters import Adapter, adapter, adapters
 from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.methods import Method, methods, methods_for
+from solvers.methods import Method, method_named, methods, methods_for
 from solvers.task import digest
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     data = model.prepare(*arguments)
 
     name = choose(model, data, task) if task.method == "auto" else task.method
-    method = methods().get(name)
+    method = method_named(name)
     left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Any] = {}
     if method is not None:
@@ -143,9 +143,10 @@ def _reduced(data: Any) -> int:
 def _refuse_unknown_method(name: str, model: Formulation) -> None:
     if name == "auto" or name in adapters():
         return
-    fitting = methods_for(model)
-    if name in fitting:
+    found = method_named(name)
+    if found is not None and found.applies(model):
         return
+    fitting = methods_for(model)
     if name in methods():
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"

@@ -433,8 +433,6 @@ def length_bound(data: Overlap, lengths: F64) -> int:
 
     Exact: lengths are scaled to whole numbers small enough that every sum of them is one in double precision.
     """
-    from scipy.sparse.csgraph import dijkstra
-
     topology, (s, d) = data.topology, data.commodities
     lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
     if lengths.shape != (topology.arcs,) or not lengths.max(initial=0.0) > 0:
@@ -446,7 +444,11 @@ def length_bound(data: Overlap, lengths: F64) -> int:
     elif data.rule.lmax is not None:
         table = bounded_distances(topology, whole, data.rule.lmax)[-1]
         reach = table[np.searchsorted(topology.terminals, s), d]
+    elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
+        reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]
     else:
+        from scipy.sparse.csgraph import dijkstra
+
         starts, which = np.unique(s, return_inverse=True)
         reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
     total, cost = sum(int(r) for r in reach), int(whole.sum())

@@ -14,6 +14,7 @@ from formulations.alltoall.path_sets import PathSet
 from formulations.base import NotApplicable
 from formulations.lumorph.cuts import cut_bounds, grid_shape
 from formulations.lumorph.route_sets import straight_routes
+from solvers.routing.first_reroutings import reroute_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
 
+#: Most reroutings in plain Python, and most vertices these may search together; beyond, loading a compiled search pays.
+FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
 #: Reroutings of one try are at most this many a circuit, and at least so many.
 EFFORT, LEAST_EFFORT = 30, 4000
 #: Reroutings between two looks at the clock.
@@ -65,9 +68,9 @@ def min_overlap_routes(
     """Routes of small overlap for circuits ``sources[k] -> targets[k]``, vertices, each ``(K,)``.
 
     XY routes on a grid (shortest ones where those are broken, or there is no grid); unless these meet the best cut,
-    rerouting under negotiated congestion towards that cut, then towards each load above it. ``effort`` is how often a
-    circuit is rerouted in one try, on average; ``go_on`` is asked now and then whether to. Deterministic for a
-    ``seed`` as long as it says yes.
+    rerouting under negotiated congestion towards that cut, a little of it before any compiled code is loaded, then
+    towards each load above it. ``effort`` is how often a circuit is rerouted in one try, on average; ``go_on`` is asked
+    now and then whether to. Deterministic for a ``seed`` as long as it says yes.
 
     Raises
     ------
@@ -77,6 +80,12 @@ def min_overlap_routes(
     cut = cut_bounds(topology, (sources, targets))[0]
     routes = straight_or_shortest(topology, sources, targets)
     load, least = load_of(routes), max(int(cut.value), 1)
+    if load > least and (go_on is None or go_on()):
+        paths, ends = _paths_of(routes), list(zip(sources.tolist(), targets.tolist(), strict=True))
+        most = min(FIRST_REROUTINGS, FIRST_VERTICES // topology.n)
+        if reroute_first(topology, ends, paths, least, seed=seed, most=most):
+            routes = routes_of(topology, sources, targets, paths)
+            load = load_of(routes)
     for number, goal in enumerate(range(least, load)):
         if go_on is not None and not go_on():
             break
@@ -109,7 +118,7 @@ def straight_or_shortest(topology: Topology, sources: I64, targets: I64) -> Path
     rest = np.flatnonzero(~whole)
     straight = _in_order(topology, sources, targets, arcs, length)
     shortest = shortest_routes(topology, sources[rest], targets[rest], None)
-    paths = [straight.path(k) for k in range(sources.size)]
+    paths = _paths_of(straight)
     for i, k in enumerate(rest.tolist()):
         paths[k] = shortest.path(i)
     return routes_of(topology, sources, targets, paths)
@@ -160,6 +169,10 @@ def _hops_to(topology: Topology, target: int) -> F64:
 
     graph = topology.length_matrix(np.ones(topology.arcs)).T.tocsr()
     return np.asarray(dijkstra(graph, indices=target, unweighted=True))
+
+
+def _paths_of(routes: PathSet) -> list[list[int]]:
+    return [list(routes.path(k)) for k in range(routes.paths)]
 
 
 def routes_of(topology: Topology, sources: I64, targets: I64, paths: list[list[int]]) -> PathSet:

@@ -1,0 +1,178 @@
+"""What a small command loads, and the short ways that spare it the rest: lookup by name, hops, first reroutings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from formulations.lumorph.cuts import cut_bounds
+from formulations.lumorph.min_overlap import length_bound, prepare
+from instances import Topology, parse
+from instances.registry import held
+from solvers.adapters import adapters
+from solvers.isolation import interpreter
+from solvers.methods import method_named, methods
+from solvers.routing.first_reroutings import reroute_first
+from solvers.routing.min_overlap import straight_or_shortest
+
+#: Packages that take longer to be imported than small commands to be answered.
+SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", "highspy", "ortools")
+
+SOLVE = """
+import json, sys
+from solvers.methods.procedure import run_in_worker
+arguments = {"formulation": "lumorph.min-overlap", "instance": "lightpath:16x16", "method": "auto", "form": None,
+             "settings": {"circuits": sys.argv[1]}, "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
+             "seed": 0, "threads": 1}
+values, arrays = run_in_worker(arguments, {}, lambda *_: None)
+found = {"ended": values["termination"], "Lambda": float(arrays["values.Lambda"])}
+print(json.dumps({**found, "loaded": list(sys.modules)}))
+"""
+
+IMPORT = """
+import json, sys
+import solvers.runner
+print(json.dumps({"loaded": list(sys.modules)}))
+"""
+
+
+def told(code: str, *words: str) -> dict[str, object]:
+    """What a new interpreter prints that runs ``code``."""
+    place = interpreter("solvers.worker:main")[-1].partition("; from")[0]
+    command = [sys.executable, "-P", "-c", f"{place}\n{code}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def slow_ones(loaded: object) -> set[str]:
+    assert isinstance(loaded, list)
+    return set(SLOW) & set(loaded)
+
+
+def test_the_worker_of_a_permutation_loads_neither_scipy_nor_numba() -> None:
+    found = told(SOLVE, "permutation")
+    assert (found["ended"], found["Lambda"]) == ("optimal", 5.0)
+    assert not slow_ones(found["loaded"])
+
+
+def test_the_runner_itself_loads_no_slow_package() -> None:
+    assert not slow_ones(told(IMPORT)["loaded"])
+
+
+# Lookup by name --------------------------------------------------------------------------------------------------
+
+
+def test_a_method_found_by_its_module_is_the_registered_one() -> None:
+    for name, method in methods().items():
+        assert method_named(name) is method
+    assert not set(methods()) & set(adapters())
+
+
+@pytest.mark.parametrize("name", ["highs", "cp-sat", "auto", "no-such-method", "base", "", "a b", "..", "x.y", "é-1"])
+def test_what_is_no_method_is_none(name: str) -> None:
+    assert method_named(name) is None
+
+
+def test_held_finds_what_a_module_holds_and_nothing_else() -> None:
+    assert held("solvers.methods.sssp", "METHOD") is methods()["sssp"]
+    assert held("solvers.methods.sssp", "NOTHING") is None
+    for module in (
+        "solvers.methods.none",
+        "solvers.nowhere.sssp",
+        "sssp",
+        "",
+        "solvers.methods.",
+        "solvers.methods.a-b",
+    ):
+        assert held(module, "METHOD") is None
+
+
+# Hops ------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def digraphs(draw: st.DrawFn) -> Topology:
+    """Any directed multigraph, parts of it cut off, some vertices relays."""
+    n = draw(st.integers(2, 9))
+    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda ends: ends[0] != ends[1])
+    arcs = np.array(draw(st.lists(pair, min_size=1, max_size=30)))
+    terminals = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
+    return Topology(n, arcs[:, 0], arcs[:, 1], np.ones(len(arcs)), terminals=sorted(terminals))
+
+
+@given(digraphs())
+@settings(deadline=None)
+def test_hops_by_levels_are_those_of_dijkstra(topology: Topology) -> None:
+    graph = topology.length_matrix(np.ones(topology.arcs))
+    expected = dijkstra(graph, indices=topology.terminals, unweighted=True)
+    assert topology.hops.dtype == np.float64
+    assert not topology.hops.flags.writeable
+    np.testing.assert_array_equal(topology.hops, expected)
+    _, component = connected_components(graph, directed=True, connection="strong")
+    assert topology.connected == (np.unique(component[topology.terminals]).size == 1)
+
+
+@pytest.mark.parametrize("spec", ["path:1200", "complete:160"])
+def test_large_topologies_have_their_hops_from_scipy_and_agree(spec: str) -> None:
+    topology = parse(spec)
+    apart = np.abs(np.arange(topology.n)[:, None] - np.arange(topology.n))
+    np.testing.assert_array_equal(topology.hops, apart if spec.startswith("path") else np.minimum(apart, 1))
+
+
+@given(st.integers(0, 50), st.floats(0.01, 100.0))
+@settings(max_examples=10, deadline=None)
+def test_equal_lengths_prove_what_nearly_equal_ones_do(seed: int, length: float) -> None:
+    """Equal lengths take the hops, unequal ones Dijkstra's algorithm: both bound the mean of the hops, rounded up."""
+    data = prepare(parse("lightpath:3x4"), {"circuits": "permutation", "seed": seed})
+    equal = np.full(data.topology.arcs, length)
+    hops = data.topology.hops[data.commodities].sum()
+    assert length_bound(data, equal) == -(-int(hops) // data.topology.arcs)
+    nearly = equal.copy()
+    nearly[0] *= 1 + 1e-12
+    assert length_bound(data, nearly) in {length_bound(data, equal), length_bound(data, equal) + 1}
+
+
+# First reroutings ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "seed"), [("lightpath:8x16", 0), ("lightpath:16x16", 1), ("lightpath:4x64", 1)])
+def test_first_reroutings_meet_the_cut_by_routes_that_hold(spec: str, seed: int) -> None:
+    data = prepare(parse(spec), {"circuits": "permutation", "seed": seed})
+    topology, (sources, targets) = data.topology, data.commodities
+    cut = int(cut_bounds(topology, data.commodities)[0].value)
+    straight = straight_or_shortest(topology, sources, targets)
+    ends = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    twice = []
+    for _ in range(2):
+        paths = [list(straight.path(k)) for k in range(straight.paths)]
+        assert reroute_first(topology, ends, paths, cut, seed=3, most=600)
+        twice.append(paths)
+    assert twice[0] == twice[1]
+    load = np.zeros(topology.arcs, dtype=int)
+    for (source, target), path in zip(ends, twice[0], strict=True):
+        at = source
+        for arc in path:
+            assert topology.tail[arc] == at
+            at = int(topology.head[arc])
+            load[arc] += 1
+        assert at == target
+    assert load.max() == cut
+
+
+def test_first_reroutings_end_where_the_limit_is_below_the_cut() -> None:
+    data = prepare(parse("lightpath:8x8"), {"circuits": "permutation", "seed": 1})
+    sources, targets = data.commodities
+    cut = int(cut_bounds(data.topology, data.commodities)[0].value)
+    straight = straight_or_shortest(data.topology, sources, targets)
+    ends = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    paths = [list(straight.path(k)) for k in range(straight.paths)]
+    assert cut > 1
+    assert not reroute_first(data.topology, ends, paths, cut - 1, seed=0, most=100)
