@@ -226,7 +226,7 @@ def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | No
     if name == CLAIMS:
         from analysis.claims import ledger
 
-        for row in ledger((), store):
+        for row in ledger((), store, resume=True):
             print(f"  {row['id']}: {row['verdict']}", file=sys.stderr, flush=True)
         return
     from analysis import study_command
