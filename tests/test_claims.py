@@ -345,12 +345,17 @@ def test_claims_by_paper_and_pattern(ledger_of):
             book.chosen([wrong])
 
 
-def test_unknown_ids_are_one_line(capfd):
-    assert main(["claims", "optree.theorem9"]) == 2
+@pytest.mark.parametrize(("asked", "hint"), [
+    ("optree.theorem9", "optree.theorem"), ("optre", "optree"),
+    ("qqqq", "papers: alltoall, lumorph, optree, sipml, topoopt"),
+])  # fmt: skip
+def test_unknown_ids_are_one_short_line(asked, hint, capfd):
+    assert main(["claims", asked]) == 2
     out, err = capfd.readouterr()
     assert not out
     assert len(err.splitlines()) == 1
-    assert "optree.theorem" in err.partition(";")[2]
+    assert len(err) < 300
+    assert hint in err.partition(";")[2]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -6,6 +6,7 @@ A module of this package with ``CLAIMS`` (a tuple of :class:`~analysis.claims.ba
 from __future__ import annotations
 
 import time
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -81,12 +82,20 @@ def chosen(identifiers: Sequence[str] = ()) -> list[Claim]:
     for name in identifiers:
         here = [claim for claim in known.values() if name in (claim.id, claim.paper) or fnmatchcase(claim.id, name)]
         if not here:
-            papers = {claim.paper for claim in known.values()}
-            hint = nearest(name, [*known, *papers]) if known else "no claims are registered yet"
-            msg = f"no claim {name!r}; {hint}"
+            msg = f"no claim {name!r}; {_near(name, known)}"
             raise BadInput(msg)
         found |= {claim.id: claim for claim in here}
     return list(found.values()) if identifiers else list(known.values())
+
+
+def _near(name: str, known: dict[str, Claim]) -> str:
+    """What may have been meant: the nearest ids, or else the papers."""
+    if not known:
+        return "no claims are registered yet"
+    papers = sorted({claim.paper for claim in known.values()})
+    if get_close_matches(name, [*known, *papers]):
+        return nearest(name, [*known, *papers])
+    return f"`opticoll list claims` names them all; papers: {', '.join(papers)}"
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...] | None:
