@@ -45,7 +45,7 @@ def optimum_of(spec, **parameters):
 def proven(spec, *, method="highs", form="matrix", **parameters):
     """The optimum, proven without any analytic bound."""
     told = {"bounds": "false", **{k: str(v) for k, v in parameters.items()}}
-    run = solve(Task(NAME, spec, method=method, form=form, settings=told, time_limit_s=60))
+    run = solve(Task(NAME, spec, method=method, form=form, settings=told, time_limit_s=600))
     assert run.proof == "optimal", (spec, parameters, run.record["message"], run.objective, run.bound)
     assert run.record["bound_source"] == "relaxation"
     return run.objective
@@ -101,7 +101,7 @@ def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
     spec = "lightpath:2x2,lasers=2"
     free = optimum_of(spec, collective="all-to-all")
     run = solve(Task(NAME, spec, method="highs", form="matrix",
-                     settings={"collective": "all-to-all", "wavelengths": "fixed"}, time_limit_s=60))  # fmt: skip
+                     settings={"collective": "all-to-all", "wavelengths": "fixed"}, time_limit_s=600))  # fmt: skip
     assert run.verified
     assert run.objective >= free
     data = prepared(spec, collective="all-to-all", wavelengths="fixed")
@@ -207,6 +207,25 @@ def test_rmax_below_a_bound_is_refuted_at_once(capsys):
         record = json.loads(capsys.readouterr().out)
         assert (record["termination"], record["proof"], record["bound"]) == ("infeasible", "bound-only", 16)
         assert "rmax=3" in record["message"]
+
+
+def test_more_rounds_than_rmax_are_no_solution():
+    """A pipelined tree needs more rounds than a user allows, though no bound says so."""
+    task = {"rmax": "8", "search_s": "0", "compact": "false"}
+    run = solve(Task(NAME, "lightpath:2x4,lasers=1", method="tree", settings=task))
+    assert run.objective > 8
+    assert run.record["violations"]["rmax"] == run.objective - 8
+    assert (run.verified, run.proof, run.exit_status) == (False, "bound-only", 3)
+    free = solve(Task(NAME, "lightpath:2x4,lasers=1", method="tree", settings={**task, "rmax": "0"}))
+    assert free.verified
+
+
+@pytest.mark.parametrize("parameters", [{"rmin": 5}, {"rmin": 5, "rmax": 6}, {"rmin": 4, "rmax": 3}])
+def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
+    """Three rounds do for four tiles: a program told of five would "prove" five."""
+    told = {k: str(v) for k, v in parameters.items()}
+    with pytest.raises(BadInput, match="rmin"):
+        solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="matrix", settings=told))
 
 
 @pytest.mark.parametrize(("spec", "parameters", "word"), [

@@ -110,7 +110,7 @@ def test_never_above_what_branch_and_bound_proves(spec, name):
     """The program without our bounds; on these meshes all routes that matter are candidates."""
     run = runner.solve(
         Task("lumorph.rounds", spec, method="highs", settings={"collective": name, "bounds": "false", "paths": 4},
-             time_limit_s=60)
+             time_limit_s=600)
     )  # fmt: skip
     assert run.objective is not None
     again = runner.solve(Task("lumorph.rounds", spec, method="certified-rounds", settings={"collective": name}))

@@ -39,7 +39,7 @@ def test_a_record_has_every_key_of_the_contract():
 
 
 @pytest.mark.parametrize("method", ["master-child", "flow-decomposition", "time-form"])
-@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=12,d=4", "mesh:3x3", "hypercube:2+host=1.5"])
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5"])
 def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
     run = runner.solve(Task("alltoall.link-mcf", spec, method=method))
     assert run.proof is Proof.OPTIMAL
@@ -342,7 +342,7 @@ def test_options_are_rehearsed_before_a_study_starts():
 
 
 @pytest.mark.parametrize("method", ["highs-simplex", "time-form", "glop", "highs-pdlp"])
-@pytest.mark.parametrize("factor", ["1e-09", "1e-05", "3000000.0"])
+@pytest.mark.parametrize("factor", ["1e-09", "3000000.0"])
 def test_the_unit_of_capacity_does_not_matter(method, factor):
     base = optimum_of("alltoall.master", "genkautz:n=9,d=3")
     run = runner.solve(Task("alltoall.master", f"genkautz:n=9,d=3+scale={factor}", method=method))

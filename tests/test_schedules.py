@@ -40,7 +40,7 @@ RUNNING = [
     ("alltoall.timestep-mcf", "twisted-hypercube:3", {"steps": 2}),
     ("alltoall.timestep-mcf", "genkautz:n=16,d=4", {"steps": 3, "aggregate": "source"}),
     ("alltoall.master", "genkautz:n=16,d=4", {}),
-    ("alltoall.master", "torus:3x3x3", {}),
+    ("alltoall.master", "torus:3x4", {}),
     ("alltoall.link-mcf", "ring:5", {}),
 ]
 
