@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from formulations.lumorph import round_bounds
 from formulations.lumorph.cuts import cut_bounds
 from formulations.lumorph.min_overlap import length_bound, prepare
+from formulations.rounds.collectives import collective
 from instances import Topology, parse
 from instances.registry import held
 from solvers.adapters import adapters
@@ -28,12 +30,12 @@ SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", 
 SOLVE = """
 import json, sys
 from solvers.methods.procedure import run_in_worker
-arguments = {"formulation": "lumorph.min-overlap", "instance": "lightpath:16x16", "method": "auto", "form": None,
-             "settings": {"circuits": sys.argv[1]}, "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
+formulation, instance, settings = sys.argv[1:]
+arguments = {"formulation": formulation, "instance": instance, "method": "auto", "form": None,
+             "settings": dict([settings.split("=")]), "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
              "seed": 0, "threads": 1}
 values, arrays = run_in_worker(arguments, {}, lambda *_: None)
-found = {"ended": values["termination"], "Lambda": float(arrays["values.Lambda"])}
-print(json.dumps({**found, "loaded": list(sys.modules)}))
+print(json.dumps({"ended": values["termination"], "loaded": list(sys.modules)}))
 """
 
 IMPORT = """
@@ -57,9 +59,17 @@ def slow_ones(loaded: object) -> set[str]:
     return set(SLOW) & set(loaded)
 
 
-def test_the_worker_of_a_permutation_loads_neither_scipy_nor_numba() -> None:
-    found = told(SOLVE, "permutation")
-    assert (found["ended"], found["Lambda"]) == ("optimal", 5.0)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lumorph.min-overlap", "lightpath:16x16", "circuits=permutation"),
+        ("lumorph.min-overlap", "lightpath:8x16", "circuits=recursive-doubling:6"),
+        ("lumorph.rounds", "lightpath:8x8,lasers=2,waveguides=2", "collective=all-gather"),
+    ],
+)
+def test_a_worker_with_little_to_do_loads_neither_scipy_nor_numba(words: tuple[str, ...]) -> None:
+    found = told(SOLVE, *words)
+    assert found["ended"] == "optimal"
     assert not slow_ones(found["loaded"])
 
 
@@ -138,6 +148,18 @@ def test_equal_lengths_prove_what_nearly_equal_ones_do(seed: int, length: float)
     nearly = equal.copy()
     nearly[0] *= 1 + 1e-12
     assert length_bound(data, nearly) in {length_bound(data, equal), length_bound(data, equal) + 1}
+
+
+def test_copies_inside_sets_are_counted_alike_by_dense_and_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    gathered = collective("all-gather", 12)
+    inside = random.random((300, 12)) < 0.4
+    chunks = np.sort(random.permutation(gathered.chunks)[:9])
+    dense = round_bounds._copies_inside(gathered, chunks, inside)
+    monkeypatch.setattr(round_bounds, "FEW_ENTRIES", 0)
+    np.testing.assert_array_equal(round_bounds._copies_inside(gathered, chunks, inside), dense)
+    # All-gather: chunk c starts at vertex c and is wanted by all; a set without c lacks it.
+    np.testing.assert_array_equal(dense, [(~row[chunks]).sum() if row.any() else 0 for row in inside])
 
 
 # First reroutings ------------------------------------------------------------------------------------------------

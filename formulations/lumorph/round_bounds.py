@@ -21,7 +21,7 @@ The last holds for the dual prices of any relaxation, however inexact (:func:`pr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PAPER = "lumorph"
 #: Multiplications that the search for a tight cut may take.
 MOST_WORK = 250_000_000
+#: Tables of chunks by vertices up to this size are dense ones.
+FEW_ENTRIES = 100_000
 #: So many of the tightest cuts are made tighter vertex by vertex.
 CLIMBS = 6
 #: A quotient this little above a whole number (relative) counts as that number.
@@ -256,13 +258,17 @@ def single_demand(collective: Collective) -> tuple[F64, I64]:
 
 def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_]) -> I64:
     """How many of ``chunks`` each set wants and does not hold, ``(B,)``."""
-    import scipy.sparse as sp
-
     place = np.full(collective.chunks, -1)
     place[chunks] = np.arange(chunks.size)
 
-    def members(pairs: I64) -> sp.csr_array:
+    def members(pairs: I64) -> Any:
         mine = pairs[place[pairs[:, 0]] >= 0]
+        if chunks.size * collective.n <= FEW_ENTRIES:
+            dense = np.zeros((chunks.size, collective.n), dtype=np.float32)
+            dense[place[mine[:, 0]], mine[:, 1]] = 1.0
+            return dense
+        import scipy.sparse as sp
+
         entries = (np.ones(mine.shape[0], dtype=np.float32), (place[mine[:, 0]], mine[:, 1]))
         return sp.csr_array(entries, shape=(chunks.size, collective.n))
 
@@ -346,13 +352,16 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
 
     Distances are shortened by their rounding error, so the bound holds for any prices.
     """
-    from scipy.sparse.csgraph import dijkstra
-
     price = np.maximum(np.nan_to_num(np.asarray(prices, dtype=np.float64)), 0.0)
     unit = bool((price == 1.0).all())
     name = "arc use" if unit else "priced arc use"
     room = float(price.sum()) * limits.wavelengths * limits.waveguides * per_circuit(limits)
-    distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
+    if unit and topology.ranks == topology.n:
+        distance = topology.hops
+    else:
+        from scipy.sparse.csgraph import dijkstra
+
+        distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
     total = float(_least_distances(collective, distance).sum()) * (1.0 - topology.n * 1e-15)
     value = total / room if room > 0 and np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"

@@ -147,6 +147,8 @@ class PhaseSearch:
     def _hops(self) -> NDArray[np.float64]:
         """Hops between all vertices, ``(n, n)``: of the topology, or infinite where no fixed route goes."""
         if self.tied is None:
+            if self.topology.ranks == self.topology.n:
+                return self.topology.hops
             from scipy.sparse.csgraph import dijkstra
 
             return np.asarray(dijkstra(self.topology.length_matrix(np.ones(self.topology.arcs)), unweighted=True))
