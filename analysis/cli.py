@@ -550,6 +550,9 @@ def _report_error(error: Exception) -> int:
     if isinstance(error, OpticollError):
         _complain(str(error))
         return error.exit_status
+    if isinstance(error, MemoryError):
+        _complain(f"out of memory: {error or 'no more is to be had'}; take a smaller instance or another method")
+        return 2
     _complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1
 

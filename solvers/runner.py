@@ -13,7 +13,7 @@ from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
 from solvers.outcome import Outcome, Proof, SolveRequest, Termination
 from solvers.plan import Plan, make_plan, plan_key, resume_key
-from solvers.scaling import unit_rows
+from solvers.scaling import unit_columns, unit_rows
 from solvers.solution import check, solution_document
 from solvers.task import Run, Task
 
@@ -217,10 +217,12 @@ class _Work:
             self.duals = self.form.duals(out.row_duals)
 
     def _reformulations(self) -> list[Reformulation]:
-        """What turns the compiled matrix into the one that is solved, in order: unit rows, then the method's."""
+        """What turns the compiled matrix into the one that is solved, in order: unit rows, columns, the method's."""
         assert self.form is not None
-        unit = unit_rows(self.form)
-        steps = [] if unit is None else [unit]
+        steps: list[Reformulation] = []
+        for unit in (unit_rows, unit_columns):
+            step = unit(steps[-1].form if steps else self.form)
+            steps += [] if step is None else [step]
         if self.plan.reformulation is not None and self.plan.reformulation.reformulate is not None:
             target = steps[-1].form if steps else self.form
             steps.append(self.plan.reformulation.reformulate(target, self.plan.formulation))
