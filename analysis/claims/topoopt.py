@@ -50,7 +50,11 @@ def _theorem_2(_: Laboratory) -> Measurement:
             if rings.is_single_ring(n, p) != (p in coprime):
                 wrong.append(f"n={n}, p={p}")
     return _swept(
-        wrong, count, f"{count - len(wrong)} of {count}", "n = 2 .. 256, every p < n", "Every +p ring walked."
+        wrong,
+        count,
+        f"{count - len(wrong)} of {count}",
+        "n = 2 .. 256, every p < n",
+        "Every +p ring walked. An equivalence: it has no ratio.",
     )
 
 
@@ -156,7 +160,8 @@ def _failure(_: Laboratory) -> Measurement:
                     wrong.append(f"n={n}, d={d}: circuit +{p}")
                 graph.add_edge(0, p)
     return _swept(wrong, count, f"{count - len(wrong)} of {count}", "n = 3 .. 48, d = 2 .. 5, every circuit",
-                  "Rings of data-parallel jobs, one circuit of each removed (the others are its images).")  # fmt: skip
+                  "Rings of data-parallel jobs, one circuit of each removed (the others are its images). Yes or no: "
+                  "it has no ratio.")  # fmt: skip
 
 
 def _trees(_: Laboratory) -> Measurement:
