@@ -162,7 +162,7 @@ def _read(path: str | Path) -> bytes:
         msg = f"{what}: more than {MAX_FILE_BYTES} bytes; split it or leave out what is not needed"
         raise BadFile(msg)
     if not data.strip():
-        msg = f"{what}: empty; write one arc a line: tail head capacity"
+        msg = f"{what}: empty; write one arc (tail head capacity), or one row of a matrix, a line"
         raise BadFile(msg)
     return data
 

@@ -100,7 +100,7 @@ def test_the_milp_needs_no_fewer_and_no_more(spec):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [7, 8])
 def test_the_milp_proves_larger_rings(n):
-    run = runner.solve(Task(ONE, f"wdm-ring:n={n},wavelengths=2", method="highs", time_limit_s=120.0))
+    run = runner.solve(Task(ONE, f"wdm-ring:n={n},wavelengths=2", method="highs", time_limit_s=600.0))
     assert (run.objective, run.proof) == (wl.wavelengths_needed(n, ring=True), Proof.OPTIMAL)
 
 
@@ -115,6 +115,14 @@ def test_one_wavelength_fewer_is_infeasible():
             bounds=Bounds(form.col_lower, form.col_upper), integrality=form.integer.astype(int),
         )  # fmt: skip
         assert answer.status == 2
+
+
+def test_too_few_colours_are_refuted_at_once():
+    for instance in (ring(5), line(4)):
+        needed = wl.wavelengths_needed(instance.n, ring=instance.circular)
+        run = runner.solve(Task(ONE, instance, settings={"colours": str(needed - 1)}))
+        assert (run.termination, run.objective, run.bound, run.exit_status) == ("infeasible", None, needed, 3)
+        assert runner.solve(Task(ONE, instance, settings={"colours": str(needed)})).proof == Proof.OPTIMAL
 
 
 def test_all_assignments_of_three_and_four_nodes():

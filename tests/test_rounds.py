@@ -85,6 +85,17 @@ def test_every_corruption_is_refused_by_its_own_block():
     assert violations(topology, wanted, limits, None) == dict.fromkeys(BLOCKS, np.inf)
 
 
+def test_rounds_may_be_idle():
+    topology = parse("ring:4")
+    arcs = [int(np.flatnonzero((topology.tail == 0) & (topology.head == 1))[0])]
+    wanted = Collective("one", 4, 1, np.array([[0, 0]]), np.array([[0, 1]]))
+    late = direct([3], [0], [1], [0], [0], [0, 1], arcs)
+    assert violations(topology, wanted, Limits(1), late) == NONE
+    assert late.rounds == 4
+    far = direct([10**9], [0], [1], [0], [0], [0, 1], arcs)
+    assert violations(topology, wanted, Limits(1), far) == dict.fromkeys(BLOCKS, np.inf)
+
+
 def test_a_path_must_be_simple():
     topology = parse("ring:4")
     arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True))}

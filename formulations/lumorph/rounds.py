@@ -24,10 +24,10 @@ most 1", not "= 1"; (8), (9) and the range of the objective drop their end indic
 max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-(6) carry R_r on the right, (7) row by
 row: the linear relaxation then knows receptions, sends and cuts.
 R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
-is the best of :func:`formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` is the
-user's word and proves nothing. Possession cannot express sums: reductions are copies run backwards, and an all-reduce
-is a reduce-scatter and an all-gather one after the other (:func:`formulations.rounds.collectives.phases`), each phase p
-in its own rounds.
+is the best of :func:`formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` limits
+the program to so many rounds, and is refused where a greedy schedule takes fewer. Possession cannot express sums:
+reductions are copies run backwards, and an all-reduce is a reduce-scatter and an all-gather one after the other
+(:func:`formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
 An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
 any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds
@@ -194,6 +194,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
         if given[name] < 0:
             msg = f"{NAME}: {name}={given[name]} is negative; 0 is the default"
             raise NotApplicable(msg)
+    if 0 < given["rmax"] < given["rmin"]:
+        msg = f"{NAME}: rmin={given['rmin']} is above rmax={given['rmax']}; leave one of them out"
+        raise NotApplicable(msg)
     if not 1 <= given["paths"] <= 64:
         msg = f"{NAME}: paths={given['paths']} is not between 1 and 64"
         raise NotApplicable(msg)
@@ -232,9 +235,20 @@ def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
 
 
 def _fixed_rounds(data: RoundModel) -> F64:
-    """Lower bounds of R[p, r], ``(phases, T)`` flat: the rounds that are used in any case (8)."""
+    """Lower bounds of R[p, r], ``(phases, T)`` flat: the rounds that are used in any case (8).
+
+    Raises
+    ------
+    NotApplicable
+        For an ``rmin`` that a schedule undercuts.
+    """
     found = []
     for number, program in enumerate(data.programs):
+        if data.rmin > data.least[number]:
+            known = greedy_rounds(program) if data.rmax else program.rounds
+            if known < data.rmin:
+                msg = f"{NAME}: rmin={data.rmin} is no bound, a schedule of {known} rounds is known; leave it out"
+                raise NotApplicable(msg)
         least = max(data.rmin, data.least[number] if data.use_bounds else 0)
         found.append((np.arange(program.rounds) < least).astype(float))
     return np.concatenate(found)
@@ -368,11 +382,13 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
 
-    ``wave`` counts circuits off their fixed wavelength. Where C
-    numbers, and ``columns`` whether it says the same schedule.
+    ``wave`` counts circuits off their fixed wavelength, ``rmax`` rounds beyond those that the phases may take together.
+    Where C is given, ``binary`` is how far it is from whole numbers, and ``columns`` whether it says the same schedule.
     """
     schedule = schedule_of(data, values)
     found = violations(data.topology, data.collective, data.limits, schedule)
+    if data.rmax:
+        found["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax * len(data.phases), 0))
     if data.fixed:
         found["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
     if "C" in values and schedule is not None:

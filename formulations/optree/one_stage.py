@@ -283,6 +283,15 @@ def bounds(data: AllToAll) -> list[Bound]:
     ]  # fmt: skip
 
 
+def refute(data: AllToAll) -> Bound | None:
+    """No solution, if there are fewer colours than wavelengths needed."""
+    needed = wavelengths_needed(data.n, ring=data.fibres.circular)
+    if data.colours >= needed:
+        return None
+    reason = f"colours={data.colours}, but the pairs of {data.n} nodes need {needed} wavelengths"
+    return Bound("full-circles" if data.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
+
+
 def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
     """Wavelengths, what Lemma 1 says, and rounds on the wavelengths that there are."""
     lemma = lemma_1(data.n, ring=data.fibres.circular)
@@ -322,6 +331,7 @@ FORMULATION = Formulation(
     bounds=bounds,
     metrics=metrics,
     estimate=estimate,
+    refute=refute,
     prefers="cycle-cover",
     size="(|R| + 1) C variables",
 )

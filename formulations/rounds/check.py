@@ -35,6 +35,8 @@ BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality"
 MOST_STATES = 30_000_000
 #: No machine has so many.
 MOST_WAVELENGTHS = 2**20
+#: Rounds may be idle; numbers beyond this, and beyond one round a transfer, are refused.
+MOST_ROUNDS = 2**20
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def violations(
 
 
 def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedule) -> bool:
-    """Whether every number names something (rounds at most as many as there are transfers)."""
-    n, most = topology.n, max(schedule.transfers, schedule.circuits, 1)
+    """Whether every number names something (rounds: as many as there are transfers, or ``MOST_ROUNDS``)."""
+    n, most = topology.n, max(schedule.transfers, schedule.circuits, MOST_ROUNDS)
     limits = (
         (schedule.circuit_round, most), (schedule.circuit_source, n), (schedule.circuit_target, n),
         (schedule.circuit_arcs, topology.arcs), (schedule.transfer_round, most), (schedule.transfer_source, n),

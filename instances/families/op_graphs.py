@@ -197,7 +197,7 @@ def op_graph(
         For sizes out of range.
     """
     if model not in MODELS:
-        msg = f"op-graph: no model {model!r}; {nearest(model, list(MODELS))} (known: {', '.join(MODELS)})"
+        msg = f"op-graph: no model {model!r}; {nearest(model, list(MODELS))}"
         raise BadSpec(msg)
     if (model == "chain") != (splits is not None):
         msg = "op-graph: splits=4x1x4 gives the parts of a chain; write it with model=chain and only there"
