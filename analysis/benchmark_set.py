@@ -377,13 +377,12 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) ->
     from instances import parse
 
     for one in _named(names):
-        known = best_known()
-        last = known.get(one.name)
+        last = best_known().get(one.name)
         if only_open and last and last.proof == "optimal" and last.instance_hash == parse(one.instance).hash:
             continue
         found = prove(one, time_limit)
         listed = {problem.name for problem in problems()}
-        known[one.name] = found
+        known = best_known() | {one.name: found}  # as it is by now: another run may have written meanwhile
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
         _whole(BEST, json.dumps(entries, indent=1) + "\n")
         click.echo(f"{one.name}: {found.value} {found.proof} ({found.grade}, {found.method}, {found.bound_source})")
