@@ -500,6 +500,7 @@ BAD_JSON = [
     {"kind": "routes"}, {"kind": "routes", "routes": [3]}, {"kind": "routes", "routes": [{"source": 0}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": "1", "chunks": 1}]},
     {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 99], "weight": 1, "chunks": 1}]},
+    {"kind": "routes", "routes": [{"source": 0, "target": 1, "path": [0, 1], "weight": 10**400, "chunks": 1}]},
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ kind "routes"
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +208,7 @@ def _route(entry: Any, n: int, *, cut: bool) -> VertexRoute | None:
     vertices = [source, target, *path] if isinstance(path, list) else [None]
     if not all(type(v) is int and 0 <= v < n for v in vertices):
         return None
-    if type(weight) not in (int, float) or not math.isfinite(weight) or weight < 0:  # type: ignore[arg-type,operator]
+    if type(weight) not in (int, float) or not 0 <= weight <= sys.float_info.max:  # type: ignore[operator]
         return None
     if cut and not (type(count) is int and 0 <= count <= MAX_CHUNKS):
         return None
