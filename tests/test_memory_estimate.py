@@ -107,13 +107,17 @@ def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
     "solver", ["highs-ipx", *(pytest.param(s, marks=pytest.mark.slow) for s in ("highs-pdlp", "pdlp", "clarabel"))]
 )
 def test_solving_takes_what_is_estimated_and_not_less(solver: str) -> None:
-    def peak(spec: str) -> tuple[float, int]:
-        task = Task("alltoall.master", spec, solver, form="matrix", time_limit_s=1.5)
+    def peak(spec: str, limit_s: float = 60.0) -> tuple[float, int]:
+        task = Task("alltoall.master", spec, solver, form="matrix", time_limit_s=limit_s)
         record = runner.solve(task).record
         return record["peak_memory_mb"], entries(record["size"])
 
-    (small, few), (large, many) = peak("ring:4"), peak("genkautz:n=150,d=4")
-    estimate = memory.SOLVE[solver] * (many - few) / 1e6
+    small, few = peak("ring:4")
+    for limit_s in (1.5, 6.0, 24.0, 96.0):  # a slow machine reaches the peak later
+        large, many = peak("genkautz:n=150,d=4", limit_s)
+        estimate = memory.SOLVE[solver] * (many - few) / 1e6
+        if estimate <= large - small + 8:
+            break
     assert estimate <= large - small + 8  # allocators keep some MB either way
     assert large - small <= 4 * estimate + 8
 

@@ -539,7 +539,7 @@ def test_an_exported_problem_has_its_best_known_value_for_somebody_else(names, t
     for row in index:
         assert row["proof"] == "optimal"
         found = call_isolated(
-            "test_solver_metrics:solve_file", {"file": str(tmp_path / "set" / row["file"])}, wall_limit_s=60.0
+            "test_solver_metrics:solve_file", {"file": str(tmp_path / "set" / row["file"])}, wall_limit_s=600.0
         ).values
         assert found["status"] == "optimal"
         assert found["value"] == pytest.approx(row["best_value"], rel=1e-6)

@@ -185,7 +185,7 @@ def test_the_chain_finds_the_best_strategy_over_fixed_circuits():
 @pytest.mark.parametrize("method", ["auto", "highs", "alternating"])
 def test_methods_end_to_end(method):
     task = Task(
-        "topoopt.strategy", "servers:n=6,degree=2,traffic=candle", method, settings={"memory": "10"}, time_limit_s=60
+        "topoopt.strategy", "servers:n=6,degree=2,traffic=candle", method, settings={"memory": "10"}, time_limit_s=600
     )
     run = solve(task)
     assert run.verified
