@@ -48,8 +48,10 @@ SIZES = {
 }
 
 
-def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
+def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
     """Draw the optimum as a fraction of each bound, one row an instance, sorted by the first bound.
+
+    With more instances than fit, one row a bound: every instance a mark, with the quartiles as a box.
 
     Parameters
     ----------
@@ -57,15 +59,16 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
         One row for an instance and a bound: ``instance``, ``bound`` (its name), ``ratio`` (optimum over bound, 1
         where it is met), ``proof``.
     most
-        Instances drawn at most; the title says how many there are.
+        Instances drawn a row each at most.
     """
     from matplotlib.lines import Line2D
 
     drawn = table[np.isfinite(table["ratio"].astype(float))]
     names = [name for name in _BOUNDS if name in set(drawn["bound"])]
     names += sorted(set(drawn["bound"]) - set(_BOUNDS))
-    order = _by_first_bound(drawn, names)
-    shown = order[:most]
+    shown = _by_first_bound(drawn, names)
+    if len(shown) > most:
+        return _spread_of_bounds(drawn, names, len(shown))
     looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
     lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
     offsets = dict(zip(names, lane, strict=False))
@@ -95,8 +98,6 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
         axes.set_axisbelow(True)
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_ylabel("instance")
-        if len(order) > len(shown):
-            axes.set_title(f"{len(shown)} of {len(order)} instances", loc="left")
         handles = [
             Line2D([], [], linestyle="none", marker=looks[n][1], color=looks[n][0], markersize=7, label=n)
             for n in names
@@ -105,6 +106,45 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 48) -> Figure:
             handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
                                   label="open: optimum not proven"))  # fmt: skip
         legend_below(figure, handles)
+    return figure
+
+
+def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> Figure:
+    """Draw how tight each bound is over many instances: a strip and a box a bound, how often it is met beside it."""
+    from matplotlib.lines import Line2D
+
+    spread = np.random.default_rng(0)
+    with style():
+        figure = new_figure(6.6, 1.7 + 0.5 * len(names))
+        axes = figure.add_subplot()
+        told = []
+        for row, name in enumerate(names):
+            here = drawn[drawn["bound"] == name]
+            ratios = here["ratio"].astype(float)
+            colour, _ = _BOUNDS.get(name) or series(row + 5)
+            if row % 2 == 0:
+                axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+            axes.boxplot(
+                [ratios], positions=[row], orientation="horizontal", widths=0.6, showfliers=False, manage_ticks=False,
+                boxprops={"color": MUTED}, whiskerprops={"color": MUTED}, capprops={"color": MUTED},
+                medianprops={"color": INK, "linewidth": 1.6},
+            )  # fmt: skip
+            fill = [colour if proof == "optimal" else "none" for proof in here["proof"]]
+            at = row + spread.uniform(-0.24, 0.24, len(here))
+            axes.scatter(ratios, at, s=16, edgecolors=colour, facecolors=fill, zorder=3)
+            told.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
+        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.set_yticks(range(len(names)), told)
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
+        axes.grid(visible=True, axis="x")
+        axes.set_axisbelow(True)
+        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
+        axes.set_title(f"{instances} instances, a mark each", loc="left")
+        if not (drawn["proof"] == "optimal").all():
+            legend_below(figure, [Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
+                                         label="open: optimum not proven")])  # fmt: skip
     return figure
 
 

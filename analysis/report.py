@@ -2,7 +2,7 @@
 
     OUT/index.html      the page: no other file, no network, no font is loaded
     OUT/figures/        every figure as SVG and PNG
-    OUT/tables/         results, bounds, failures and claims as CSV
+    OUT/tables/         results, bounds, failures, claims, and the points of the papers' figures as CSV
 
 Every file appears whole or not at all. What users named (instances, files, messages) is escaped on the page, and a
 content security policy forbids anything but the page's own script.
@@ -17,9 +17,11 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from analysis import plots, report_solvers
 from analysis import report_sections as section
@@ -32,14 +34,16 @@ from analysis.report_html import Markup, join, tag
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from matplotlib.figure import Figure
 
+    from analysis.figures import PaperFigure
     from analysis.report_data import Findings
     from analysis.store import Store
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
+_PAPERS = {"alltoall": "All-to-all", "lumorph": "LuMorph", "optree": "OpTree", "sipml": "SiP-ML", "topoopt": "TopoOpt"}
 _HOW_TO_FILL = (
     "opticoll solve alltoall.master ring:8",
     "opticoll study demo",
@@ -55,11 +59,17 @@ class Drawn:
     title: str
     description: str
     figure: Figure
+    rows: pd.DataFrame | None = None
 
     @cached_property
     def drawing(self) -> str:
         """The figure as SVG text."""
         return drawing(self.figure)
+
+    @cached_property
+    def png(self) -> bytes:
+        """The figure as PNG."""
+        return png(self.figure)
 
 
 def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
@@ -98,7 +108,9 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         drawn["solvers"] = {} if compared is None else {one[0]: Drawn(*one) for one in report_solvers.figures(compared)}
         for one in [one for group in drawn.values() for one in group.values()]:
             _write(out / "figures" / f"{one.name}.svg", standalone(one.drawing).encode())
-            _write(out / "figures" / f"{one.name}.png", png(one.figure))
+            _write(out / "figures" / f"{one.name}.png", one.png)
+            if one.rows is not None:
+                _write(out / _points(one), one.rows.to_csv(index=False).encode())
         tables = {"results": found.results, "bounds": found.bounds, "failures": found.failures}
         compared_tables = {} if compared is None else report_solvers.tables(compared)
         for name, frame in {**tables, "claims": claims_frame(found.claims), **compared_tables}.items():
@@ -118,14 +130,14 @@ def _figures(findings: Findings) -> dict[str, dict[str, Drawn]]:
     for name, here in findings.bounds.groupby("formulation"):
         if here["ratio"].notna().any():
             counts = f"{here['instance'].nunique()} instances, {here['bound'].nunique()} bounds"
-            told = f"The optimum as a fraction of each bound: {counts}. The table below has the numbers."
+            told = f"The optimum as a fraction of each bound ({counts}); right is tighter. The table has the numbers."
             bounds[str(name)] = Drawn(
                 f"bounds-{_slug(str(name))}", f"Optimum over bounds, {name}", told,
                 plots.throughput_over_bounds(here),
             )  # fmt: skip
     times: dict[str, Drawn] = {}
     for name, here in findings.results.groupby("formulation"):
-        told = f"{len(here)} runs by {here['method'].nunique()} methods. The results table has the numbers."
+        told = f"Down is faster. {_counted(len(here), 'run')} by {_counted(here['method'].nunique(), 'method')}."
         times[str(name)] = Drawn(
             f"solve-time-{_slug(str(name))}", f"Solve time by size, {name}", told, plots.solve_time(here)
         )
@@ -150,26 +162,56 @@ def _paper_drawings(findings: Findings) -> dict[str, Drawn]:
     if findings.results.empty:
         return found
     for one in figures():
+        if one.study is None:
+            found[one.name] = _computed(one)
+            continue
         rows = one.select(findings.results)
         if not rows.empty:
-            found[one.name] = Drawn(f"paper-{one.name}", f"{one.where}: {one.title}", one.finding(rows), one.draw(rows))
+            found[one.name] = _drawn(one, rows)
     return found
 
 
-def _papers(findings: Findings, drawn: dict[str, Drawn]) -> Markup:
+def _drawn(one: PaperFigure, rows: pd.DataFrame) -> Drawn:
+    return Drawn(f"paper-{one.name}", f"{one.where}: {one.title}", one.finding(rows), one.draw(rows), rows)
+
+
+@cache
+def _computed(one: PaperFigure) -> Drawn:
+    """Draw a figure of closed forms or constructed schedules, which no store changes; once a process."""
+    return _drawn(one, one.select(pd.DataFrame()))
+
+
+def _points(one: Drawn) -> str:
+    return f"tables/{one.name}.csv"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'s' * (number != 1)}"
+
+
+def _papers(drawn: dict[str, Drawn], shown: Collection[str]) -> Markup:
+    """Every paper's figures together: what the paper says, the figure with both, what ours says, the runs behind it."""
     parts: list[Markup] = []
     absent = []
+    papers: dict[str, list[PaperFigure]] = {}
     for one in figures():
-        if one.name not in drawn:
-            how = "" if one.study is None else tag("code", f"opticoll study {one.study}")
-            absent.append(tag("li", f"{one.paper}, {one.where}: ", how))
-            continue
-        parts.append(tag("h3", f"{one.paper}, {one.where}: {one.title}"))
-        parts.append(tag("p", tag("strong", "The paper: "), one.says))
-        parts.append(tag("p", tag("strong", "Here: "), drawn[one.name].description))
-        parts.append(_figure(drawn[one.name]))
-        if one.study is not None:
-            parts.append(tag("p", "Made by ", tag("code", f"opticoll study {one.study}"), ".", class_="soft"))
+        papers.setdefault(one.paper.lower(), []).append(one)
+    parts.append(tag("p", *_links(papers), class_="soft"))
+    for paper, group in papers.items():
+        parts.append(tag("h3", _PAPERS.get(paper, paper), id=f"paper-{_slug(paper)}"))
+        for one in group:
+            if one.name not in drawn:
+                how = "" if one.study is None else tag("code", f"opticoll study {one.study}")
+                absent.append(tag("li", f"{_PAPERS.get(paper, paper)}, {one.where}: {one.title}: ", how))
+                continue
+            made = drawn[one.name]
+            parts.append(tag("h4", f"{_capital(one.where)}: {one.title}"))
+            parts.append(tag("p", tag("strong", "The paper: "), one.says))
+            parts.append(_figure(made, tag("strong", "Here: ")))
+            if one.study is not None:
+                parts.append(tag("p", "Made by ", tag("code", f"opticoll study {one.study}"), ".", class_="soft"))
+            if made.rows is not None:
+                parts.append(section.runs_behind(made.rows, shown, _points(made)))
     if absent:
         parts.append(tag("p", "The store has no rows yet for:"))
         parts.append(tag("ul", *absent))
@@ -212,8 +254,8 @@ def _sections(
     if len(bounds) == 1:
         bounds.append(tag("p", "No formulation in the store has analytic bounds."))
     bounds.append(section.missing_bounds(findings))
-    times = [_figure(one) for one in drawn["times"].values()]
-    papers = _papers(findings, drawn["papers"])
+    times = tag("div", *(tag("div", tag("h3", name or "All-to-all time"), _figure(one))
+                         for name, one in drawn["times"].items()), class_="several")  # fmt: skip
     held = set(store.names())
     used = [name for row in findings.claims for name in row["records"] if name in held]
     shown = dict.fromkeys(
@@ -226,9 +268,9 @@ def _sections(
         ("claims", "Claims", _claims(findings, drawn, shown)),
         ("results", "Results", section.results_table(findings)),
         ("bounds", "Bounds and optimum", join(bounds)),
-        ("papers", "Figures of the papers", papers),
+        ("papers", "Figures of the papers", _papers(drawn["papers"], shown)),
         ("solvers", "Solver benchmark", _solvers(compared, drawn["solvers"])),
-        ("times", "Times", join(times)),
+        ("times", "Times", times),
         ("failures", "Failures", section.failures(findings)),
         ("environment", "Environment", section.environment(findings)),
         ("records", "Records", records),
@@ -258,10 +300,21 @@ def _header(store: Store, navigation: Markup | None) -> Markup:
     return tag("header", tag("h1", "opticoll report"), told, navigation)
 
 
-def _figure(one: Drawn) -> Markup:
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _links(papers: Iterable[str]) -> list[Markup]:
+    """Links to the papers' headings, in one line."""
+    return [Markup(tag("a", _PAPERS.get(one, one), href=f"#paper-{_slug(one)}") + " ") for one in papers]
+
+
+def _figure(one: Drawn, told: Markup | None = None) -> Markup:
+    """A figure with its caption: title and what it shows, or ``told`` and what it shows under a heading of its own."""
     shown = Markup(inline(one.drawing, one.name, one.title, one.description))
     box = tag("div", shown, class_="scroll", role="region", aria_label=one.title, tabindex="0")
-    return tag("figure", box, tag("figcaption", f"{one.title}. {one.description}"))
+    lead = f"{one.title}. " if told is None else told
+    return tag("figure", box, tag("figcaption", lead, one.description))
 
 
 def _page(body: Markup) -> str:

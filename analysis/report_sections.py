@@ -10,7 +10,7 @@ from analysis.report_html import Markup, join, tag
 from analysis.report_tables import PROOFS, Column, facts, missing, table, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import pandas as pd
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 500
 
 _RESULTS = (
-    Column("instance", "instance"),
+    Column("problem", "instance", "name"),
+    Column("formulation", "formulation"),
+    Column("method", "method"),
     Column("n", "N", "count"),
     Column("objective", "objective", "number"),
     Column("T", "T = 1/F", "number"),
@@ -28,12 +30,10 @@ _RESULTS = (
     Column("gap", "gap", "gap"),
     Column("time_solve_s", "solve [s]", "seconds"),
     Column("seconds", "total [s]", "seconds"),
-    Column("formulation", "formulation"),
-    Column("method", "method"),
     Column("solver_name", "solver"),
 )
 _FAILURES = (
-    Column("instance", "instance"),
+    Column("problem", "instance", "name"),
     Column("formulation", "formulation"),
     Column("method", "method"),
     Column("termination", "ended with"),
@@ -85,15 +85,54 @@ def results_table(findings: Findings) -> Markup:
     """Best run of every cell, each with a link to its record."""
     shown = _records(findings.results)
     columns = [c for c in _RESULTS if c.field != "T" or findings.results["T"].notna().any()]
-    links = {"instance": lambda row: tag("a", row["instance"], href=f"#{anchor(row['id'])}")}
+    links = {
+        "problem": lambda row: tag("a", row["problem"], href=f"#{anchor(row['id'])}"),
+        "objective": lambda row: _number(row, "objective"),
+        "T": lambda row: _number(row, "T"),
+    }
     note = tag(
         "p",
         "The best run of every cell. The objective is the verified value (for flow models F, the throughput), "
         "proven by a bound recomputed outside the solver; T is in units of shard size ÷ link bandwidth. "
-        "An instance links to its record.",
+        "Instances and values link to their records.",
         class_="soft",
     )
     return join([note, _cut(findings.results), table(shown, columns, "Results", cells=links)])
+
+
+def _number(row: Mapping[str, Any], field: str) -> Markup:
+    """Write a value as a link to the run that it is of."""
+    shown = written(row[field], "number")
+    return tag("span", shown) if missing(row[field]) else tag("a", shown, href=f"#{anchor(row['id'])}", class_="plain")
+
+
+def runs_behind(rows: pd.DataFrame, shown: Collection[str], file: str) -> Markup:
+    """Fold the runs that a figure is made of, each with a link to its record; ``file`` holds its points.
+
+    Parameters
+    ----------
+    rows
+        The figure's rows; their ``id`` names the run, where they have one.
+    shown
+        Ids of the records on the page.
+    file
+        The table of the points.
+    """
+    points = tag("p", "Points: ", tag("code", file), ".", class_="soft")
+    if "id" not in rows:
+        return points
+    known = rows[rows["id"].isin(shown)].drop_duplicates("id").head(MOST_ROWS)
+    if known.empty:
+        return points
+    wanted = (Column("problem" if "problem" in rows else "instance", "instance", "name"),
+              Column("heuristic" if "heuristic" in rows else "method", "method"), Column("n", "N", "count"),
+              Column("objective", "value", "number"), Column("reference", "optimum or bound", "number"),
+              Column("ratio", "ratio", "ratio"), Column("proof", "proof", "proof"))  # fmt: skip
+    columns = [column for column in wanted if column.field in known]
+    first = columns[0].field
+    cells = {first: lambda row: tag("a", row[first], href=f"#{anchor(row['id'])}")}
+    grid = table(_records(known), columns, "Runs of this figure", cells=cells)
+    return join([tag("details", tag("summary", f"The {len(known)} runs behind it"), grid, class_="behind"), points])
 
 
 def bounds_table(bounds: pd.DataFrame) -> Markup:
@@ -105,7 +144,8 @@ def bounds_table(bounds: pd.DataFrame) -> Markup:
         first = here.iloc[0]
         rows.append({"instance": instance, "n": first["n"], "objective": first["objective"], "proof": first["proof"],
                      "_best": max((r for r in ratios.values() if not missing(r)), default=None), **ratios})  # fmt: skip
-    columns = [Column("instance", "instance"), Column("n", "N", "count"), Column("objective", "optimum", "number")]
+    columns = [Column("instance", "instance", "name"), Column("n", "N", "count")]
+    columns += [Column("objective", "optimum", "number")]
     columns += [Column("proof", "proof", "proof"), *(Column(name, f"÷ {name}", "ratio") for name in names)]
 
     def cell(name: str) -> Any:
@@ -123,9 +163,15 @@ def missing_bounds(findings: Findings) -> Markup:
     """Instances without bounds, and why; nothing if there are none."""
     if not findings.missing:
         return Markup("")
-    rows = [{"instance": name, "why": why} for name, why in findings.missing.items()]
-    columns = (Column("instance", "instance"), Column("why", "no bounds because", "long"))
-    return join([tag("h3", "Without bounds"), table(rows, columns, "Instances without bounds")])
+    reasons: dict[str, list[str]] = {}
+    for name, why in findings.missing.items():
+        reasons.setdefault(why, []).append(name)
+    folded = [
+        tag("details", tag("summary", f"{len(names)} instance{'s' * (len(names) > 1)}: {why}"),
+            tag("ul", *(tag("li", name) for name in names), class_="columns"))
+        for why, names in reasons.items()
+    ]  # fmt: skip
+    return join([tag("h3", "Without bounds"), *folded])
 
 
 def failures(findings: Findings) -> Markup:
@@ -133,7 +179,7 @@ def failures(findings: Findings) -> Markup:
     failed = findings.failures
     if failed.empty:
         return tag("p", "None: every cell has a verified value.")
-    links = {"instance": lambda row: tag("a", row["instance"], href=f"#{anchor(row['id'])}")}
+    links = {"problem": lambda row: tag("a", row["problem"], href=f"#{anchor(row['id'])}")}
     note = tag(
         "p", "A run that reached a limit still keeps its bound; a failed run is no answer, and a study tries it again."
     )

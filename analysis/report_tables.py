@@ -11,7 +11,7 @@ from analysis.report_html import Markup, tag, text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Kind = Literal["text", "long", "number", "count", "seconds", "gap", "ratio", "proof"]
+Kind = Literal["text", "name", "long", "number", "count", "seconds", "gap", "ratio", "proof"]
 
 _NUMBERS = {"number", "count", "seconds", "gap", "ratio"}
 #: Standing of a proof status: colour and words that do without the colour.
@@ -114,7 +114,7 @@ def _cell(row: Mapping[str, Any], column: Column, first: bool, cells: Mapping[st
     sort = None
     if column.kind in _NUMBERS:
         sort = "" if value is None or missing(value) else repr(float(value))
-    look = "number" if column.kind in _NUMBERS else "long" if column.kind == "long" else None
+    look = "number" if column.kind in _NUMBERS else column.kind if column.kind in ("long", "name") else None
     if first:
         return tag("th", content, scope="row", data_sort=sort, class_=look)
     return tag("td", content, data_sort=sort, class_=look)

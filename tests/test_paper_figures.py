@@ -41,10 +41,12 @@ def test_arguments_are_read_out_of_specs():
 
 
 @pytest.mark.parametrize("one", figures(), ids=lambda one: one.name)
-def test_every_figure_names_a_study_and_takes_an_empty_store(one, findings):
+def test_every_figure_is_computed_or_names_a_study_and_takes_an_empty_store(one, findings):
     rows = one.select(findings.results.iloc[:0])
     if one.study is None:
         assert not rows.empty  # computed, not measured
+        assert all(axes.has_data() for axes in one.draw(rows).axes)
+        assert one.finding(rows)
     else:
         assert (STUDIES / f"{one.study}.toml").exists()
         assert rows.empty

@@ -67,11 +67,14 @@ def test_unproven_values_are_open_markers():
     assert not any(filled for *_, filled in points(figure))
 
 
-def test_many_instances_are_cut_and_counted():
+def test_many_instances_are_a_strip_for_each_bound():
     table = pd.concat([bounds_table(instance=f"ring:{n}").head(2) for n in range(3, 103)])
-    figure = plots.throughput_over_bounds(table, most=10)
-    assert len(figure.axes[0].get_yticks()) == 10
-    assert "10 of 100" in figure.axes[0].get_title(loc="left")
+    axes = plots.throughput_over_bounds(table, most=10).axes[0]
+    told = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert [name.split("\n")[0] for name in told] == ["moore", "distance"]
+    assert all(name.endswith("of 100") for name in told)
+    assert "100 instances" in axes.get_title(loc="left")
+    assert sum(len(points.get_offsets()) for points in axes.collections) == 200, "every instance has its marks"
 
 
 def test_time_by_size_has_units_and_log_axes():

@@ -11,9 +11,11 @@ from rich.console import Console
 
 from analysis import report, report_data
 from analysis.claims import claims, journal
+from analysis.figures import figures
 from analysis.report_console import show
 from analysis.report_data import collect
 from analysis.report_html import Markup, tag, text
+from analysis.report_sections import missing_bounds, runs_behind
 from analysis.report_tables import Column, table, written
 from analysis.store import Store
 from instances import parse
@@ -53,6 +55,15 @@ def fill(store, *records):
             Run(Task(one["formulation"], one["instance"]), one, one["termination"], one["proof"], None, None, False)
         )
     return store
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_figures():
+    """Draw of the computed figures the quickest alone: test_paper_figures draws them all."""
+    chosen = tuple(one for one in figures() if one.study is not None or one.name == "topoopt-10")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "figures", lambda: chosen)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +204,39 @@ def test_files_beside_the_page(out):
     assert len(pd.read_csv(out / "tables" / "failures.csv")) == 3
     bounds = pd.read_csv(out / "tables" / "bounds.csv")
     assert set(bounds["bound"]) >= {"moore", "distance", "any-lengths"}
+
+
+def test_figures_of_a_paper_stand_together_with_their_points(out, page, source):
+    words = " ".join("".join(page.words).split())
+    (one,) = [figure for figure in figures() if figure.name == "topoopt-10"]
+    assert len(pd.read_csv(out / "tables" / "paper-topoopt-10.csv")) == len(one.select(pd.DataFrame()))
+    assert "tables/paper-topoopt-10.csv" in words
+    headings = re.findall(r'<h3 id="paper-([a-z]+)">', source)
+    assert sorted(headings) == sorted({figure.paper.lower() for figure in figures()}), "each paper once"
+    assert source.count(f"<strong>Here: </strong>{text(one.finding(one.select(pd.DataFrame())))}</figcaption>") == 1
+
+
+def test_the_runs_behind_a_figure_link_to_records_on_the_page():
+    rows = pd.DataFrame({"id": ["a", "b", "b", "c"], "instance": list("xyyz"), "objective": [1.0, 2.0, 2.0, None]})
+    html = runs_behind(rows, {"a", "b"}, "tables/points.csv")
+    assert re.findall(r'href="#([^"]*)"', html) == ["record-a", "record-b"]
+    assert "The 2 runs behind it" in html
+    assert "tables/points.csv" in html
+    assert "<details" not in runs_behind(rows.drop(columns="id"), {"a"}, "tables/points.csv")
+
+
+def test_instances_without_bounds_are_folded_by_reason(store):
+    findings = replace(collect(store), missing={"x": "too <big>", "y": "too <big>", "z": "gone"})
+    html = missing_bounds(findings)
+    assert html.count("<details") == 2
+    assert "2 instances: too &lt;big&gt;" in html
+    assert "1 instance: gone" in html
+
+
+def test_values_link_to_their_runs(source):
+    results = source[source.index('id="results"') : source.index('id="bounds"')]
+    assert re.search(r'<a href="#record-[^"]+" class="plain">0\.125</a>', results)
+    assert "hypercube:3 [printed=true]" in results, "the formulation's own parameters tell runs apart"
 
 
 def test_bounds_stand_beside_the_best_value(store):

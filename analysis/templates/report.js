@@ -1,5 +1,5 @@
 "use strict";
-// Columns sort by their buttons; a link to a record opens it.
+// Columns sort by their buttons; long tables filter; a link to a record or a claim opens it.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
@@ -24,6 +24,34 @@ for (const table of document.querySelectorAll("table.sortable")) {
       [...body.rows].sort(compare).forEach((row) => body.append(row));
     });
   });
+}
+for (const box of document.querySelectorAll(".tall")) {
+  const table = box.querySelector("table");
+  if (!table) continue;
+  const rows = [...table.tBodies[0].rows];
+  const field = document.createElement("input");
+  const count = document.createElement("span");
+  const line = document.createElement("div");
+  line.className = "filter";
+  field.type = "search";
+  field.placeholder = "filter rows";
+  field.setAttribute("aria-label", "Filter " + (table.getAttribute("aria-label") || "rows"));
+  count.className = "soft";
+  count.setAttribute("role", "status");
+  const say = (shown) => { count.textContent = shown + " of " + rows.length + " rows"; };
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      shown += !row.hidden;
+    }
+    say(shown);
+  });
+  say(rows.length);
+  line.append(field, count);
+  box.before(line);
 }
 const open = () => {
   const wanted = location.hash && document.getElementById(location.hash.slice(1));
