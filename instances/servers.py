@@ -135,7 +135,11 @@ class ServerPool(Instance):
     ) -> None:
         check_servers(n)
         check_positive(degree, "degree", spec)
-        matrix = np.array(point_to_point, dtype=np.float64)
+        try:
+            matrix = np.array(point_to_point, dtype=np.float64)
+        except (TypeError, ValueError):
+            msg = f"{spec}: the traffic is no matrix of numbers; give {n} rows of {n} bytes"
+            raise BadInput(msg) from None
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
             msg = f"{spec}: the traffic matrix is {shape}, not {n}x{n}; give one row and one column a server"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 from typing import Any
 
 from instances.errors import BadInput, BadSpec
@@ -310,13 +311,16 @@ def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
 
 
 def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:
-    """Refuse a size below ``least``.
+    """Refuse what is no whole number, or a size below ``least``.
 
     Raises
     ------
     BadInput
         With the family, the argument and the least value it takes.
     """
+    if not isinstance(value, Integral):
+        msg = f"{where}: {name} must be a whole number, not {value!r}"
+        raise BadInput(msg)
     if value < least:
         msg = f"{where}: {name} must be at least {least}, not {value}"
         raise BadInput(msg)

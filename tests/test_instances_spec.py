@@ -308,6 +308,16 @@ def test_server_pools_refuse_bad_traffic(traffic, says):
         ServerPool(3, 2, traffic)
 
 
+@pytest.mark.parametrize("size", [2.5, "2", float("nan"), None])
+def test_sizes_are_whole_numbers(size):
+    for make in (lambda: ServerPool(3, size, np.zeros((3, 3))), lambda: ServerPool(size, 1, np.zeros((3, 3)))):
+        with pytest.raises(BadInput, match="whole number"):
+            make()
+    assert ServerPool(np.int64(3), np.int32(2), np.zeros((3, 3))).degree == 2
+    with pytest.raises(BadInput, match="no matrix of numbers"):
+        ServerPool(3, 1, [[0, "x", 1], [1, 0, 1], [1, 1, 0]])
+
+
 def test_errors_are_one_family():
     assert issubclass(BadSpec, BadInput)
     assert issubclass(BadFile, BadInput)
