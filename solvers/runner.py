@@ -300,21 +300,24 @@ class _Work:
         if self.values is None:
             return None, False
         raw = formulation.residuals(data, self.values)
-        worst = max(raw.values(), default=0.0)
-        if not worst <= EXACT and formulation.repair is not None:
+        worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
+        # The matrix is in its own unit: what is nothing to the formulation may be too much for a column there.
+        good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
+        if not good and formulation.repair is not None:
             repaired = formulation.repair(data, self.values)
             if repaired is not None:
                 claimed = formulation.objective(data, self.values)
                 self.values = repaired
-                raw = formulation.residuals(data, repaired)
+                raw, on_matrix = formulation.residuals(data, repaired), self._on_matrix()
                 self.note["repaired"] = {"violation": worst, "claimed": claimed}
-        self.violations = dict(raw)
-        if self.form is not None:
-            x = verify.pack(self.form, self.values)
-            if x is not None:
-                self.violations |= verify.matrix_violations(self.form, x)
+        self.violations = {**raw, **on_matrix}
         verified = all(v <= verify.FEASIBLE for v in self.violations.values())
         return formulation.objective(data, self.values), verified
+
+    def _on_matrix(self) -> dict[str, float]:
+        """Violations of the compiled matrix by the values; none where there is no matrix, or they do not fit it."""
+        x = None if self.form is None or self.values is None else verify.pack(self.form, self.values)
+        return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _best_bound(self, objective: float | None) -> Bound | None:
         """The tightest bound that is our own: from duals first, analytic ones where those leave a gap."""

@@ -103,3 +103,14 @@ def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
     assert back.bound == pytest.approx(6e9 + 5)
     assert verify.dual_bound(given, back.row_duals) == pytest.approx(6e9 + 5)
     assert given.A.toarray()[0, 1] == 1e-9, "the matrix that is checked against stays as it was"
+
+
+def test_interior_points_in_large_units_are_repaired_rather_than_refused():
+    """Noise of 1e-11 of a capacity of 1e6 is more than a column's absolute 1e-6 in the matrix."""
+    random = np.random.default_rng(3)
+    topology = Topology(6, np.repeat(np.arange(6), 3), (np.repeat(np.arange(6), 3) + np.tile([1, 2, 4], 6)) % 6,
+                        1e6 * random.uniform(0.02, 1.0, 18))  # fmt: skip
+    run = solve(Task("alltoall.master", topology, method="clarabel"))
+    assert run.verified
+    assert run.proof == "optimal"
+    assert min(run.values["g"].min(), 0.0) == 0.0
