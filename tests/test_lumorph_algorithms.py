@@ -512,7 +512,7 @@ def test_groups_are_read_from_files_and_nonsense_is_refused(tmp_path):
     assert read_groups(path, 8) == [[0, 1], [2, 3, 4]]
     for text in ("[[0, 9]]", "{}", "[[0, true]]", "[", "[]", "[[0.5, 1]]"):
         path.write_text(text)
-        with pytest.raises(BadInput, match="groups file"):
+        with pytest.raises(BadInput, match="groups"):
             read_groups(path, 8)
     with pytest.raises(BadInput, match="cannot be read"):
         read_groups(tmp_path / "none.json", 8)

@@ -16,13 +16,13 @@ batches that run at the same time; the paper stops at a "cover set over the set 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from formulations.rounds.collectives import MOST_PAIRS, Collective
+from instances import untrusted
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
@@ -167,17 +167,7 @@ def read_groups(path: Path, n: int) -> list[list[int]]:
     BadInput
         For a file that is missing, too large or says something else.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            msg = f"groups file {path}: larger than {MOST_BYTES // 10**6} MB; use fewer groups"
-            raise BadInput(msg)
-        told: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"groups file {path}: cannot be read ({error.strerror}); check the path"
-        raise BadInput(msg) from None
-    except (ValueError, RecursionError):
-        msg = f"groups file {path}: is not JSON; write [[0, 1, 2, 3], [4, 5], ...]"
-        raise BadInput(msg) from None
+    told: Any = untrusted.read_json(path, MOST_BYTES, "write groups of vertices as [[0, 1, 2, 3], [4, 5], ...]")
     good = isinstance(told, list) and told and all(
         isinstance(group, list) and all(type(v) is int and 0 <= v < n for v in group) for group in told
     )  # fmt: skip

@@ -20,7 +20,6 @@ On ranks ``0 .. p-1`` (vertices ``ranks[i]``), every shard in ``pieces`` chunks:
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from instances import untrusted
 from instances.errors import BadInput
 from instances.spec import nearest
 
@@ -280,17 +280,8 @@ def read_collective(path: Path, n: int) -> Collective:
     BadInput
         For a file that is missing, too large or says something else, and for what :class:`Collective` refuses.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            msg = f"collective file {path}: larger than {MOST_BYTES // 10**6} MB; use fewer chunks"
-            raise BadInput(msg)
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"collective file {path}: cannot be read ({error.strerror}); check the path"
-        raise BadInput(msg) from None
-    except (ValueError, RecursionError):
-        msg = f"collective file {path}: is not JSON; see `formulations/rounds/collectives.py` for the format"
-        raise BadInput(msg) from None
+    remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
+    told: Any = untrusted.read_json(path, MOST_BYTES, remedy)
     if not isinstance(told, dict) or not isinstance(told.get("chunks"), list) or not told["chunks"]:
         msg = f'collective file {path}: needs {{"chunks": [{{"pre": [...], "post": [...]}}, ...]}}'
         raise BadInput(msg)
