@@ -114,3 +114,12 @@ def test_interior_points_in_large_units_are_repaired_rather_than_refused():
     assert run.verified
     assert run.proof == "optimal"
     assert min(run.values["g"].min(), 0.0) == 0.0
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e6])
+def test_children_do_not_depend_on_the_unit_of_capacity(unit):
+    capacity = unit * np.random.default_rng(3).uniform(0.3, 2.0, 9)
+    arcs = Topology(4, [0, 1, 2, 3, 0, 2, 1, 3, 0], [1, 2, 3, 0, 2, 0, 3, 1, 3], capacity)
+    run = solve(Task("alltoall.link-mcf", arcs, method="master-child"))
+    assert run.proof == "optimal"
+    assert run.objective == pytest.approx(solve(Task("alltoall.master", arcs, method="highs")).objective, rel=1e-6)

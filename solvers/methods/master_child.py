@@ -98,7 +98,8 @@ def solve_child(item: Child) -> NDArray[np.float64]:
     from solvers.isolation import solve_here, solve_isolated
     from solvers.methods.time_form import reformulate
 
-    data = child.child_of(item.topology, item.number, item.capacity)
+    # f / F is the same in any unit of capacity, and solvers drop entries that are tiny.
+    data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300))
     form = compile_model(child.FORMULATION.build["matrix"](data))
     timed = reformulate(form, child.FORMULATION)
     solve = solve_here if item.alone else solve_isolated
