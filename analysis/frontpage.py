@@ -257,9 +257,10 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
     first = steps[steps["ratio"] <= 1.0].groupby("solver")["share"].max()
     count = found.each.loc[found.each["linear"].astype(bool), "problem"].nunique()
     title = "Performance profiles of solvers on linear programs"
+    most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
-        f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%} and {ends.idxmax()} solves "
-        f"most, {ends.max():.0%}, to recomputed residuals of {report_solvers.ACCURACY:g} and within the limit."
+        f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%}; solved most, "
+        f"{ends.max():.0%}, by {most}, to recomputed residuals of {report_solvers.ACCURACY:g} and within the limit."
     )
     return title, caption, plots_solvers.profiles(steps, found.solvers)
 

@@ -184,7 +184,7 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 def _told(heuristic: str, here: pd.DataFrame) -> str:
     sure = here[here["proven"] & here["ratio"].notna()]
-    return f"{label(heuristic, 40)}\n{_standing(sure)}, n = {here['problem'].nunique()}"
+    return f"{label(heuristic, 46)}\n{_standing(sure)}, n = {here['problem'].nunique()}"
 
 
 def _standing(sure: pd.DataFrame) -> str:
