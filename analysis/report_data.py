@@ -97,6 +97,8 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
 def best_runs(store: Store) -> pd.DataFrame:
     """Read the best run of every key, as :attr:`Findings.results`."""
     results = store.sql("SELECT * FROM latest")
+    for name in ("settings", "requested_settings"):  # runs that never started have none
+        results[name] = results[name].astype(object).where(results[name].notna(), "{}")
     verified = results["verified"].astype("boolean").fillna(value=False).astype(bool)
     results["ok"] = verified & results["answer"].astype(bool)
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]

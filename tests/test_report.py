@@ -18,6 +18,7 @@ from analysis.report_html import Markup, tag, text
 from analysis.report_sections import missing_bounds, runs_behind
 from analysis.report_tables import Column, table, written
 from analysis.store import Store
+from formulations import formulations
 from instances import parse
 from instances.errors import BadInput
 from solvers.task import Run, Task
@@ -31,7 +32,7 @@ def record(spec, value=None, **changes):
     solved = value is not None
     known = {
         "formulation": "alltoall.master", "paper": "p", "instance": spec, "instance_hash": instance.hash,
-        "n": instance.n, "arcs": instance.arcs, "method": "highs-simplex", "form": "cvxpy",
+        "n": instance.n, "arcs": getattr(instance, "arcs", None), "method": "highs-simplex", "form": "cvxpy",
         "solver": {"name": "highs-simplex", "version": "1.0", "algorithm": "simplex", "options": {"presolve": "on"}},
         "termination": "optimal" if solved else "crashed", "proof": "optimal" if solved else "none", "sense": "max",
         "objective": value, "bound": value, "bound_source": "any-lengths", "gap": 0.0 if solved else None,
@@ -275,6 +276,20 @@ def test_empty_store(tmp_path):
     assert "This store is empty" in words
     assert "opticoll study demo" in words
     assert not root.exists()
+
+
+def test_runs_that_never_started_stop_no_figure(tmp_path):
+    never = {"settings": None, "metrics": None, "time": {}, "size": {}, "violations": {}, "termination": "unavailable"}
+    spec = {"lumorph": "lightpath:2x2", "sipml": "servers:n=4,degree=2", "topoopt": "servers:n=4,degree=2"}
+    lost = [
+        record(spec.get(name.partition(".")[0], "ring:8"), None, formulation=name, method=method, **never)
+        for name in formulations() for method in ("highs", "mosek")
+    ]  # fmt: skip
+    results = collect(fill(Store(tmp_path / "store"), record("ring:8", 0.125), *lost)).results
+    assert len(results) == 1 + len(lost)
+    for one in figures():
+        if one.study is not None:
+            one.select(results)
 
 
 def test_a_store_of_failures_only(tmp_path):
