@@ -258,17 +258,14 @@ def _sections(
                          for name, one in drawn["times"].items()), class_="several")  # fmt: skip
     held = set(store.names())
     used = [name for row in findings.claims for name in row["records"] if name in held]
-    shown = dict.fromkeys(
-        [*findings.results["id"][: section.MOST_ROWS], *findings.failures["id"][: section.MOST_ROWS],
-         *used[: section.MOST_ROWS]]
-    )  # fmt: skip
+    shown = list(dict.fromkeys([*findings.results["id"], *used]))[: section.MOST_RECORDS]
     records = section.records(shown, {name: store.read(name) for name in shown})
     return [
         ("overview", "Overview", section.overview(findings)),
-        ("claims", "Claims", _claims(findings, drawn, shown)),
+        ("claims", "Claims", _claims(findings, drawn, set(shown))),
         ("results", "Results", section.results_table(findings)),
         ("bounds", "Bounds and optimum", join(bounds)),
-        ("papers", "Figures of the papers", _papers(drawn["papers"], shown)),
+        ("papers", "Figures of the papers", _papers(drawn["papers"], set(shown))),
         ("solvers", "Solver benchmark", _solvers(compared, drawn["solvers"])),
         ("times", "Times", times),
         ("failures", "Failures", section.failures(findings)),

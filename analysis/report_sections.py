@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Rows shown on the page at most; the CSV files hold all.
 MOST_ROWS = 500
+#: Runs whose details stand on the page; beyond :data:`MOST_ROWS` without the whole record, which is most of the bytes.
+MOST_RECORDS = 5000
 
 _RESULTS = (
     Column("problem", "instance", "name"),
@@ -216,7 +218,7 @@ def _short(commit: str) -> str:
 
 
 def records(shown: Iterable[str], whole: Mapping[str, Mapping[str, Any]]) -> Markup:
-    """Details of every shown run: effective options, versions, times, key, and the whole record.
+    """Details of every shown run: effective options, versions, times and key; of a few runs also the whole record.
 
     Parameters
     ----------
@@ -225,10 +227,14 @@ def records(shown: Iterable[str], whole: Mapping[str, Mapping[str, Any]]) -> Mar
     whole
         Records by id.
     """
-    return join(_details(whole[name]) for name in shown if name in whole)
+    known = [whole[name] for name in shown if name in whole]
+    few = len(known) <= MOST_ROWS
+    asked = "opticoll results \"select * from runs where id = '...'\" --json"
+    hint = tag("p", f"{len(known)} runs; whole records: ", tag("code", asked), ".", class_="soft")
+    return join([Markup("") if few else hint, *(_details(one, whole=few) for one in known)])
 
 
-def _details(record: Mapping[str, Any]) -> Markup:
+def _details(record: Mapping[str, Any], *, whole: bool) -> Markup:
     solver, times = record.get("solver") or {}, record.get("time") or {}
     requested, size = record.get("requested") or {}, record.get("size") or {}
     place = record.get("environment") or {}
@@ -256,10 +262,12 @@ def _details(record: Mapping[str, Any]) -> Markup:
             ("message", record.get("message")),
         ]
     )  # fmt: skip
-    text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
     heading = f"{record.get('instance')}, {record.get('formulation')}, {record.get('method')}: {record.get('proof')}"
-    whole = tag("details", tag("summary", "Whole record"), tag("pre", text, tabindex="0"))
-    return tag("details", tag("summary", heading), told, whole, id=anchor(record.get("id")))
+    rest = Markup("")
+    if whole:
+        text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+        rest = tag("details", tag("summary", "Whole record"), tag("pre", text, tabindex="0"))
+    return tag("details", tag("summary", heading), told, rest, id=anchor(record.get("id")))
 
 
 def _known(values: Mapping[str, Any], *names: str) -> dict[str, Any]:

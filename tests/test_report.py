@@ -306,8 +306,13 @@ def test_a_folder_that_cannot_be_made_is_refused(store, tmp_path):
 
 def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.report_sections.MOST_ROWS", 2)
-    words = " ".join("".join(Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8")).words).split())
+    page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
+    words = " ".join("".join(page.words).split())
     assert "The first 2 of 7 rows" in words
+    told = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
+    assert len(told) == 7, "every run keeps its details, for the figures that link to it"
+    assert "Whole record" not in words
+    assert "7 runs; whole records: opticoll results" in words
 
 
 @pytest.mark.parametrize("width", [80, 200])
