@@ -242,7 +242,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
         if "unproven" in present:
             handles.append(Line2D([], [], linestyle="none", marker="x", color=MUTED, label="ended without a proof"))
         if hidden:
-            axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time (failed) not drawn", loc="left")
+            axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
         legend_below(figure, handles)
     return figure
 
