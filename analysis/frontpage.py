@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.claims import claims, kept
 from analysis.claims.base import Verdict
+from analysis.present import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,12 +123,6 @@ def _rests_on(row: Mapping[str, Any], proofs: Mapping[str, str]) -> str:
 
 def told(value: Any) -> str:
     """A measurement in a line: numbers to four digits, long mappings of numbers by their least and largest."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
     if isinstance(value, dict):
         plain = all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value.values())
         if plain and len(value) > _FEW:
@@ -136,7 +131,7 @@ def told(value: Any) -> str:
         return "; ".join(f"{name}: {told(item)}" for name, item in value.items())
     if isinstance(value, list):
         return ", ".join(told(item) for item in value)
-    return str(value)
+    return number(value, digits=4)
 
 
 def escaped(text: str) -> str:

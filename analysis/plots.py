@@ -20,8 +20,10 @@ from analysis.plots_style import (
     label,
     legend_below,
     log_axes,
+    name_rows,
     new_figure,
     series,
+    strip_and_box,
     style,
 )  # fmt: skip
 
@@ -122,24 +124,10 @@ def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> 
             here = drawn[drawn["bound"] == name]
             ratios = here["ratio"].astype(float)
             colour, _ = _BOUNDS.get(name) or series(row + 5)
-            if row % 2 == 0:
-                axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
-            axes.boxplot(
-                [ratios], positions=[row], orientation="horizontal", widths=0.6, showfliers=False, manage_ticks=False,
-                boxprops={"color": MUTED}, whiskerprops={"color": MUTED}, capprops={"color": MUTED},
-                medianprops={"color": INK, "linewidth": 1.6},
-            )  # fmt: skip
-            fill = [colour if proof == "optimal" else "none" for proof in here["proof"]]
-            at = row + spread.uniform(-0.24, 0.24, len(here))
-            axes.scatter(ratios, at, s=16, edgecolors=colour, facecolors=fill, zorder=3)
+            strip_and_box(axes, row, ratios, (here["proof"] == "optimal").tolist(), colour, "o", spread)
             told.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
-        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.set_yticks(range(len(names)), told)
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        name_rows(axes, told)
         axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
-        axes.grid(visible=True, axis="x")
-        axes.set_axisbelow(True)
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_title(f"{instances} instances, a mark each", loc="left")
         if not (drawn["proof"] == "optimal").all():

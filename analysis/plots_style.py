@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.random import Generator
+    from numpy.typing import ArrayLike
 
 INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
 #: Text on a filled marker: white, and dark where the markers turn light.
@@ -199,3 +201,33 @@ def drawing(figure: Figure) -> str:
         # Only where a style states a colour: the text of a label stays as it is.
         text = re.sub(rf"((?:fill|stroke): ){colour}\b", rf"\1var({variable}, {colour})", text, flags=re.IGNORECASE)
     return text
+
+
+def strip_and_box(
+    axes: Axes, row: int, values: ArrayLike, sure: Sequence[bool], colour: str, marker: str, spread: Generator
+) -> None:
+    """Draw values along a row: their quartiles as a box, each a mark, filled where ``sure``; every other row a band."""
+    import numpy as np
+
+    at = np.asarray(values, dtype=float)
+    if row % 2 == 0:
+        axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+    if at.size:
+        axes.boxplot(
+            [at], positions=[row], orientation="horizontal", widths=0.55, showfliers=False, manage_ticks=False,
+            boxprops={"color": MUTED}, whiskerprops={"color": MUTED}, capprops={"color": MUTED},
+            medianprops={"color": INK, "linewidth": 1.6},
+        )  # fmt: skip
+    fill = [colour if one else "none" for one in sure]
+    aside = row + spread.uniform(-0.22, 0.22, at.size)
+    axes.scatter(at, aside, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Name the rows of strips, the first on top, and draw the line at 1 that their ratios are held against."""
+    axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

@@ -131,7 +131,7 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
             missing[problem] = f"left out after {budget_s:g} s; `opticoll bounds` computes them"
             continue
         try:
-            rows += _rows(name, best, problem, json.loads(best["requested_settings"] or "{}"))
+            rows += _rows(name, best, problem, json.loads(best["requested_settings"]))
         except Exception as error:  # noqa: BLE001  a file that is gone, a formulation of another version: no bounds
             missing[problem] = f"{type(error).__name__}: {error}"
     return pd.DataFrame(rows, columns=list(BOUND_COLUMNS)), missing
@@ -149,7 +149,7 @@ def _problem(row: dict[Any, Any]) -> str:
 
     model = formulations().get(row["formulation"])
     named = {p.name for p in model.parameters} if model else set()
-    settings = json.loads(row["requested_settings"] or "{}")
+    settings = json.loads(row["requested_settings"])
     words = " ".join(f"{name}={value}" for name, value in sorted(settings.items()) if name in named)
     return f"{row['instance']} [{words}]" if words else str(row["instance"])
 

@@ -15,7 +15,18 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.base import PaperFigure, argument
-from analysis.plots_style import BAND, INK, MUTED, label, legend_below, log_axes, new_figure, series, style
+from analysis.plots_style import (
+    INK,
+    MUTED,
+    label,
+    legend_below,
+    log_axes,
+    name_rows,
+    new_figure,
+    series,
+    strip_and_box,
+    style,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,33 +152,18 @@ def draw(rows: pd.DataFrame) -> Figure:
         names = sorted(set(rows["formulation"]))
         for row, (formulation, _, every) in enumerate(groups):
             colour, marker = series(names.index(formulation))
-            if row % 2 == 0:
-                axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
             here = every[every["ratio"].notna()]
-            if len(here):
-                axes.boxplot(
-                    [here["ratio"]], positions=[row], orientation="horizontal", widths=0.55, showfliers=False,
-                    manage_ticks=False, boxprops={"color": MUTED}, whiskerprops={"color": MUTED},
-                    capprops={"color": MUTED}, medianprops={"color": INK, "linewidth": 1.6},
-                )  # fmt: skip
-            at = row + spread.uniform(-0.22, 0.22, len(here))
-            fill = [colour if proven else "none" for proven in here["proven"]]
-            axes.scatter(here["ratio"], at, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)
+            strip_and_box(axes, row, here["ratio"], here["proven"].tolist(), colour, marker, spread)
             lost = len(every) - len(here)
             if lost:
                 edge = axes.get_yaxis_transform()
                 axes.plot(1.012, row, marker="x", color=INK, markersize=6, transform=edge, clip_on=False)
                 axes.text(1.028, row, str(lost), va="center", fontsize=9, transform=edge)
-        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.set_yticks(range(len(groups)), [_told(heuristic, here) for _, heuristic, here in groups])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(max(len(groups), 1) - 0.5, -0.5)
+        name_rows(axes, [_told(heuristic, here) for _, heuristic, here in groups])
         if len(measured) and measured["ratio"].max() > 4:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
             axes.set_xlim(0.98, 1.1)  # all at the optimum: a wider scale would make noise of nothing
-        axes.grid(visible=True, axis="x")
-        axes.set_axisbelow(True)
         axes.set_xlabel("heuristic's value ÷ optimum [–], 1 = optimal")
         handles = [
             Line2D([], [], linestyle="none", marker=series(k)[1], color=series(k)[0], markersize=5, label=name)
