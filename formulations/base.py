@@ -178,6 +178,9 @@ class Formulation:
         ``(data, values) -> float`` from numpy alone.
     bounds
         ``data -> [Bound, ...]`` analytic bounds.
+    closed_forms
+        ``data -> [Bound, ...]`` those of ``bounds`` that say the optimum itself and cost next to nothing: every run is
+        held against them, whatever else proves its value.
     certify
         ``(data, duals) -> Bound | None`` a rigorous bound out of any dual values, however inexact.
     repair
@@ -220,6 +223,7 @@ class Formulation:
     residuals: Callable[[Any, Values], dict[str, float]]
     objective: Callable[[Any, Values], float]
     bounds: Callable[[Any], list[Bound]]
+    closed_forms: Callable[[Any], list[Bound]] | None = None
     parameters: tuple[Parameter, ...] = ()
     certify: Callable[[Any, Values], Bound | None] | None = None
     repair: Callable[[Any, Values], dict[str, NDArray[np.float64]] | None] | None = None

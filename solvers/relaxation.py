@@ -8,7 +8,9 @@ the program alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from solvers.outcome import SolveRequest
     from solvers.standard_form import StandardForm
 
-#: A bound this little above an attainable value (relative to its step) counts as that value.
-ROUND_OFF = 1e-6
+#: A bound this little beyond an attainable value, in steps, counts as that value. It only weakens the bound: solvers
+#: accept columns this far from whole numbers, and their values must not contradict it.
+ROUND_OFF = Fraction(1, 10**6)
 #: The LP solver that provides the duals; which one does not matter for their proof.
 SOLVER = "highs"
 
@@ -40,13 +43,15 @@ def objective_step(form: StandardForm) -> float | None:
 
 
 def rounded(form: StandardForm, bound: float) -> float:
-    """A bound on the objective, moved to the next value that the objective can take."""
+    """A bound on the objective, moved to the next value that the objective can take; in exact arithmetic."""
     step = objective_step(form)
     if step is None or not np.isfinite(bound):
         return bound
-    steps = (bound - form.offset) / step
-    whole = np.floor(steps + ROUND_OFF) if form.sense == "max" else np.ceil(steps - ROUND_OFF)
-    return float(form.offset + step * whole)
+    flip = -1 if form.sense == "max" else 1
+    offset, unit = flip * Fraction(form.offset), Fraction(step)
+    value = offset + unit * math.ceil((flip * Fraction(bound) - offset) / unit - ROUND_OFF)
+    nearest = float(value)
+    return flip * (nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf))
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:

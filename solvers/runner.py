@@ -269,16 +269,21 @@ class _Work:
         """Verify, prove and record."""
         start = time.monotonic()
         objective, verified = self._verify()
-        bound = self._best_bound(objective)
-        value = None if bound is None else bound.value
         formulation, task = self.plan.formulation, self.task
+        found = self._all_bounds(objective)
+        bound = _tightest(found, formulation.sense)
+        exact = [] if formulation.closed_forms is None else formulation.closed_forms(self.plan.data)
+        contradiction = _contradiction([*found, *exact], objective if verified else None, formulation.sense)
         proof, gap = verify.prove(
-            verified=verified, objective=objective, bound=value, sense=formulation.sense, tol=task.tol
-        )
-        contradiction = gap is not None and gap < 0
-        if contradiction:
-            self.outcome.message += f" value and bound contradict each other (gap {gap:.3g})"
+            verified=verified, objective=objective, bound=None if bound is None else bound.value,
+            sense=formulation.sense, tol=task.tol,
+        )  # fmt: skip
+        if contradiction is not None:
+            # Something of ours is wrong, and nobody knows what: no bound is reported, and the value is not verified.
+            self.outcome.message += f" {contradiction}; nothing is proven"
+            proof, gap, bound = (Proof.FEASIBLE if verified else Proof.NONE), None, None
             verified = False
+        value = None if bound is None else bound.value
         self.times["verify_s"] = time.monotonic() - start
         if formulation.metrics is not None:
             self.metrics = {
@@ -319,8 +324,8 @@ class _Work:
         x = None if self.form is None or self.values is None else verify.pack(self.form, self.values)
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
-    def _best_bound(self, objective: float | None) -> Bound | None:
-        """The tightest bound that is our own: from duals first, analytic ones where those leave a gap."""
+    def _all_bounds(self, objective: float | None) -> list[Bound]:
+        """Every bound that is our own: from duals first, analytic ones where those leave a gap."""
         from formulations.base import Bound
 
         formulation, data = self.plan.formulation, self.plan.data
@@ -334,15 +339,18 @@ class _Work:
             value = verify.dual_bound(self.form, out.row_duals)
             if np.isfinite(value):
                 found.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
-        best = _tightest(found, formulation.sense)
-        gap = None if best is None else verify.relative_gap(objective, best.value, formulation.sense)
-        if gap is None or gap > self.task.tol:
-            best = _tightest([*found, *formulation.bounds(data)], formulation.sense)
-            gap = None if best is None else verify.relative_gap(objective, best.value, formulation.sense)
-        if self.form is not None and self.form.is_mip and out.x is not None and (gap is None or gap > self.task.tol):
+        if not self._closed(objective, found):
+            found += formulation.bounds(data)
+        if self.form is not None and self.form.is_mip and out.x is not None and not self._closed(objective, found):
             relaxed = self._relaxation()
-            best = best if relaxed is None else _tightest([*found, *([best] if best else []), relaxed], self.form.sense)
-        return best
+            found += [] if relaxed is None else [relaxed]
+        return found
+
+    def _closed(self, objective: float | None, bounds: list[Bound]) -> bool:
+        """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
+        best = _tightest(bounds, self.plan.formulation.sense)
+        gap = None if best is None else verify.relative_gap(objective, best.value, self.plan.formulation.sense)
+        return gap is not None and gap <= self.task.tol
 
     def _kkt(self) -> dict[str, float | None] | None:
         """Accuracy of a linear program's vectors as they were returned, before any repair."""
@@ -406,6 +414,29 @@ class _Work:
             "incumbents": out.incumbents,
             **self.note,
         }  # fmt: skip
+
+
+def _contradiction(bounds: list[Bound], objective: float | None, sense: str) -> str | None:
+    """Say which two of our own numbers cannot both be right, None if there are none.
+
+    A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
+    :data:`solvers.verify.PAST`.
+    """
+    tightest = _tightest(bounds, sense)
+    if tightest is None:
+        return None
+    for exact in bounds:
+        if exact.exact and (verify.relative_gap(exact.value, tightest.value, sense) or 0.0) < 0:
+            return (
+                f"bounds contradict each other: {tightest.name} says {tightest.value:.12g}, but {exact.name} says that "
+                f"the optimum is {exact.value:.12g}"
+            )
+    if (verify.relative_gap(objective, tightest.value, sense) or 0.0) < 0:
+        return (
+            f"value and bound contradict each other: the value {objective:.12g} is verified, but {tightest.name} says "
+            f"{tightest.value:.12g}"
+        )
+    return None
 
 
 def _tightest(bounds: list[Bound], sense: str) -> Bound | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvers.outcome import Proof
+from solvers.weak_duality import WeakDuality
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Largest violation, relative to the size of the row or block, that counts as feasible.
 FEASIBLE = 1e-6
+#: Part of its size by which the value of a point that is feasible within tolerances may be beyond a valid bound.
+PAST = 1e-9
 
 
 def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, float]:
@@ -54,14 +57,9 @@ def _outside(
 
 
 def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
-    r"""The bound that row duals prove on the (continuous relaxation's) objective.
+    r"""The bound that row duals prove on the objective of the problem's continuous relaxation, by weak duality.
 
-    For a min problem with any y, weak duality gives
-
-    .. math:: \sum_i \min_{l_i \le r \le u_i} y_i r + \sum_j \min_{l_j \le x \le u_j} (c - A^\top y)_j x + c_0,
-
-    for max the same with signs turned. Duals of a sign that an infinite bound forbids are set to 0 first. It is
-    infinite where a reduced cost of the wrong sign meets an infinite column bound.
+    It holds in exact arithmetic for any floats, see :mod:`solvers.weak_duality`; infinite if they prove nothing.
 
     Parameters
     ----------
@@ -70,16 +68,10 @@ def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
     duals
         Shape ``(rows,)``, d(objective)/d(rhs).
     """
-    flip = -1.0 if form.sense == "max" else 1.0
-    y = flip * np.nan_to_num(np.asarray(duals, dtype=float))
-    y = np.where((y > 0) & np.isneginf(form.row_lower), 0.0, y)
-    y = np.where((y < 0) & np.isposinf(form.row_upper), 0.0, y)
-    reduced = flip * form.cost - form.A.T @ y
-    # Round-off in c - A'y must not meet an infinite bound as if it were a real reduced cost.
-    noise = 1e-12 * (np.abs(form.cost) + abs(form.A).T @ np.abs(y))
-    reduced = np.where(np.abs(reduced) <= noise, 0.0, reduced)
-    total = _cheapest(y, form.row_lower, form.row_upper) + _cheapest(reduced, form.col_lower, form.col_upper)
-    return flip * total + form.offset
+    problem, y = WeakDuality.of(form), np.asarray(duals, dtype=float)
+    if form.sense == "max":
+        return -problem.bound(-y, offset=-form.offset)
+    return problem.bound(y, offset=form.offset)
 
 
 def _cheapest(price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]) -> float:
@@ -183,14 +175,16 @@ def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
 def relative_gap(objective: float | None, bound: float | None, sense: str) -> float | None:
     """``(bound - objective) / |objective|`` turned so that a valid bound gives >= 0; None if either is missing.
 
-    A bound past the objective by no more than round-off (1e-9 relative) gives 0.
+    An objective of 0 has gap 0 to a bound of 0 and an infinite one to any other. An objective beyond the bound by no
+    more than :data:`PAST` of the larger of the two gives 0: it is that of a point which is feasible within a tolerance.
     """
     if objective is None or bound is None or not np.isfinite([objective, bound]).all():
         return None
     difference = bound - objective if sense == "max" else objective - bound
-    if -1e-9 * max(abs(objective), abs(bound)) <= difference <= 0:
+    if -PAST * max(abs(objective), abs(bound)) <= difference <= 0:
         return 0.0
-    return float(difference / max(abs(objective), 1e-12))
+    with np.errstate(all="ignore"):
+        return float(np.float64(difference) / abs(objective))
 
 
 def prove(
@@ -198,12 +192,13 @@ def prove(
 ) -> tuple[Proof, float | None]:
     """The proof status that a verified value and a bound of our own allow, and the gap.
 
-    A negative gap beyond round-off means that value and bound contradict each other: nothing is proven then.
+    A negative gap means that value and bound contradict each other: nothing is proven then. Nor does an infinite one,
+    of an objective of 0, prove anything.
     """
     have_bound = bound is not None and bool(np.isfinite(bound))
     if not verified or objective is None:
         return (Proof.BOUND_ONLY if have_bound else Proof.NONE), None
     gap = relative_gap(objective, bound, sense)
-    if gap is None or gap < 0:
-        return Proof.FEASIBLE, gap
+    if gap is None or not 0 <= gap < np.inf:
+        return Proof.FEASIBLE, gap if gap is not None and np.isfinite(gap) else None
     return (Proof.OPTIMAL if gap <= tol else Proof.CERTIFIED_GAP), gap

@@ -41,10 +41,13 @@ def bounds(data: ConcurrentFlow) -> list[Bound]:
     """Every analytic bound on the flow of ``data``, whose groups want something of sources among the terminals."""
     found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
     found += [any_lengths_bound(data), sweep_cut_bound(data)]
+    return found + closed_forms(data)
+
+
+def closed_forms(data: ConcurrentFlow) -> list[Bound]:
+    """The optimum of a family where it is known, for the uniform demand."""
     known = closed_form(data.topology) if data.uniform else None
-    if known is not None:
-        found.append(known)
-    return found
+    return [] if known is None else [known]
 
 
 def moore_depths(vertices: int, degree: int) -> NDArray[np.int64]:

@@ -31,6 +31,7 @@ import numpy as np
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import bounds as flow_bounds
+from formulations.alltoall.bounds import closed_forms as flow_closed_forms
 from formulations.base import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
 from instances.topology import Topology
 
@@ -208,6 +209,11 @@ def bounds(data: LinkFlow) -> list[Bound]:
     ]
 
 
+def closed_forms(data: LinkFlow) -> list[Bound]:
+    """The optimum of a family where it is known; the printed relaxation has others."""
+    return [] if data.printed else flow_closed_forms(data.flow)
+
+
 def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
     """An exactly feasible flow near an approximate one; the printed version is left as it came."""
     return None if data.printed else model.repair(data.flow, values)
@@ -226,6 +232,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=lambda data, values: model.objective(data.flow, values),
     bounds=bounds,
+    closed_forms=closed_forms,
     certify=certify,
     repair=repair,
     metrics=lambda data, value: model.metrics(data.flow, value),

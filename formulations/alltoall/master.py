@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall.bounds import bounds
+from formulations.alltoall.bounds import bounds, closed_forms
 from formulations.base import Formulation, Parameter
 from instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
 from instances.pinned_files import PREFIX
@@ -80,6 +80,7 @@ FORMULATION = Formulation(
     residuals=model.residuals,
     objective=model.objective,
     bounds=bounds,
+    closed_forms=closed_forms,
     certify=model.certify,
     repair=model.repair,
     metrics=metrics,

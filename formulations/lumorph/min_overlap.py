@@ -517,6 +517,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    closed_forms=bounds,
     certify=certify,
     repair=repair,
     metrics=metrics,

@@ -329,6 +329,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    closed_forms=bounds,
     metrics=metrics,
     estimate=estimate,
     refute=refute,

@@ -318,6 +318,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    closed_forms=bounds,
     certify=certify,
     metrics=metrics,
     describe=describe,

@@ -397,6 +397,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    closed_forms=bounds,
     repair=repair,
     metrics=metrics,
     describe=describe,

@@ -331,6 +331,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    closed_forms=bounds,
     describe=describe,
     estimate=estimate,
     prefers="strategy-front",
