@@ -169,8 +169,10 @@ class Inequalities:
         """These and ``cost @ x <= cutoff``."""
         priced = np.flatnonzero(cost)
         return Inequalities(
-            np.concatenate([self.row, np.full(priced.size, self.limit.size)]), np.concatenate([self.column, priced]),
-            np.concatenate([self.value, cost[priced]]), np.append(self.limit, cutoff),
+            np.concatenate([self.row, np.full(priced.size, self.limit.size)]),
+            np.concatenate([self.column, priced]),
+            np.concatenate([self.value, cost[priced]]),
+            np.append(self.limit, cutoff),
         )
 
     def fill(self, lower: F64, upper: F64) -> tuple[F64, F64]:

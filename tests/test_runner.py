@@ -355,3 +355,134 @@ def test_the_unit_of_capacity_does_not_matter(method, factor):
 def test_capacities_of_very_different_size(bandwidth):
     run = runner.solve(Task("alltoall.master", f"genkautz:n=30,d=4+host={bandwidth}", method="time-form"))
     assert run.proof is Proof.OPTIMAL, run.record["gap"]
+
+
+def test_an_objective_of_zero_is_proven_by_a_bound_of_zero_only():
+    assert verify.relative_gap(0.0, 0.0, "max") == 0.0
+    for bound in (1e-308, 1e-12, 1.0):
+        assert verify.relative_gap(0.0, bound, "max") == np.inf
+        assert verify.relative_gap(0.0, -bound, "max") == -np.inf
+        for sense, end in (("max", bound), ("min", -bound), ("max", -bound)):
+            found = verify.prove(verified=True, objective=0.0, bound=end, sense=sense, tol=1e-6)
+            assert found == (Proof.FEASIBLE, None)
+    assert verify.relative_gap(1e-300, 1.5e-300, "max") == pytest.approx(0.5)
+
+
+def test_a_value_may_be_past_its_bound_by_a_part_of_its_size_only():
+    assert verify.relative_gap(1.0 + 5e-10, 1.0, "max") == 0.0
+    assert verify.relative_gap(1e-20, 1e-20 * (1 - 1e-6), "max") < 0
+
+
+def test_bounds_of_integer_programs_are_rounded_in_exact_arithmetic():
+    import scipy.sparse as sp
+
+    from solvers.relaxation import rounded
+    from solvers.standard_form import StandardForm
+
+    def whole(sense, offset, cost):
+        ends = np.array([-np.inf]), np.array([np.inf]), np.zeros(1), np.full(1, 2.0**60)
+        A = sp.csc_array(np.ones((1, 1)))
+        return StandardForm(A, *ends, np.array([cost]), sense, offset, np.ones(1, dtype=bool))
+
+    assert rounded(whole("min", 0.0, 3.0), 3.1) == 6.0
+    assert rounded(whole("min", 0.0, 3.0), 3.0 + 1e-7) == 3.0
+    assert rounded(whole("max", 0.0, 3.0), 5.9) == 3.0
+    assert rounded(whole("max", 0.5, 1.0), 7.4) == 6.5
+    # In floating point (bound - offset) / step loses the difference.
+    assert rounded(whole("min", 0.0, 1.0), 2.0**52 + 1.0) == 2.0**52 + 1.0
+    assert rounded(whole("min", 0.1, 1.0), 2.0**55) <= 2.0**55 + 0.1 + 8
+
+
+def planted(monkeypatch, name, **changed):
+    """A formulation with other bounds than its own, in this process."""
+    from dataclasses import replace
+
+    import formulations
+
+    model = replace(formulations.formulation(name), **changed)
+    monkeypatch.setattr(formulations, "formulation", lambda asked: model)
+    monkeypatch.setattr("solvers.plan.formulation", lambda asked: model, raising=False)
+    return model
+
+
+def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
+    from formulations.base import Bound
+
+    def wrong(data, duals):
+        return Bound("planted", 0.1, "wrong")
+
+    planted(monkeypatch, "alltoall.master", certify=wrong)
+    run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
+    assert run.proof == Proof.FEASIBLE
+    assert not run.verified
+    assert run.exit_status != 0
+    assert run.bound is None
+    for part in ("contradict each other", "planted", "0.1", "closed-form", "0.125"):
+        assert part in run.record["message"]
+
+
+def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
+    from formulations.base import Bound
+
+    planted(
+        monkeypatch, "alltoall.master", closed_forms=None,
+        certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
+    )  # fmt: skip
+    run = runner.solve(Task("alltoall.master", "ring:8", method="highs"))
+    assert run.proof == Proof.FEASIBLE
+    assert run.exit_status != 0
+    for part in ("value and bound contradict each other", "0.125", "sweep-cut says 0"):
+        assert part in run.record["message"]
+
+
+def test_a_capacity_of_1e16_is_solved_or_not_proven(monkeypatch):
+    """The optimum is 0.125: a value of 0 is not optimal while no bound is 0, and 0.125 is not bounded by less."""
+    import formulations
+
+    own = formulations.formulation("alltoall.master").bounds
+    planted(
+        monkeypatch, "alltoall.master", bounds=lambda data: [one for one in own(data) if one.name != "sweep-cut"]
+    )  # fmt: skip
+    run = runner.solve(Task("alltoall.master", "ring:8+host=1e16", method="highs"))
+    assert run.bound is None or run.bound >= 0.125 * (1 - 1e-9)
+    if run.proof == Proof.OPTIMAL:
+        assert run.objective == pytest.approx(0.125)
+
+
+def test_a_tiny_optimum_is_not_called_optimal_at_zero():
+    run = runner.solve(Task("alltoall.master", "ring:4+host=1e-308", method="highs"))
+    assert run.proof != Proof.OPTIMAL or run.objective > 0
+
+
+def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch):
+    """Shifts of 1e14 drown the reduced costs in round-off; the optimum is 10, the liar offers 16 and says optimal."""
+    import scipy.linalg
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    from solvers.outcome import Outcome, Termination
+
+    shown = []
+
+    def lie(form, adapter, request, **_):
+        A, cost = form.A.toarray(), np.asarray(form.cost)
+        rows = LinearConstraint(np.vstack([A, cost]), np.append(form.row_lower, 16.0), np.append(form.row_upper, 16.0))
+        found = milp(np.zeros(cost.size), constraints=rows, bounds=Bounds(form.col_lower, form.col_upper),
+                     integrality=np.ones(cost.size))  # fmt: skip
+        right = np.where(np.isfinite(form.row_lower), form.row_lower, form.row_upper)
+        y = 16.0 * right / (right @ right)
+        null = scipy.linalg.null_space(A.T)
+        assert null.shape[1] > 0
+        null = np.rint(null[:, 0] / np.abs(null[:, 0]).max())
+        assert not (A.T @ null).any()
+        shown.append((form, y + 1e14 * null))
+        return Outcome(Termination.OPTIMAL, x=found.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
+
+    monkeypatch.setattr(runner, "solve_isolated", lie)
+    monkeypatch.setattr("solvers.relaxation.solve_isolated", lie)
+    run = runner.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
+    assert run.objective == 16.0
+    assert run.proof != Proof.OPTIMAL
+    assert run.bound == 10.0
+    assert shown
+    for form, y in shown:
+        assert verify.dual_bound(form, y) <= 10.0

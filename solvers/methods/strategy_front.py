@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations.outward import down
 from solvers.methods.base import Answer, Method
 from solvers.outcome import Termination
 
@@ -79,7 +80,7 @@ def run(context: Context) -> Answer:
     return Answer(
         Termination.OPTIMAL,
         values={"x": strategies[0].astype(np.float64)},
-        bound=float(time[0]),
+        bound=float(down(time[0], 2 * int(context.data.count.sum()) + 4 * len(context.data.kinds) + 4)),
         bound_source="dynamic program over time and memory",
         solver={"name": "strategy-front", "version": None, "algorithm": "dynamic program", "options": {}},
         metrics={"front": len(strategies)},

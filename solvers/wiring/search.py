@@ -38,6 +38,8 @@ MOST_OPTIONS, MOST_SERVERS = 50_000, 24
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Where tau stands between the analytic bound and the value found.
 STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+#: Relative round-off of the bounds that rule out a wiring: sums of some thousand positive terms at most.
+ROUND_OFF = 1e-12
 #: Exchanges of one descent for every pair of circuits, most of them times n^3, steps of the bounds they compare.
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: Temperatures of a descent, relative to the value, and between how many pieces of it the clock is looked at.
@@ -243,7 +245,7 @@ class WiringSearch:
             if target is not None and not self.bound < target < self._cut():
                 continue
             proven = self._none_below(options, prefixes, target, deficits=deficits, most=most)
-            self.bound = max(self.bound, min(proven, self.value))
+            self.bound = max(self.bound, min(proven, self.value) * (1 - ROUND_OFF))
             self.stages += 1
             if self.closed:
                 break
