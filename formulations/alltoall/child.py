@@ -71,7 +71,12 @@ def bounds(data: model.ConcurrentFlow) -> list[Bound]:
     hop = model.length_bound(data, np.ones(data.topology.arcs))
     return [
         Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
-        Bound("inflow", float(outward.up(inflow.min(), int(data.topology.in_degree.max()))), "what g brings to the destination that gets least", "alltoall"),
+        Bound(
+            "inflow",
+            float(outward.up(inflow.min(), int(data.topology.in_degree.max()))),
+            "what g brings to the destination that gets least",
+            "alltoall",
+        ),
     ]
 
 
