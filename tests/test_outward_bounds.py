@@ -137,14 +137,14 @@ def flow_trial(random):
     np.fill_diagonal(traffic, 0.0)
     exact = routed(topology, traffic)
     data = model.by_source(topology) if uniform else model.by_source(topology, traffic)
-    for bound in flow_bounds(data):
-        yield f"flow {bound.name}", above(bound.value, exact)
+    found = {bound.name: bound.value for bound in flow_bounds(data)}
+    for name, value in found.items():
+        yield f"flow {name}", above(value, exact)
 
     capacity, wanted = fractions(topology.capacity), [fractions(row) for row in traffic]
     total = sum(capacity)
     hops = shortest(topology, [1] * topology.arcs)
     cost = sum(wanted[s][t] * hops[s][t] for s, t in product(range(n), repeat=2) if s != t)
-    found = {bound.name: bound.value for bound in flow_bounds(data)}
     yield "distance formula", above(found["distance"], total / cost)
     arcs = list(zip(topology.tail.tolist(), topology.head.tolist(), capacity, strict=True))
     ratios = []
@@ -165,7 +165,7 @@ def flow_trial(random):
     for duals in adversarial(random, topology):
         bound = model.certify(data, {"capacity": duals})
         yield "flow certify", bound is None or above(bound.value, exact)
-    if uniform:
+    if uniform and random.random() < 0.3:
         yield from uniform_trial(random, topology, exact, unique)
 
 
@@ -295,7 +295,7 @@ def wrong(trial, seeds):
 
 @pytest.mark.parametrize("trial", TRIALS)
 def test_no_bound_is_on_the_wrong_side(trial):
-    tried, found = wrong(trial, range(60))
+    tried, found = wrong(trial, range(40))
     assert tried > 500
     assert found == []
 
