@@ -10,6 +10,7 @@ underflow. Overflow gives an infinite, hence useless but valid, result.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 UNIT = 2.0**-53
 #: Smallest positive (denormal) float: what one product may lose by underflow.
 TINY = 5e-324
+#: Long sums are taken by blocks of so many terms, which keeps the error term small.
+BLOCK = 64
 
 
 def gamma(terms: int) -> float:
@@ -48,11 +51,21 @@ def sum_up(terms: ArrayLike) -> float:
     """At least the exact sum of ``terms``, whatever their signs."""
     terms = np.asarray(terms, dtype=float).ravel()
     with np.errstate(all="ignore"):
-        total = float(terms.sum())
+        total, roundings = _sum(terms)
         if not np.isfinite(total):
             return -np.inf if np.isneginf(terms).any() and not (np.isposinf(terms) | np.isnan(terms)).any() else np.inf
-        size = float(np.abs(terms).sum())
-        return float(np.nextafter(total + gamma(2 * terms.size + 4) * size, np.inf))
+        size = abs(total) if terms.size == 0 or terms.min() >= 0 or terms.max() <= 0 else _sum(np.abs(terms))[0]
+        return float(np.nextafter(total + gamma(2 * roundings + 4) * size, np.inf)) if size > 0 else 0.0
+
+
+def _sum(terms: NDArray[np.float64]) -> tuple[float, int]:
+    """The sum of ``terms``, ``(k,)``, by blocks, and the most additions that any of them takes part in."""
+    roundings = 0
+    while terms.size > BLOCK:
+        whole = terms.size // BLOCK * BLOCK
+        terms = np.concatenate([terms[:whole].reshape(-1, BLOCK).sum(axis=1), terms[whole:]])
+        roundings += BLOCK - 1
+    return float(terms.sum()), roundings + max(terms.size - 1, 0)
 
 
 def sum_down(terms: ArrayLike) -> float:
@@ -64,13 +77,27 @@ def dot_up(a: ArrayLike, b: ArrayLike) -> float:
     """At least the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
     a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
     with np.errstate(all="ignore"):
-        terms = np.where((a == 0) | (b == 0), 0.0, a * b)
+        terms = a * b
+        if terms.size == 0 or terms.min() >= 0:  # no nan either
+            total, roundings = _sum(terms)
+            if np.isfinite(total):
+                lost = TINY * np.count_nonzero((a != 0) & (b != 0))
+                return float(np.nextafter(up(total, roundings + 2) + lost, np.inf)) if lost else 0.0
+        terms = np.where((a == 0) | (b == 0), 0.0, terms)
         return sum_up(np.where(terms == 0, np.where((a == 0) | (b == 0), 0.0, TINY), up(terms)))
 
 
 def dot_down(a: ArrayLike, b: ArrayLike) -> float:
     """At most the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
-    return -dot_up(-np.asarray(a, dtype=float), b)
+    a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
+    with np.errstate(all="ignore"):
+        terms = a * b
+        if terms.size and terms.min() >= 0:
+            total, roundings = _sum(terms)
+            if np.isfinite(total):
+                lost = TINY * np.count_nonzero((a != 0) & (b != 0))
+                return max(float(np.nextafter(down(total, roundings + 2) - lost, -np.inf)), 0.0)
+        return -dot_up(-a, b)
 
 
 def quotient_up(numerator: float, denominator: float) -> float:
@@ -84,3 +111,36 @@ def quotient_up(numerator: float, denominator: float) -> float:
 def quotient_down(numerator: float, denominator: float) -> float:
     """At most ``numerator / denominator`` for ``denominator`` > 0; -infinite where that is 0 or not a number."""
     return -quotient_up(-numerator, denominator)
+
+
+def exponent(values: ArrayLike) -> int:
+    """The e with ``2^(e-1) <= max |values| < 2^e``, over finite values; 0 where all of them vanish."""
+    size = np.abs(np.asarray(values, dtype=float))
+    return int(np.frexp(np.max(size, where=np.isfinite(size), initial=0.0))[1])
+
+
+def scaled_up(values: ArrayLike, power: int) -> NDArray[Any]:
+    """At least ``values * 2^power``: the same numbers, but for overflow and underflow."""
+    values = np.asarray(values, dtype=float)
+    with np.errstate(all="ignore"):
+        found = np.ldexp(values, power)
+        return np.where(np.ldexp(found, -power) < values, np.nextafter(found, np.inf), found)
+
+
+def scaled_down(values: ArrayLike, power: int) -> NDArray[Any]:
+    """At most ``values * 2^power``; see :func:`scaled_up`."""
+    return -scaled_up(-np.asarray(values, dtype=float), power)
+
+
+def fraction_up(value: Fraction) -> float:
+    """The least float that is at least ``value``."""
+    try:
+        found = float(value)
+    except OverflowError:
+        found = np.inf if value > 0 else -float(np.finfo(float).max)
+    return found if np.isinf(found) or Fraction(found) >= value else float(np.nextafter(found, np.inf))
+
+
+def fraction_down(value: Fraction) -> float:
+    """The largest float that is at most ``value``."""
+    return -fraction_up(-value)

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER
 from formulations.alltoall.all_gather_cuts import worst_cut
-from formulations.alltoall.concurrent_flow import all_to_all_topology
+from formulations.alltoall.concurrent_flow import all_to_all_topology, usable_lengths
 from formulations.base import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
@@ -177,21 +178,24 @@ def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dic
 
 
 def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
-    """The lower bound on T that lengths >= 0 prove, shape ``(m, N)``: the best over the receivers."""
+    """The lower bound on T that lengths prove, shape ``(m, N)``, rounded down: the best over the receivers.
+
+    Lengths are read as by :func:`formulations.alltoall.concurrent_flow.length_bound`.
+    """
     from scipy.sparse.csgraph import dijkstra
 
-    lengths = np.maximum(np.nan_to_num(lengths, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
-    best = 0.0
+    topology, best = data.topology, 0.0
+    scale = outward.exponent(topology.capacity)
+    capacity = outward.scaled_up(topology.capacity, -scale)
     for j, v in enumerate(data.receivers.tolist()):
-        mine = lengths[:, j]
-        if not mine.max(initial=0.0) > 0:
+        mine = usable_lengths(topology.capacity, lengths[:, j])
+        if not mine.size:
             continue
-        mine = np.maximum(mine / mine.max(), 1e-15)
-        reach = dijkstra(data.topology.length_matrix(mine).T, indices=v)
-        best = max(
-            best, float(data.supply[data.supply > 0] @ reach[data.supply > 0]) / float(data.topology.capacity @ mine)
-        )
-    return best
+        reach = dijkstra(topology.length_matrix(mine).T, indices=v)
+        paid = outward.dot_down(data.supply[data.supply > 0], reach[data.supply > 0])
+        paid = float(outward.down(paid, topology.n))
+        best = max(best, outward.quotient_down(paid, outward.dot_up(capacity, mine)))
+    return max(float(outward.scaled_down(best, -scale)), 0.0)
 
 
 def certify(data: Gathering, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
@@ -207,10 +211,11 @@ def bounds(data: Gathering) -> list[Bound]:
     topology = data.topology
     entering = np.bincount(topology.head, topology.capacity, topology.n)[topology.terminals]
     cut = worst_cut(topology)
-    others = topology.ranks - 1
+    room = float(outward.up(entering.min(), int(topology.in_degree.max())))
+    others_over = max(outward.quotient_down(topology.ranks - 1, room), 0.0)
     reason = f"{cut.ranks} ranks behind a capacity of {cut.capacity:g}, found by {cut.rounds} max-flows"
     return [
-        Bound("node-cut", others / float(entering.min()), "what enters the rank that gets least", "beyond"),
+        Bound("node-cut", others_over, "what enters the rank that gets least", "beyond"),
         Bound("worst-cut", cut.time, reason, "beyond", exact=True, detail={"inside": list(cut.inside)}),
     ]
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from instances.topology import Topology
 
 _SUPER = "sources"
-#: Capacities are taken as fractions with at most this denominator when they are not such binary fractions themselves.
-DENOMINATOR = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
     import networkx as nx
 
     capacity = _whole_capacities(topology)
-    unit = Fraction(float(topology.capacity[0])).limit_denominator(DENOMINATOR) / capacity[0]
+    unit = Fraction(float(topology.capacity[0])) / capacity[0]
     ends = topology.terminals.tolist()
     arcs = list(zip(capacity, topology.tail.tolist(), topology.head.tolist(), strict=True))
     best: tuple[Fraction, set[int], int, int] | None = None
@@ -113,9 +112,9 @@ def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
         best, settled = (Fraction(held, leaving), inside, v, leaving), 0
     ratio, inside, v, leaving = best
     held = len(inside & set(ends))
-    time = float(ratio / unit)
+    time = outward.fraction_down(ratio / unit)
     return (
-        WorstCut(time, held, float(leaving * unit), tuple(sorted(int(u) for u in inside)), v, rounds),
+        WorstCut(time, held, outward.fraction_up(leaving * unit), tuple(sorted(int(u) for u in inside)), v, rounds),
         capacity,
         ratio,
     )
@@ -123,7 +122,7 @@ def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
 
 def _whole_capacities(topology: Topology) -> list[int]:
     """Capacities as whole numbers in proportion."""
-    fractions = [Fraction(float(c)).limit_denominator(DENOMINATOR) for c in topology.capacity]
+    fractions = [Fraction(float(c)) for c in topology.capacity]
     common = int(np.lcm.reduce([f.denominator for f in set(fractions)], dtype=object))
     whole = [int(f * common) for f in fractions]
     shared = int(np.gcd.reduce(sorted(set(whole)), dtype=object))

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall.closed_forms import closed_form
-from formulations.alltoall.concurrent_flow import ConcurrentFlow, length_bound
+from formulations.alltoall.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand, weighted_capacity
 from formulations.base import Bound
 
 if TYPE_CHECKING:
@@ -73,12 +74,13 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
     depth = moore_depths(others, degree)
     if data.uniform:
         total = int(depth.sum())
-        value = float(topology.capacity.sum()) / (topology.ranks * total)
+        needed = float(outward.down(topology.ranks * total))
         reason = f"Theorem 2 with out-degree {degree}: total depth {total} of {others} others"
     else:
         largest_first = -np.sort(-data.traffic, axis=1)[:, :others]
-        value = float(topology.capacity.sum()) / float((largest_first @ depth).sum())
+        needed = outward.dot_down(largest_first, np.broadcast_to(depth, largest_first.shape))
         reason = f"Theorem 2 with out-degree {degree}: the largest demands of every source at the least depths"
+    value = outward.quotient_up(outward.sum_up(topology.capacity), needed)
     return Bound("moore", value, reason, PAPER)
 
 
@@ -89,9 +91,17 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
     ratio = np.full((2, ends.size), np.inf)
     for side, (room, wanted) in enumerate(((leaving, data.traffic.sum(axis=1)), (entering, data.traffic.sum(axis=0)))):
-        np.divide(room, wanted, out=ratio[side], where=wanted > 0)
+        with np.errstate(over="ignore"):
+            np.divide(room, wanted, out=ratio[side], where=wanted > 0)
+    degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
+    ratio = outward.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
     worst = ends[np.argmin(ratio.min(axis=0))]
     return Bound("node-cut", float(ratio.min()), f"capacity at vertex {topology.labels[worst]}", PAPER)
+
+
+def _groups_of_a_source(data: ConcurrentFlow) -> int:
+    """Most groups of one source, whose demands add up."""
+    return int(np.bincount(data.sources).max(initial=0))
 
 
 def distance_bound(data: ConcurrentFlow) -> Bound:
@@ -102,14 +112,15 @@ def distance_bound(data: ConcurrentFlow) -> Bound:
 
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload grow longer."""
-    topology, capacity = data.topology, np.maximum(data.capacity, 1e-300)
-    weights = -np.log(capacity / capacity.min())
+    topology, scale = data.topology, outward.exponent(data.capacity)
+    capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
+    weights = np.log(capacity.min()) - np.log(capacity)
     best, used = np.inf, 0
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
     if not steps:  # too large for shortest-path trees: the lengths 1/c alone
         best = length_bound(data, capacity.min() / capacity)
     for step in range(steps):
-        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -30.0)))
+        value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
         if value < best:
             best, used = value, step
         load = load / capacity
@@ -127,10 +138,12 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) ->
     topology = data.topology
     unique, group = np.unique(data.sources, return_inverse=True)
     reach, parent = dijkstra(topology.length_matrix(lengths), indices=unique, return_predecessors=True)
-    wanted = np.zeros((unique.size, topology.n))
-    np.add.at(wanted, group, data.demand.T)
+    wanted, (demand, power) = np.zeros((unique.size, topology.n)), scaled_demand(data)
+    np.add.at(wanted, group, demand.T)
     needed = wanted > 0
-    value = float(data.capacity @ lengths) / float((wanted[needed] * reach[needed]).sum())
+    cost = outward.dot_down(wanted[needed], reach[needed])
+    cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
+    value = weighted_capacity(data.capacity, lengths, cost, power)
 
     # Leaves first: every vertex hands what it needs and forwards to its parent, one tree level at a time.
     rows = np.arange(unique.size)[:, None]
@@ -164,7 +177,7 @@ def _shortest_arc(
 def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
     """Best prefix cut of a spectral order and of breadth-first orders, in both directions."""
     topology = data.topology
-    best, size = np.inf, 0
+    best, side, entering = np.inf, np.zeros(topology.n, dtype=bool), False
     ends = np.zeros(topology.n)
     ends[topology.terminals] = 1.0
     for order in _sweep_orders(topology):
@@ -172,17 +185,51 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
         rank[order] = np.arange(topology.n)
         first, last = rank[topology.tail], rank[topology.head]
         inside = np.cumsum(ends[order])[:-1]
-        for (low, high), wanted in zip(((first, last), (last, first)), _demand_across(data, rank, inside), strict=True):
+        out, into = _demand_across(data, rank, inside)
+        for enters, low, high, wanted in ((False, first, last, out), (True, last, first, into)):
             # An arc crosses the cut behind position p when one end is at most p and the other beyond.
             crossing = low < high
-            change = np.zeros(topology.n + 1)
-            np.add.at(change, low[crossing], topology.capacity[crossing])
-            np.subtract.at(change, high[crossing], topology.capacity[crossing])
-            cut = np.cumsum(change)[: topology.n - 1]
-            ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
+            cut = interval_sums(low[crossing], high[crossing], topology.capacity[crossing], topology.n)[:-1]
+            with np.errstate(over="ignore"):
+                ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
             if ratio.size and ratio.min() < best:
-                best, size = float(ratio.min()), int(inside[np.argmin(ratio)])
-    return Bound("sweep-cut", best, f"cut with {size} ranks on one side", PAPER)
+                best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
+    size = int(np.count_nonzero(side[topology.terminals]))
+    return Bound("sweep-cut", cut_value(data, ~side if entering else side), f"cut with {size} ranks on one side", PAPER)
+
+
+def cut_value(data: ConcurrentFlow, side: NDArray[np.bool_]) -> float:
+    """``c(S -> complement) / D(S -> complement)`` of the vertices S where ``side``, ``(n,)``, rounded up."""
+    topology = data.topology
+    capacity = outward.sum_up(topology.capacity[side[topology.tail] & ~side[topology.head]])
+    here = side[topology.terminals]
+    if data.uniform:
+        wanted = float(np.count_nonzero(here) * np.count_nonzero(~here))
+    else:
+        wanted = float(outward.down(outward.sum_down(data.traffic[np.ix_(here, ~here)]), _groups_of_a_source(data)))
+    return outward.quotient_up(capacity, wanted)
+
+
+def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, n: int) -> F64:
+    """For p = 0 .. n - 1 the sum of the weights >= 0 of intervals ``low <= p < high``, ``(n,)``; nothing is subtracted.
+
+    Every interval is split into at most 2 log n nodes of a binary tree over the places; a place adds up its ancestors.
+    """
+    size = 1 << max(int(n - 1).bit_length(), 0)
+    node = np.zeros(2 * size)
+    low, high = low + size, high + size
+    while low.size:
+        left, right = (low & 1) == 1, (high & 1) == 1
+        node += np.bincount(low[left], weight[left], 2 * size)
+        node += np.bincount(high[right] - 1, weight[right], 2 * size)
+        low, high = (low + 1) >> 1, high >> 1
+        open_ = low < high
+        low, high, weight = low[open_], high[open_], weight[open_]
+    width = 1
+    while width < size:
+        node[2 * width : 4 * width] += np.repeat(node[width : 2 * width], 2)
+        width *= 2
+    return node[size : size + n]
 
 
 def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
@@ -215,7 +262,9 @@ def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
     from scipy.sparse.csgraph import breadth_first_order
 
     n = topology.n
-    graph = csr_array((topology.capacity, (topology.tail, topology.head)), shape=(n, n))
+    # An even power of two: square roots of degrees scale without rounding too.
+    capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
+    graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
     both = csr_array(graph + graph.T)
     orders = [np.arange(n)]
     spectral = _spectral_order(both)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.base import Bound, Formulation, NotApplicable, Parameter
@@ -70,7 +71,12 @@ def bounds(data: model.ConcurrentFlow) -> list[Bound]:
     hop = model.length_bound(data, np.ones(data.topology.arcs))
     return [
         Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
-        Bound("inflow", float(inflow.min()), "what g brings to the destination that gets least", "alltoall"),
+        Bound(
+            "inflow",
+            float(outward.up(inflow.min(), int(data.topology.in_degree.max()))),
+            "what g brings to the destination that gets least",
+            "alltoall",
+        ),
     ]
 
 

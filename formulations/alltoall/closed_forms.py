@@ -14,6 +14,9 @@ path:n                   T = floor(n/2) ceil(n/2) (the middle link)
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from formulations import outward
 from formulations.base import Bound
 from instances.spec import parse
 from instances.topology import Topology
@@ -31,25 +34,26 @@ def closed_form(topology: Topology) -> Bound | None:
     time = _time(name, dict(topology.parameters), topology.n)
     if time is None or parse(spec) != topology:
         return None
-    return Bound("closed-form", 1.0 / time, f"T = {time:g} for this family", "alltoall", exact=True)
+    value = outward.fraction_up(1 / time)
+    return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
 
 
-def _time(name: str, parameters: dict[str, object], n: int) -> float | None:
+def _time(name: str, parameters: dict[str, object], n: int) -> Fraction | None:
     if n < 2:
         return None
     if name == "hypercube":
-        return n / 2
+        return Fraction(n, 2)
     if name == "complete":
-        return 1.0
+        return Fraction(1)
     if name == "path":
-        return float((n // 2) * ((n + 1) // 2))
+        return Fraction((n // 2) * ((n + 1) // 2))
     if name == "ring" and parameters.get("directed"):
-        return n * (n - 1) / 2
+        return Fraction(n * (n - 1), 2)
     if name == "ring":
-        return (n * n // 4) / 2 if n > 2 else 1.0
+        return Fraction(n * n // 4, 2) if n > 2 else Fraction(1)
     sizes = next((v for v in parameters.values() if isinstance(v, tuple)), ())
     if name == "bipartite" and len(sizes) == 2 and sizes[0] == sizes[1]:
-        return 3 - 2 / sizes[0]
+        return 3 - Fraction(2, sizes[0])
     if name == "torus" and sizes and all(k % 2 == 0 and k > 2 for k in sizes):
-        return n * max(sizes) / 8
+        return Fraction(n * max(sizes), 8)
     return None

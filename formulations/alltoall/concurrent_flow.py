@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, PyomoModel
 from instances.topology import Topology
 
@@ -396,27 +397,59 @@ def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.
 
 
 def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
-    """``sum c l / sum D dist_l``: an upper bound on F for any lengths >= 0, shape ``(m,)``; ``inf`` if empty.
-
-    Lengths are floored at 1e-15 of their largest: a zero would be no arc to the shortest-path code, and any
-    non-negative lengths are as rigorous as any other.
-    """
-    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
-    if not lengths.max(initial=0.0) > 0:
-        return np.inf
-    lengths = np.maximum(lengths / lengths.max(), 1e-15)
+    """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
     from scipy.sparse.csgraph import dijkstra
 
-    graph, cost = data.topology.length_matrix(lengths), 0.0
+    lengths = usable_lengths(data.capacity, lengths)
+    if not lengths.size:
+        return np.inf
+    graph, parts = data.topology.length_matrix(lengths), []
+    demand, power = scaled_demand(data)
     step = max(1, CHECK_ENTRIES // max(data.topology.n, 1))
     for first in range(0, data.groups, step):
         batch = slice(first, min(first + step, data.groups))
         unique, inverse = np.unique(data.sources[batch], return_inverse=True)
         reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
-        wanted = data.demand[:, batch]
+        wanted = demand[:, batch]
         needed = wanted > 0
-        cost += float((wanted[needed] * reach[needed]).sum())
-    return float(data.capacity @ lengths) / cost if cost > 0 else np.inf
+        parts.append(outward.dot_down(wanted[needed], reach[needed]))
+    # A distance is the sum of at most n - 1 lengths, computed too long by no more than their additions lose.
+    cost = float(outward.down(outward.sum_down(parts), data.topology.n))
+    return weighted_capacity(data.capacity, lengths, cost, power)
+
+
+def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty where the shape is another or none is positive.
+
+    Any lengths prove a bound. What is negative or not finite counts as 0, and zeros are replaced by lengths too small
+    to matter beside the capacities ``(m,)``: a zero would be no arc to the shortest-path code.
+    """
+    lengths = np.asarray(lengths, dtype=float)
+    if lengths.shape != capacity.shape:
+        return np.zeros(0)
+    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
+    if not lengths.any():
+        return np.zeros(0)
+    lengths = np.ldexp(lengths, -outward.exponent(lengths))
+    sizes = np.maximum(np.ldexp(capacity, -outward.exponent(capacity)), 1e-300)
+    return np.maximum(lengths, np.clip(1e-16 * (sizes * lengths).max() / sizes, 1e-290, 1e-15))
+
+
+def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
+    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself where it is of usual size."""
+    power = outward.exponent(data.demand)
+    if abs(power) < 256:
+        return data.demand, 0
+    return outward.scaled_down(data.demand, -power), power
+
+
+def weighted_capacity(
+    capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
+) -> float:
+    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite unless it is positive."""
+    scale = outward.exponent(capacity)
+    total = outward.dot_up(outward.scaled_up(capacity, -scale), lengths)
+    return float(outward.scaled_up(outward.quotient_up(total, cost), scale - power))
 
 
 def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:

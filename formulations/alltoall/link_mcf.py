@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import bounds as flow_bounds
@@ -174,24 +175,29 @@ def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
     """A rigorous bound from any duals of ``capacity``; the printed version may also use cycles through t."""
     if not data.printed:
         return model.certify(data.flow, duals)
-    lengths = np.maximum(np.nan_to_num(np.asarray(duals.get("capacity", np.zeros(0)))), 0.0)
-    if lengths.size != data.flow.topology.arcs or not lengths.max(initial=0.0) > 0:
+    value = printed_length_bound(data, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
+    if not np.isfinite(value):
         return None
-    lengths = np.maximum(lengths / lengths.max(), 1e-15)
-    value = printed_length_bound(data, lengths)
     return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
 
 
 def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
-    """``sum c l / sum_k min(dist_l(s_k,t_k), girth_l(t_k))``: the dual bound of (1)-(5) as printed."""
+    """``sum c l / sum_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
+
+    Lengths are read as by :func:`formulations.alltoall.concurrent_flow.length_bound`.
+    """
     from scipy.sparse.csgraph import dijkstra
 
+    lengths = model.usable_lengths(data.flow.capacity, lengths)
+    if not lengths.size:
+        return np.inf
     topology = data.flow.topology
     reach = dijkstra(topology.length_matrix(lengths))
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
     direct = reach[data.flow.sources, data.targets]
-    return float(data.flow.capacity @ lengths) / float(np.minimum(direct, cycle[data.targets]).sum())
+    cost = float(outward.down(outward.sum_down(np.minimum(direct, cycle[data.targets])), topology.n + 1))
+    return model.weighted_capacity(data.flow.capacity, lengths, cost)
 
 
 def bounds(data: LinkFlow) -> list[Bound]:

@@ -22,10 +22,13 @@ Routes over sets too large to list (methods over ``paths=all``) bring their own 
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER, path_mcf
 from formulations.alltoall.path_mcf import PathFlow, arc_load
 from formulations.alltoall.path_sets import path_violations, rule_parameters
@@ -39,8 +42,6 @@ if TYPE_CHECKING:
     from formulations.alltoall.path_sets import PathSet
 
 NAME = "alltoall.min-congestion"
-#: A fluid time this little above a whole load (relative) counts as that load.
-ROUND_OFF = 1e-7
 
 
 def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
@@ -60,9 +61,9 @@ def unit_capacities(data: PathFlow) -> bool:
 
 
 def round_up(time: float, capacity: NDArray[np.float64]) -> float:
-    """The least multiple of some 1/c_a that is not below ``time``: what whole paths can attain at best."""
-    values = np.unique(capacity)
-    return float((np.ceil(time * values * (1.0 - ROUND_OFF)) / values).min())
+    """The least multiple of some 1/c_a that is not below ``time``, rounded down: what whole paths attain at best."""
+    rooms, exact = (Fraction(c) for c in np.unique(capacity).tolist()), Fraction(time)
+    return outward.fraction_down(min(ceil(exact * room) / room for room in rooms))
 
 
 def most(data: PathFlow) -> float:
@@ -179,8 +180,8 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
 
 def rounded(data: PathFlow, bound: Bound) -> Bound:
     """What a bound on the fluid flow F says of whole paths."""
-    fluid = 1.0 / bound.value if bound.value > 0 else np.inf
-    value = round_up(fluid, data.topology.capacity) if np.isfinite(fluid) else np.inf
+    fluid = max(outward.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
+    value = round_up(fluid, data.topology.capacity)
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
 
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER, concurrent_flow
 from formulations.alltoall.bounds import bounds as flow_bounds
 from formulations.alltoall.path_sets import (
@@ -256,13 +257,16 @@ def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest:
 
 
 def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
-    """``sum c l / sum_k min_{p in P_k} l(p)``: a bound on F over the path set for any lengths >= 0, ``(m,)``."""
-    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
-    if lengths.shape != (data.topology.arcs,) or not lengths.max(initial=0.0) > 0:
+    """``sum c l / sum_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set for any lengths, ``(m,)``.
+
+    Lengths are read as by :func:`formulations.alltoall.concurrent_flow.length_bound`.
+    """
+    lengths = concurrent_flow.usable_lengths(data.topology.capacity, lengths)
+    if not lengths.size:
         return np.inf
-    lengths = np.maximum(lengths / lengths.max(), 1e-15)
-    cost = float(shortest_lengths(data, lengths).sum())
-    return float(data.topology.capacity @ lengths) / cost if cost > 0 else np.inf
+    # A path is simple or a walk of at most n arcs: so many additions, and those of the sum.
+    cost = float(outward.down(outward.sum_down(shortest_lengths(data, lengths)), data.topology.n + 1))
+    return concurrent_flow.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
 def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:

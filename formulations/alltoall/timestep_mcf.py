@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as static
 from formulations.alltoall.bounds import bounds as fluid_bounds
@@ -284,14 +285,23 @@ def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
 
 
 def price_bound(data: StepFlow, prices: NDArray[np.float64]) -> float:
-    """The lower bound on ``sum_t U_t`` that prices >= 0 prove, shape ``(m, L)``; they are normalised here."""
-    prices = np.maximum(np.nan_to_num(prices, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
-    total = data.topology.capacity @ prices
-    prices = prices / np.where(total > 0, total, 1.0)
+    """The lower bound on ``sum_t U_t`` that prices prove, shape ``(m, L)``, rounded down; they are normalised here.
+
+    What is negative or not finite counts as 0.
+    """
+    prices = np.where(np.isfinite(prices) & (prices > 0), prices, 0.0)
+    scale = outward.exponent(data.topology.capacity)
+    capacity = outward.scaled_up(data.topology.capacity, -scale)
+    with np.errstate(all="ignore"):
+        prices = prices / np.where((top := prices.max(axis=0, initial=0.0)) > 0, top, 1.0)
+        prices = np.where((total := capacity @ prices) > 0, prices / total, 0.0)
+    prices = np.minimum(prices, 1e280)
+    most = max(outward.dot_up(capacity, prices[:, t]) for t in range(data.steps))
     unique, inverse = np.unique(data.groups.sources, return_inverse=True)
     reach = step_distances(data.topology, unique, prices)[inverse].T
     wanted = data.groups.demand > 0
-    return float((data.groups.demand[wanted] * reach[wanted]).sum())
+    paid = float(outward.down(outward.dot_down(data.groups.demand[wanted], reach[wanted]), data.steps))
+    return max(float(outward.scaled_down(outward.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
 
 
 def certify(data: StepFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
@@ -307,7 +317,7 @@ def bounds(data: StepFlow) -> list[Bound]:
     """Every bound on the fluid time T bounds ``sum_t U_t`` as well."""
     fluid = static.by_source(data.topology)
     return [
-        Bound(b.name, 1.0 / b.value, f"sum U_t >= T; {b.reason}", b.paper)
+        Bound(b.name, outward.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
         for b in fluid_bounds(fluid)
         if b.value > 0 and np.isfinite(b.value)
     ]

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import min_congestion
 from formulations.alltoall.path_mcf import PathFlow, bounded_distances
 from formulations.alltoall.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
@@ -434,9 +435,11 @@ def length_bound(data: Overlap, lengths: F64) -> int:
     Exact: lengths are scaled to whole numbers small enough that every sum of them is one in double precision.
     """
     topology, (s, d) = data.topology, data.commodities
-    lengths = np.nan_to_num(np.maximum(np.asarray(lengths, dtype=float), 0.0), nan=0.0, posinf=0.0)
-    if lengths.shape != (topology.arcs,) or not lengths.max(initial=0.0) > 0:
+    lengths = np.asarray(lengths, dtype=float)
+    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
+    if lengths.shape != (topology.arcs,) or not lengths.any():
         return 0
+    lengths = np.ldexp(lengths, -outward.exponent(lengths))
     most = 2.0**52 / (max(s.size, topology.arcs) * topology.n)
     whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
     if data.rule.kind != "all":

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ MOST_WORK = 250_000_000
 FEW_ENTRIES = 100_000
 #: So many of the tightest cuts are made tighter vertex by vertex.
 CLIMBS = 6
-#: A quotient this little above a whole number (relative) counts as that number.
-ROUND_OFF = 1e-9
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
@@ -74,8 +73,8 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
 
 
 def rounded_up(value: float) -> float:
-    """Whole rounds, a quotient just above a whole number counting as that."""
-    return float(np.ceil(value * (1.0 - ROUND_OFF)))
+    """Whole rounds, ``ceil(value)`` for a quotient of whole numbers below 2^53 that at most three roundings made."""
+    return float(max(np.ceil(outward.down(value, 3)), 0.0))
 
 
 def circuits(degree: I64, limits: Limits) -> F64:
@@ -144,7 +143,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     best, where, many, late, load = 0.0, 0, 0, 0, per_circuit(limits)
     for q in np.unique(rounds[sole]).tolist():
         count = np.bincount(holder[sole[rounds[sole] >= q]], minlength=topology.n)
-        need = np.ceil(_over(count, room) / load * (1.0 - ROUND_OFF)) + np.where(count > 0, q - 1, 0)
+        need = np.maximum(np.ceil(outward.down(_over(count, room) / load, 3)), 0.0) + np.where(count > 0, q - 1, 0)
         worst = int(need.argmax())
         if need[worst] > best:
             best, where, many, late = float(need[worst]), worst, int(count[worst]), q - 1
@@ -352,18 +351,21 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
 
     Distances are shortened by their rounding error, so the bound holds for any prices.
     """
-    price = np.maximum(np.nan_to_num(np.asarray(prices, dtype=np.float64)), 0.0)
+    price = np.asarray(prices, dtype=np.float64)
+    price = np.where(np.isfinite(price) & (price > 0), price, 0.0)
     unit = bool((price == 1.0).all())
     name = "arc use" if unit else "priced arc use"
-    room = float(price.sum()) * limits.wavelengths * limits.waveguides * per_circuit(limits)
+    if not unit:
+        price = np.ldexp(price, -outward.exponent(price))
+    room = float(outward.up(outward.sum_up(price) * limits.wavelengths * limits.waveguides * per_circuit(limits), 3))
     if unit and topology.ranks == topology.n:
         distance = topology.hops
     else:
         from scipy.sparse.csgraph import dijkstra
 
         distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
-    total = float(_least_distances(collective, distance).sum()) * (1.0 - topology.n * 1e-15)
-    value = total / room if room > 0 and np.isfinite(room) else 0.0
+    total = float(outward.down(outward.sum_down(_least_distances(collective, distance)), topology.n))
+    value = max(outward.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
         name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.optree import PAPER, theory
 from formulations.optree.one_stage import whole_fibres
@@ -230,11 +231,17 @@ def certify(data: TreeChoice, duals: Mapping[str, NDArray[np.float64]]) -> Bound
     if u.shape != (data.fabric.n,) or not np.isfinite(u).all():
         return None
     best = -np.inf
-    for sign in (1.0, -1.0):
-        v = sign * u
-        slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min())
-        best = max(best, v[-1] - v[0] + min(slack, 0.0) * data.fabric.deepest)
-    whole = float(np.ceil(best - 1e-6))
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost = outward.gamma(8) * (2 * np.abs(u).max() + float(graph.cost.max()))
+        for sign in (1.0, -1.0):
+            v = sign * u
+            slack = float((graph.cost + v[graph.product - 1] - v[graph.reached - 1]).min() - lost)
+            terms = [v[-1], -v[0], float(outward.down(min(slack, 0.0) * data.fabric.deepest))]
+            best = max(best, outward.sum_down(terms))
+    if not np.isfinite(best):
+        return None
+    # What round-off leaves above a whole number is below it again once rounded down.
+    whole = float(np.ceil(best))
     return Bound("potentials", whole, "no stage is cheaper than the difference of its products' potentials", "optree")
 
 

@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.rounds.edge_colouring import matchings
 from formulations.sipml import PAPER
-from formulations.sipml.transfers import Transfers, chord_count, chords, least_times, transfers_of
+from formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, chord_count, chords, least_times, transfers_of
 from instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -320,13 +321,14 @@ def bounds(data: Circuits) -> list[Bound]:
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    found = [Bound("volume", volume * (1 - 1e-12), "bytes of a server over all its ports", "sipml")]
+    found = [Bound("volume", float(outward.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
     told = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = (
         f"faster needs more whole circuits {told} than its {data.degree} ports; by Koenig no more stands in the way"
     )
-    found.append(Bound("ports", float(data.server_times[worst]), reason, "sipml", exact=True))
+    least = float(outward.down(data.server_times[worst], TIME_ROUNDINGS))
+    found.append(Bound("ports", least, reason, "sipml", exact=True))
     return found
 
 

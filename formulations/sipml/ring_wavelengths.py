@@ -36,12 +36,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.optree.one_stage import whole_fibres
 from formulations.optree.wavelengths import arcs_taken
 from formulations.sipml import PAPER
 from formulations.sipml.ring_sets import Walks, heaviest_set, strip, walks
-from formulations.sipml.transfers import Transfers, chord_count, chords, least_times, transfers_of
+from formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, chord_count, chords, least_times, transfers_of
 from instances.families.server_pools import servers
 from instances.servers import ServerPool
 from instances.wdm import WdmRing
@@ -99,7 +100,8 @@ class RingTraffic:
         """Least T [s] that any weights >= 0 prove, ``(|P|,)``."""
         moves = self.transfers
         sets = sum(heaviest_set(self.n, moves.source, moves.target, weight, way) for way in (0, 1))
-        return self.weighted_time(weight, self.wavelengths * sets)
+        capacity = float(outward.up(self.wavelengths * sets, self.n + 3))
+        return float(outward.down(self.weighted_time(weight, capacity), TIME_ROUNDINGS))
 
     @cached_property
     def cut_bound(self) -> tuple[float, int, int]:
@@ -516,9 +518,11 @@ def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | Non
 def bounds(data: RingTraffic) -> list[Bound]:
     """Segments, and the worst cut."""
     time, first, size = data.cut_bound
+    arcs, time = (float(t) if np.isinf(t) else max(float(outward.down(t, TIME_ROUNDINGS)), 0.0)
+                  for t in (data.distance_bound, time))  # fmt: skip
     told = f"the whole circuits out of the {size} nodes from {first} on have {2 * data.wavelengths} to leave by"
     return [
-        Bound("arc-load", data.distance_bound, "faster, circuits take more segments than there are", "sipml"),
+        Bound("arc-load", arcs, "faster, circuits take more segments than there are", "sipml"),
         Bound("cut", time, told, "sipml"),
     ]  # fmt: skip
 
@@ -527,10 +531,13 @@ def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that prices of pairs prove, whatever their quality: the heaviest sets are found again."""
     if "serve" not in duals:
         return None
-    weight = np.nan_to_num(np.abs(np.asarray(duals["serve"], dtype=float)))
+    weight = np.abs(np.asarray(duals["serve"], dtype=float))
+    weight = np.where(np.isfinite(weight), weight, 0.0)
     if weight.shape != (data.transfers.pairs,) or not weight.max(initial=0.0) > 0:
         return None
     value = data.priced_time(weight / weight.max())
+    if not np.isfinite(value):
+        return None
     return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
+#: Roundings between a transfer's exact time and the one told.
+TIME_ROUNDINGS = 3
 #: More chords than this are refused by name of their number rather than built.
 MOST_CHORDS = 5_000_000
 
@@ -134,6 +137,8 @@ def least_times(
 ) -> F64:
     """Least T [s] at which the needs of every group keep to its capacity, ``(groups,)``; infinite where none does.
 
+    T is told as :meth:`Transfers.times` rounds it: a bound on exact times is :data:`TIME_ROUNDINGS` roundings lower.
+
     Parameters
     ----------
     group, pair, weight
@@ -144,10 +149,11 @@ def least_times(
         A positive T below which nothing need be told apart: values less than it may come out as anything up to it.
     """
     size = capacity.size
+    room = capacity * (1.0 + outward.gamma(int(np.bincount(group).max(initial=0)) + 3))  # sums are not exact
 
     def fits(time: F64) -> NDArray[np.bool_]:
         used = np.bincount(group, weight * transfers.needs(time[group], pair), minlength=size)
-        return np.asarray(used <= capacity * (1.0 + 1e-12))
+        return np.asarray(used <= room)
 
     top = np.full(size, float(transfers.volume.max() / transfers.bandwidth))
     least = float(transfers.volume.min() / transfers.bandwidth) * 2.0**-50 if floor is None else floor * (1 - 1e-12)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, NotApplicable
 from instances.servers import ServerPool
 from instances.topology import Topology
@@ -379,14 +380,17 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
         members[list(group.members)] += group.transfer
     direct = pool.point_to_point
     sent, received = direct.sum(axis=1) + members, direct.sum(axis=0) + members
-    worst = float(max(sent.max(), received.max())) / pool.degree
+    # Sums of at most n pairs and the transfers of the groups.
+    roundings = pool.n + len(pool.groups)
+    worst = float(outward.down(float(max(sent.max(), received.max())) / pool.degree, roundings + 2))
     depth = np.repeat(np.arange(1, pool.n), _layers(pool.n - 1, pool.degree)[: pool.n - 1])[: pool.n - 1]
-    forward = float((np.sort(direct, axis=1)[:, ::-1][:, : pool.n - 1] * depth).sum())
-    backward = float((np.sort(direct, axis=0)[::-1][: pool.n - 1].T * depth).sum())
-    travelled = max(forward, backward) + float(members.sum())
-    total = float(sent.sum())
-    tax = travelled / total if total > 0 else 1.0
-    spread = travelled / (pool.n * pool.degree)
+    forward = (np.sort(direct, axis=1)[:, ::-1][:, : pool.n - 1] * depth).ravel()
+    backward = (np.sort(direct, axis=0)[::-1][: pool.n - 1].T * depth).ravel()
+    further = max(outward.sum_down(forward), outward.sum_down(backward))
+    travelled = float(outward.down(outward.sum_down([further, outward.sum_down(members)]), roundings + 1))
+    total = float(outward.up(outward.sum_up(sent), roundings))
+    tax = outward.quotient_down(travelled, total) if total > 0 else 1.0
+    spread = outward.quotient_down(travelled, pool.n * pool.degree)
     told = f"most bytes of one server over {pool.degree} ports"
     if spread > worst:
         told = f"at most {pool.degree}^h servers are h hops away, load spread evenly over all circuits"

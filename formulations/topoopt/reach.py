@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -27,7 +29,7 @@ ROUNDS = 40
 
 
 def travelled(demand: F64, degree: int) -> float:
-    """The least byte-hops of this traffic by the formula of the module.
+    """The least byte-hops of this traffic by the formula of the module, rounded down.
 
     Parameters
     ----------
@@ -36,27 +38,29 @@ def travelled(demand: F64, degree: int) -> float:
     degree
         Ports of a server, d >= 1.
     """
-    n, total = len(demand), float(demand.sum())
-    found, within, layer = 0.0, 0, 1
+    n, total = len(demand), outward.sum_down(demand)
+    found, within, layer = [0.0], 0, 1
     while within < n - 1:
-        found += total - (most_within(demand, within) if within else 0.0)
+        found.append(max(outward.sum_down([total, -most_within(demand, within)]), 0.0) if within else total)
         layer = min(layer * degree, n)
         within += layer
-    return found
+    return max(outward.sum_down(found), 0.0)
 
 
 def most_within(demand: F64, count: int) -> float:
-    """An upper bound on W: traffic of a set of pairs with at most ``count`` in every row and column."""
-    n = len(demand)
+    """An upper bound on W: traffic of a set of pairs with at most ``count`` in every row and column, rounded up."""
+    n, total = len(demand), outward.sum_up(demand)
     if count >= n - 1:
-        return float(demand.sum())
+        return total
     rows, columns = np.zeros(n), np.zeros(n)
     best = np.inf
     for _ in range(ROUNDS):
         rows = np.maximum(np.sort(demand - columns[None, :], axis=1)[:, n - 1 - count], 0.0)
         columns = np.maximum(np.sort(demand - rows[:, None], axis=0)[n - 1 - count], 0.0)
-        value = count * float(rows.sum() + columns.sum())
-        value += float(np.maximum(demand - rows[:, None] - columns[None, :], 0.0).sum())
+        excess = outward.sum_up(np.maximum(demand - rows[:, None] - columns[None, :], 0.0))
+        # Where some excess is positive its two subtractions lose at most a few units in the last place of the demand.
+        dual = outward.up(count * outward.sum_up(np.concatenate([rows, columns])))
+        value = outward.sum_up([float(dual), excess, float(outward.up(outward.gamma(4) * total))])
         if value >= best * (1 - 1e-12):
             break
         best = value

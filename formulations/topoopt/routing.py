@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall import concurrent_flow as model
 from formulations.alltoall.bounds import any_lengths_bound
 from formulations.base import Bound, Formulation, NotApplicable, Parameter
@@ -94,7 +95,12 @@ def bounds(data: FixedCircuits) -> list[Bound]:
     hops = model.length_bound(data, np.ones(data.topology.arcs))
     lengths = any_lengths_bound(data)
     return [
-        Bound("ports", 1.0, "some server sends or receives Lambda_0 over each of its circuits", "topoopt"),
+        Bound(
+            "ports",
+            float(outward.up(1.0, 2 * data.topology.n + 6)),
+            "some server sends or receives Lambda_0 over each of its circuits",
+            "topoopt",
+        ),
         Bound("distance", hops, "every byte takes at least the fewest hops", "topoopt"),
         Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
     ]

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.topoopt import PAPER
 from formulations.topoopt.design import server_pool
@@ -272,23 +273,30 @@ def objective(data: Plane, values: Mapping[str, F64]) -> float:
 def bounds(data: Plane) -> list[Bound]:
     """Every kind at its cheapest; and with a price on memory (Lagrangian, the best price of all ratios)."""
     cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
-    cheapest = data.computing + float(data.count @ cost.min(axis=1))
+    cheapest = outward.sum_down([data.computing, outward.dot_down(data.count, cost.min(axis=1))])
     pick = np.argmin(cost, axis=1)
     fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
     found = [Bound("separable", cheapest, "every kind laid out in its cheapest way", "topoopt", exact=fits)]
     if not fits:
+
+        def priced(price: float) -> F64:
+            return np.where(data.allowed, outward.down(data.cost + price * data.held, 2), np.inf)
+
         prices = [0.0]
         for k in range(len(data.kinds)):
             c, h = data.cost[k, data.allowed[k]], data.held[k, data.allowed[k]]
             rise, fall = c[:, None] - c[None, :], h[None, :] - h[:, None]
             prices += (rise[fall > 0] / fall[fall > 0]).tolist()
-        none = np.where(data.allowed, 0.0, np.inf)
         best = max(
-            float(data.count @ (data.cost + price * data.held + none).min(axis=1)) - price * data.memory
+            outward.sum_down([
+                data.computing,
+                outward.dot_down(data.count, priced(price).min(axis=1)),
+                -float(outward.up(price * data.memory)),
+            ])
             for price in prices
             if price >= 0
-        )
-        found.append(Bound("lagrangian", data.computing + best, "memory has a price", "topoopt"))
+        )  # fmt: skip
+        found.append(Bound("lagrangian", best, "memory has a price", "topoopt"))
     return found
 
 

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations import outward
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.topoopt import PAPER, design
 from formulations.topoopt.circuits import HALF
@@ -171,10 +172,10 @@ class Wiring:
 
     @cached_property
     def byte_hops(self) -> float:
-        """Least byte-hops of any design [bytes]."""
+        """Least byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
         by_depth = design.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
-        return max(within, by_depth)
+        return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
     def judged(self) -> ServerPool:
@@ -517,7 +518,8 @@ def bounds(data: Wiring) -> list[Bound]:
     n, d = data.n, data.degree
     told = f"at most {d} + ... + {d}^h pairs of every server within h hops, as a transport problem"
     hops = data.byte_hops
-    value = hops / (n * d) if data.objective == "max-load" else hops / data.total
+    bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
+    value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
     return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, told, "topoopt")]
 
 

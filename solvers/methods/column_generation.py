@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations import outward
 from formulations.alltoall.concurrent_flow import commodities, demanded
 from formulations.alltoall.path_mcf import arc_load, serve_alike
 from formulations.alltoall.path_sets import path_order, reordered, subset, to_arrays
@@ -172,8 +173,9 @@ def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution
 
 
 def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
-    """The bound on T that lengths prove under which the demands cost at least ``cost``, ``(|K|,)``."""
-    return float(cost.sum()) / float(topology.capacity @ lengths)
+    """The bound on T that lengths prove under which the demands cost ``cost``, ``(|K|,)``, rounded down."""
+    needed = float(outward.down(outward.sum_down(cost), topology.n + 2))
+    return max(outward.quotient_down(needed, outward.dot_up(topology.capacity, lengths)), 0.0)
 
 
 def _primal(paths: PathSet, shares: F64, wanted: F64) -> tuple[F64, float]:
