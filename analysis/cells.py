@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class CellResult:
     """What became of a cell.
 
-    ``status`` is ``done`` (an answer was recorded), ``failed``, ``unavailable`` (recorded too), ``skipped`` (there
-    is an answer already), or ``busy`` (another study works on it just now; nothing was done).
+    ``status`` is ``done`` (an answer was recorded, see :func:`analysis.schema.is_answer`), ``failed`` or
+    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study works on it
+    just now; nothing was done).
     """
 
     key: str
@@ -67,7 +68,7 @@ def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
 
 def answer_of(job: CellJob) -> CellResult | None:
     """What the store says of a cell that has been answered."""
-    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r["termination"])]
+    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r)]
     return result_of(job.cell, answers[-1], "skipped") if answers else None
 
 
@@ -97,7 +98,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
         return answered
     earlier = store.attempts(cell.key)
     if earlier and _nothing_new(earlier[-1], run.record):
-        return result_of(cell, run.record, _status(run.record["termination"]))
+        return result_of(cell, run.record, _status(run.record))
     try:
         store.save(
             run, attempt=len(earlier) + 1, study=job.study, started=made.started, finished=made.finished,
@@ -105,7 +106,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
         )  # fmt: skip
     except AlreadyStored:  # a study that could not see our lock was faster
         return result_of(cell, store.attempts(cell.key)[-1], "skipped")
-    return result_of(cell, run.record, _status(run.record["termination"]))
+    return result_of(cell, run.record, _status(run.record))
 
 
 def portable(cell: Cell) -> Cell:
@@ -178,10 +179,10 @@ def _nothing_new(last: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     return last["termination"] == record["termination"] == schema.UNAVAILABLE and last["message"] == record["message"]
 
 
-def _status(termination: str) -> str:
-    if schema.is_answer(termination):
+def _status(record: Mapping[str, Any]) -> str:
+    if schema.is_answer(record):
         return "done"
-    return "unavailable" if termination == schema.UNAVAILABLE else "failed"
+    return "unavailable" if record["termination"] == schema.UNAVAILABLE else "failed"
 
 
 def result_of(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:

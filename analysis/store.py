@@ -211,7 +211,7 @@ class Store:
             key = name.partition(".")[0]
             if key in keys and key not in found:
                 record = self._read(self.records / f"{name}.json")
-                if schema.is_answer(record.get("termination")):
+                if schema.is_answer(record):
                     found[key] = record
         return found
 

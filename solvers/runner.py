@@ -169,6 +169,7 @@ class _Work:
     def refuted(self, bound: Bound) -> None:
         """There is no solution, and a bound says so: nothing is solved."""
         self.outcome = Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}")
+        self.note["infeasible_by"] = bound.name
         self.bounds.append(bound)
         self.solver = {"name": bound.name, "version": None, "algorithm": "analytic bound", "options": {}}
 
@@ -215,6 +216,23 @@ class _Work:
                 self.values = plan.formulation.unfold(plan.data, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
+        if out.termination is Termination.INFEASIBLE:
+            self._prove_infeasible()
+
+    def _prove_infeasible(self) -> None:
+        """Look for a proof of what the solver says: that there is no solution."""
+        from solvers.relaxation import infeasibility
+
+        assert self.form is not None
+        start = time.monotonic()
+        left = None if self.deadline is None else self.deadline - start
+        if left is None or left > 0:
+            request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
+            proven = infeasibility(self.form, request, self.task.memory_limit_gib)
+            self.note |= {} if proven is None else {"infeasible_by": proven}
+            self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
+        if "infeasible_by" not in self.note:
+            self.outcome.message += " the solver's word alone says that there is no solution"
 
     def _reformulations(self) -> list[Reformulation]:
         """What turns the compiled matrix into the one that is solved, in order: unit rows, columns, the method's."""
@@ -253,6 +271,8 @@ class _Work:
         )
         self.values, self.duals, self.metrics = answer.values, answer.duals, dict(answer.metrics)
         self.solver = {"name": plan.method, "version": None, "algorithm": None, "options": {}} | answer.solver
+        if answer.infeasible_by is not None:
+            self.note["infeasible_by"] = answer.infeasible_by
         if answer.bound is not None and answer.bound_source is not None:
             from formulations.base import Bound
 

@@ -124,6 +124,7 @@ def receive(values: dict[str, Any], arrays: dict[str, NDArray[Any]], ending: Ter
         duals=named("duals"),
         bound=values.get("bound"),
         bound_source=values.get("bound_source"),
+        infeasible_by=values.get("infeasible_by"),
         solver=values.get("solver") or {},
         metrics=values.get("metrics") or {},
         message=values.get("message") or "",
