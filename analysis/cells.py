@@ -13,6 +13,7 @@ from analysis.cell_lock import claim
 from analysis.environment import environment
 from analysis.publish import AlreadyStored
 from analysis.store import Store
+from analysis.study_file import unplanned_key
 from instances.errors import BadInput, OpticollError
 from solvers.errors import MethodMismatch, SolverUnavailable
 from solvers.memory import TooLarge
@@ -85,9 +86,28 @@ class Attempt:
 def attempt(cell: Cell) -> Attempt:
     """Run a cell, on whatever machine; needs no store."""
     started = datetime.now(UTC)
-    run = _solve(cell)
+    run = _keyed(cell, _solve(cell))
+    return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
+
+
+def _keyed(cell: Cell, run: Run) -> Run:
+    """The run under the cell's key, if it is a run of what that key stands for; else a failed one that says so."""
+    solved = run.record.get("key")
+    if solved is not None:
+        own = cell.planned or unplanned_key(cell.task, run.record["instance_hash"]) != cell.key
+        if own and solved != cell.key:
+            run = failed_run(
+                cell, Termination.ERROR,
+                "a file that a setting names has changed since the study was read, or opticoll or a solver has another "
+                "version where the cell ran; start the study again",
+            )  # fmt: skip
     run.record["key"] = cell.key
-    return Attempt(replace(run, plan=None, needed=None), environment(), started, datetime.now(UTC))
+    return run
+
+
+def _without_plan(run: Run) -> Run:
+    needed = None if run.needed is None else _without_plan(run.needed)
+    return replace(run, plan=None, needed=needed)
 
 
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
@@ -107,16 +127,6 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     except AlreadyStored:  # a study that could not see our lock was faster
         return result_of(cell, store.attempts(cell.key)[-1], "skipped")
     return result_of(cell, run.record, _status(run.record))
-
-
-def portable(cell: Cell) -> Cell:
-    """The cell with its instance in place of a specification that names files, which other machines may lack."""
-    spec = cell.task.instance
-    if not isinstance(spec, str) or "file:" not in spec:
-        return cell
-    from instances import parse
-
-    return replace(cell, task=replace(cell.task, instance=parse(spec)))
 
 
 def _solve(cell: Cell) -> Run:

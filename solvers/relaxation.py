@@ -57,14 +57,15 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
 
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
-    with x within its bounds is bounded from below by :func:`solvers.verify.dual_bound` of whatever duals a solver gives;
-    above :data:`solvers.verify.FEASIBLE` there is no solution.
+    with x within its bounds is bounded from below by :func:`solvers.verify.dual_bound` of whatever duals a solver
+    gives; above :data:`solvers.verify.FEASIBLE` there is no solution.
     """
     rows, columns = form.A.shape
     slack = sp.eye_array(rows, format="csc")
     elastic = StandardForm(
         sp.csc_array(sp.hstack([form.A, slack, -slack])), form.row_lower, form.row_upper,
-        np.concatenate([form.col_lower, np.zeros(2 * rows)]), np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
+        np.concatenate([form.col_lower, np.zeros(2 * rows)]),
+        np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
         np.concatenate([np.zeros(columns), np.ones(2 * rows)]), "min"
     )  # fmt: skip
     outcome = solve_isolated(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)

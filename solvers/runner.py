@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from instances import parse
 from instances.errors import BadInput
+from instances.pinned_files import PREFIX
 from solvers import memory, verify
 from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
@@ -64,6 +67,7 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
         If it cannot fit in the memory limit or in the memory there is; nothing has been started then.
     """
     started = time.monotonic()
+    task = _with_file_read(task)
     needed = _solve_needed(task, on_progress, stop)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     if needed is None:
@@ -74,7 +78,8 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
     work = _Work(task, plan, deadline, on_progress, stop)
     if needed is not None:
-        work.note["needed"] = {"formulation": needed.task.formulation, "key": needed.record["key"]}
+        names = ("formulation", "method", "key", "termination", "proof", "objective", "bound", "gap")
+        work.note["needed"] = {name: needed.record[name] for name in names}
     if refuted is not None:
         work.refuted(refuted)
     elif plan.procedure is not None:
@@ -82,6 +87,13 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     else:
         work.solve_matrix()
     return work.finish(needed)
+
+
+def _with_file_read(task: Task) -> Task:
+    """The task with its instance in place of a specification that names a file: it is read once, whatever follows."""
+    if not isinstance(task.instance, str) or PREFIX not in task.instance:
+        return task
+    return replace(task, instance=parse(task.instance))
 
 
 def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run | None:
@@ -134,7 +146,7 @@ def export(
     if not path.parent.is_dir():
         msg = f"export: the folder {path.parent} does not exist; make it first"
         raise BadInput(msg)
-    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    task = _with_file_read(Task(formulation_name, instance, method="highs", form=form, settings=settings or {}))
     needed = _solve_needed(task)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
@@ -253,7 +265,8 @@ class _Work:
         plan, task = self.plan, self.task
         assert plan.procedure is not None
         start = time.monotonic()
-        arguments, arrays = send(task, plan.instance, plan.needed)
+        pinned = {name: plan.settings[name] for name in task.settings}
+        arguments, arrays = send(replace(task, settings=pinned), plan.instance, plan.needed)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))
@@ -299,6 +312,14 @@ class _Work:
         if contradiction:
             self.outcome.message += f" value and bound contradict each other (gap {gap:.3g})"
             verified = False
+        if needed is not None:
+            own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record["gap"])
+            infeasible = self.note.pop("infeasible_by", None) if needed.proof is not Proof.OPTIMAL else None
+            if proof is not own or infeasible is not None:
+                self.outcome.message += (
+                    f" {own if infeasible is None else 'infeasible'} for its data, a solution of "
+                    f"{needed.task.formulation} that is proven {needed.proof} only: no more is proven here"
+                )
         self.times["verify_s"] = time.monotonic() - start
         if formulation.metrics is not None:
             self.metrics = {
