@@ -149,7 +149,7 @@ def _parameters(parameters: Iterable[Parameter]) -> list[Row]:
     return [
         {
             "name": p.name,
-            "type": p.kind.__name__,
+            "type": "str" if issubclass(p.kind, str) else p.kind.__name__,
             "default": p.default,
             "choices": list(p.choices) or None,
             "help": p.help,

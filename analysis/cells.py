@@ -13,6 +13,7 @@ from analysis.cell_lock import claim
 from analysis.environment import environment
 from analysis.publish import AlreadyStored
 from analysis.store import Store
+from analysis.study_file import unplanned_key
 from instances.errors import BadInput, OpticollError
 from solvers.errors import MethodMismatch, SolverUnavailable
 from solvers.memory import TooLarge
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 class CellResult:
     """What became of a cell.
 
-    ``status`` is ``done`` (an answer was recorded), ``failed``, ``unavailable`` (recorded too), ``skipped`` (there
-    is an answer already), or ``busy`` (another study works on it just now; nothing was done).
+    ``status`` is ``done`` (an answer was recorded, see :func:`analysis.schema.is_answer`), ``failed`` or
+    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study works on it
+    just now; nothing was done).
     """
 
     key: str
@@ -67,7 +69,7 @@ def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
 
 def answer_of(job: CellJob) -> CellResult | None:
     """What the store says of a cell that has been answered."""
-    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r["termination"])]
+    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r)]
     return result_of(job.cell, answers[-1], "skipped") if answers else None
 
 
@@ -84,9 +86,28 @@ class Attempt:
 def attempt(cell: Cell) -> Attempt:
     """Run a cell, on whatever machine; needs no store."""
     started = datetime.now(UTC)
-    run = _solve(cell)
+    run = _keyed(cell, _solve(cell))
+    return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
+
+
+def _keyed(cell: Cell, run: Run) -> Run:
+    """The run under the cell's key, if it is a run of what that key stands for; else a failed one that says so."""
+    solved = run.record.get("key")
+    if solved is not None:
+        own = cell.planned or unplanned_key(cell.task, run.record["instance_hash"]) != cell.key
+        if own and solved != cell.key:
+            run = failed_run(
+                cell, Termination.ERROR,
+                "a file that a setting names has changed since the study was read, or opticoll or a solver has another "
+                "version where the cell ran; start the study again",
+            )  # fmt: skip
     run.record["key"] = cell.key
-    return Attempt(replace(run, plan=None, needed=None), environment(), started, datetime.now(UTC))
+    return run
+
+
+def _without_plan(run: Run) -> Run:
+    needed = None if run.needed is None else _without_plan(run.needed)
+    return replace(run, plan=None, needed=needed)
 
 
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
@@ -97,7 +118,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
         return answered
     earlier = store.attempts(cell.key)
     if earlier and _nothing_new(earlier[-1], run.record):
-        return result_of(cell, run.record, _status(run.record["termination"]))
+        return result_of(cell, run.record, _status(run.record))
     try:
         store.save(
             run, attempt=len(earlier) + 1, study=job.study, started=made.started, finished=made.finished,
@@ -105,17 +126,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
         )  # fmt: skip
     except AlreadyStored:  # a study that could not see our lock was faster
         return result_of(cell, store.attempts(cell.key)[-1], "skipped")
-    return result_of(cell, run.record, _status(run.record["termination"]))
-
-
-def portable(cell: Cell) -> Cell:
-    """The cell with its instance in place of a specification that names files, which other machines may lack."""
-    spec = cell.task.instance
-    if not isinstance(spec, str) or "file:" not in spec:
-        return cell
-    from instances import parse
-
-    return replace(cell, task=replace(cell.task, instance=parse(spec)))
+    return result_of(cell, run.record, _status(run.record))
 
 
 def _solve(cell: Cell) -> Run:
@@ -178,10 +189,10 @@ def _nothing_new(last: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     return last["termination"] == record["termination"] == schema.UNAVAILABLE and last["message"] == record["message"]
 
 
-def _status(termination: str) -> str:
-    if schema.is_answer(termination):
+def _status(record: Mapping[str, Any]) -> str:
+    if schema.is_answer(record):
         return "done"
-    return "unavailable" if termination == schema.UNAVAILABLE else "failed"
+    return "unavailable" if record["termination"] == schema.UNAVAILABLE else "failed"
 
 
 def result_of(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:

@@ -238,7 +238,8 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
 def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None, as_json: bool) -> int:
     """Run a study, by name or TOML file.
 
-    Cells that have an answer in the store are skipped: start it again to go on after an interruption.
+    Cells that have an answer in the store, a verified value or a proof that there is none, are skipped: start it again
+    to go on after an interruption.
     """
     from analysis import present, study_command
 

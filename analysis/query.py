@@ -61,12 +61,13 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
         connection.close()
         raise
     columns = ", ".join(f'{expression} AS "{name}"' for name, expression in schema.flat_columns())
+    failures = ", ".join(f"'{word}'" for word in (*schema.FAILURES, schema.UNAVAILABLE))
     connection.execute(f"CREATE VIEW runs AS SELECT {columns} FROM records")
     connection.execute(
         f"""
         CREATE VIEW latest AS SELECT * FROM runs QUALIFY row_number() OVER (
             PARTITION BY coalesce(key, id)
-            ORDER BY answer DESC, coalesce(verified, false) DESC,
+            ORDER BY answer DESC, coalesce(verified, false) DESC, coalesce(termination NOT IN ({failures}), false) DESC,
                 coalesce(list_position({list(_PROOF_ORDER)}, proof), 99), gap ASC NULLS LAST,
                 finished DESC NULLS LAST, attempt DESC NULLS LAST, id
         ) = 1

@@ -48,6 +48,7 @@ FIELDS: dict[str, str | dict[str, str]] = {
     "bound_source": "text",
     "gap": "number",
     "verified": "flag",
+    "infeasible_by": "text",
     "violations": "json",
     "kkt": {"primal": "number", "dual": "number", "gap": "number"},
     "metrics": "json",
@@ -94,17 +95,20 @@ FIELDS: dict[str, str | dict[str, str]] = {
 _BARE = {"environment"}
 LIFTED_METRICS = ("F", "T", "rounds", "max_load")
 
-#: Terminations that answer nothing: a restarted study tries such a cell again.
+#: Terminations that answer nothing, whatever was found until then: a restarted study tries such a cell again.
 FAILURES = ("crashed", "error", "interrupted", "refused")
 UNAVAILABLE = "unavailable"
 
 
-def is_answer(termination: str | None) -> bool:
-    """Whether a run that ended so answers its question.
+def is_answer(record: Mapping[str, Any]) -> bool:
+    """Whether a record answers its cell, which is then skipped; the column ``answer`` says the same.
 
-    A limit reached does: under the same limits it would end the same way again.
+    It does if its run ended on its own terms (see :data:`FAILURES`) with a verified value, or with a proof of ours that
+    there is no solution (``infeasible_by``). A solver's word is no answer, and neither is a limit reached without a
+    verified value: such a cell is tried again by every start of its study.
     """
-    return termination is not None and termination != UNAVAILABLE and termination not in FAILURES
+    ended = record.get("termination") not in (None, UNAVAILABLE, *FAILURES)
+    return ended and (record.get("verified") is True or record.get("infeasible_by") is not None)
 
 
 def typed(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,5 +204,6 @@ def flat_columns() -> list[tuple[str, str]]:
         if name == "metrics":
             columns.extend((m, f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
     failures = ", ".join(f"'{word}'" for word in (*FAILURES, UNAVAILABLE))
-    columns.append(("answer", f"coalesce(termination NOT IN ({failures}), false)"))
+    proven = "(verified OR infeasible_by IS NOT NULL)"
+    columns.append(("answer", f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"))
     return columns

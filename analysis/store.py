@@ -84,7 +84,10 @@ class Store:
         finished: datetime | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> str:
-        """Publish a run: its solution first, then its record; the record's name.
+        """Publish a run: the run it needed first, its solution next, then its record; the record's name.
+
+        A run whose solution was this one's data gets a record of its own, without attempt, and is named in this one's
+        ``needed.id``.
 
         Parameters
         ----------
@@ -104,14 +107,18 @@ class Store:
         AlreadyStored
             If this attempt at this cell has been recorded by somebody else; nothing is left behind.
         """
-        key = str(run.record["key"])
+        record = run.record
+        if run.needed is not None:
+            basis = self.save(run.needed, study=study, started=started, finished=finished, where=where)
+            record = {**record, "needed": {**record["needed"], "id": basis}}
+        key = str(record["key"])
         name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
         arrays = dict(run.values or {})
         arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
         solution = self._save_solution(name, arrays) if arrays else None
         row = schema.typed(
             {
-                **run.record,
+                **record,
                 "schema": schema.VERSION,
                 "id": name,
                 "attempt": attempt,
@@ -211,7 +218,7 @@ class Store:
             key = name.partition(".")[0]
             if key in keys and key not in found:
                 record = self._read(self.records / f"{name}.json")
-                if schema.is_answer(record.get("termination")):
+                if schema.is_answer(record):
                     found[key] = record
         return found
 

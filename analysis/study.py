@@ -17,7 +17,6 @@ from analysis.cells import (
     attempt,
     check_writable,
     claim_cell,
-    portable,
     record_attempt,
     record_failure,
     result_of,
@@ -146,7 +145,7 @@ def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[C
                     finish(known)
                     continue
                 away[next(sent)] = (job, hold)
-                yield portable(job.cell)
+                yield job.cell
 
         try:
             for index, made in executor.map_unordered(attempt, leaving()):

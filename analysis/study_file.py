@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.product import expand
 from instances.errors import BadFile, BadInput
+from instances.pinned_files import PREFIX, pinned
 from instances.spec import nearest
 from solvers.errors import SolverUnavailable
 from solvers.memory import TooLarge
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STUDIES = Path(__file__).resolve().parent / "studies"
+
+#: Largest file that the key of a cell without a plan is made from [bytes].
+MOST_PINNED = 256 << 20
 
 #: More cells than this are taken for a slip.
 MOST_CELLS = 100_000
@@ -63,22 +67,28 @@ _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study: its task, its resume key, and what keeps it from running here, if anything."""
+    """One run of a study: its task, its resume key, and what keeps it from running here, if anything.
+
+    An instance from a file is in the task as it was when the study was read. ``planned`` says that the key is that of
+    :func:`solvers.plan.plan_key`, which the record of the run must have too.
+    """
 
     task: Task
     key: str
     canonical: str = ""
     unavailable: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    planned: bool = True
 
     @property
     def label(self) -> str:
         """The cell in one line."""
         task = self.task
+        instance = task.instance if isinstance(task.instance, str) else task.instance.spec
         extra = "".join(f" {name}={value}" for name, value in task.settings.items())
         form = f" {task.form}" if task.form else ""
         repetition = f" repetition={task.repetition}" if task.repetition else ""
-        return f"{task.formulation} {task.instance} {task.method}{form} seed={task.seed}{repetition}{extra}"
+        return f"{task.formulation} {instance} {task.method}{form} seed={task.seed}{repetition}{extra}"
 
 
 @dataclass(frozen=True)
@@ -306,21 +316,23 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 instances[spec] = parse(spec)
             instance = instances[spec]
             facts = {"instance_hash": instance.hash, "n": instance.n, "arcs": getattr(instance, "arcs", None)}
-            unavailable = None
+            unavailable, planned = None, True
+            if PREFIX in spec:
+                task = _on(task, instance)
             try:
                 plan = make_plan(_on(task, instance))
                 rehearse_options(plan)
                 key = plan_key(task, plan)
             except SolverUnavailable as error:
-                unavailable, key = str(error), _unplanned_key(task, instance.hash)
+                unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
             except TooLarge:  # here; it is refused, or not, where it runs
-                key = _unplanned_key(task, instance.hash)
+                planned, key = False, unplanned_key(task, instance.hash)
         except BadInput as error:
-            msg = f"{where}: cell {task.formulation} {task.instance} {task.method}: {error}"
+            msg = f"{where}: cell {task.formulation} {spec} {task.method}: {error}"
             raise type(error)(msg) from error
         if key not in seen:
             seen.add(key)
-            yield Cell(task, key, instance.spec, unavailable, facts)
+            yield Cell(task, key, instance.spec, unavailable, facts, planned)
 
 
 def _on(task: Task, instance: Any) -> Task:
@@ -329,12 +341,15 @@ def _on(task: Task, instance: Any) -> Task:
     return replace(task, instance=instance)
 
 
-def _unplanned_key(task: Task, instance_hash: str) -> str:
-    """A key for a cell whose solver or memory is missing: what the task says, since no plan can be made."""
+def unplanned_key(task: Task, instance_hash: str) -> str:
+    """A key for a cell whose solver or memory is missing: what the task says, since no plan can be made.
+
+    Files that settings name are in it with what they hold now.
+    """
     from analysis.environment import opticoll_version
 
     parts = {name: getattr(task, name) for name in task.__dataclass_fields__ if name != "instance"}
-    parts["settings"] = {name: str(value) for name, value in task.settings.items()}
+    parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
     return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solver": None})
 
 

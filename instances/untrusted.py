@@ -52,6 +52,17 @@ def read_json(path: Path, most: int, remedy: str) -> Any:
     except UnicodeDecodeError as reason:
         msg = f"{path}: is no JSON ({reason}); {remedy}"
         raise BadFile(msg) from None
+    return parse_json(text, path, remedy)
+
+
+def parse_json(text: str, path: Path, remedy: str) -> Any:
+    """The JSON in a file's text, as :func:`read_json`.
+
+    Raises
+    ------
+    BadFile
+        If it is no such JSON.
+    """
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
     except (ValueError, RecursionError) as reason:

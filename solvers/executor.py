@@ -114,20 +114,14 @@ class LocalProcesses(Closing):
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Iterator[tuple[int, Any | Exception]]:
         """Yield ``(index, result or exception)`` as jobs finish; jobs start in order."""
-        import pickle
-
         if getattr(function, "__module__", None) == "__main__":
             msg = f"{function!r} lives in the main script, which workers cannot import: move it to a module"
             raise BadOption(msg)
-        try:
-            jobs = [(index, pickle.dumps((function, item))) for index, item in enumerate(items)]
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            msg = f"a job cannot be sent to another process ({error}): use functions of modules and plain data"
-            raise BadOption(msg) from error
-        todo: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        jobs = list(enumerate(items))
+        todo: queue.SimpleQueue[tuple[int, tuple[Any, Any]]] = queue.SimpleQueue()
         done: queue.SimpleQueue[tuple[int, Any | Exception]] = queue.SimpleQueue()
-        for job in jobs:
-            todo.put(job)
+        for index, item in jobs:
+            todo.put((index, (function, item)))
         stop = threading.Event()
         threads = [
             threading.Thread(target=self._feed, args=(todo, done, stop), daemon=True)
@@ -137,7 +131,11 @@ class LocalProcesses(Closing):
             thread.start()
         try:
             for _ in jobs:
-                yield done.get()
+                index, result = done.get()
+                if isinstance(result, _Unsendable):
+                    msg = f"a job cannot be sent to another process ({result}): use functions of modules and plain data"
+                    raise BadOption(msg)
+                yield index, result
         finally:
             stop.set()
             if any(thread.is_alive() for thread in threads):  # left early: what still runs is not wanted
@@ -158,9 +156,9 @@ class LocalProcesses(Closing):
                     process = _Process()
                     with self._lock:
                         self._running.add(process)
-                result = process.ask(job)
+                result = process.ask(_packed(job))
             except Exception as error:  # noqa: BLE001 - reported in place of the result
-                if process is not None:
+                if process is not None and not isinstance(error, _Unsendable):
                     self._drop(process)
                     process = None
                 result = error
@@ -183,6 +181,19 @@ class LocalProcesses(Closing):
     def close(self) -> None:
         """End all processes, running jobs included."""
         self._kill_running()
+
+
+class _Unsendable(Exception):
+    """A job that cannot be pickled."""
+
+
+def _packed(job: tuple[Any, Any]) -> bytes:
+    import pickle
+
+    try:
+        return pickle.dumps(job)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise _Unsendable(error) from error
 
 
 class _Process:

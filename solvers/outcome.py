@@ -30,7 +30,7 @@ class Termination(StrEnum):
 
 
 class Proof(StrEnum):
-    """What has been proven about the value, by our own check and bound (never a solver's word alone)."""
+    """What has been proven about the value, by our own check and bound, never a solver's word: strongest first."""
 
     OPTIMAL = "optimal"
     CERTIFIED_GAP = "certified-gap"

@@ -1,4 +1,4 @@
-r"""What an integer program's own linear relaxation proves, recomputed by us.
+r"""What a program's own linear relaxation proves, recomputed by us: bounds, and that there is no solution.
 
 A branch-and-bound solver's bound is its word. The relaxation's row duals are not: weak duality turns any of them into
 a bound (:func:`solvers.verify.dual_bound`), and where only integer columns cost, in whole multiples of some step, the
@@ -14,14 +14,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
 from formulations.base import Bound
 from solvers import verify
 from solvers.isolation import solve_isolated
+from solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
 
 #: A bound this little beyond an attainable value, in steps, counts as that value. It only weakens the bound: solvers
 #: accept columns this far from whole numbers, and their values must not contradict it.
@@ -52,6 +53,31 @@ def rounded(form: StandardForm, bound: float) -> float:
     value = offset + unit * math.ceil((flip * Fraction(bound) - offset) / unit - ROUND_OFF)
     nearest = float(value)
     return flip * (nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf))
+
+
+def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> str | None:
+    r"""How it is proven that not even the relaxation has a solution; None if that is not shown in time.
+
+    The least total violation of the rows,
+
+    .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
+
+    with x within its bounds is bounded from below by :func:`solvers.verify.dual_bound` of whatever duals a solver
+    gives; above :data:`solvers.verify.FEASIBLE` there is no solution.
+    """
+    rows, columns = form.A.shape
+    slack = sp.eye_array(rows, format="csc")
+    elastic = StandardForm(
+        sp.csc_array(sp.hstack([form.A, slack, -slack])), form.row_lower, form.row_upper,
+        np.concatenate([form.col_lower, np.zeros(2 * rows)]),
+        np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
+        np.concatenate([np.zeros(columns), np.ones(2 * rows)]), "min"
+    )  # fmt: skip
+    outcome = solve_isolated(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
+    if outcome.row_duals is None:
+        return None
+    least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
+    return f"rows violated by at least {least:.3g}, from recomputed duals" if least > verify.FEASIBLE else None
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from instances import parse
 from instances.errors import BadInput
+from instances.pinned_files import PREFIX
 from solvers import memory, verify
 from solvers.compile import compile_model, import_layer
 from solvers.isolation import call_isolated, solve_isolated, write_isolated
@@ -64,6 +67,7 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
         If it cannot fit in the memory limit or in the memory there is; nothing has been started then.
     """
     started = time.monotonic()
+    task = _with_file_read(task)
     needed = _solve_needed(task, on_progress, stop)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     if needed is None:
@@ -74,7 +78,8 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
     work = _Work(task, plan, deadline, on_progress, stop)
     if needed is not None:
-        work.note["needed"] = {"formulation": needed.task.formulation, "key": needed.record["key"]}
+        names = ("formulation", "method", "key", "termination", "proof", "objective", "bound", "gap")
+        work.note["needed"] = {name: needed.record[name] for name in names}
     if refuted is not None:
         work.refuted(refuted)
     elif plan.procedure is not None:
@@ -82,6 +87,13 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     else:
         work.solve_matrix()
     return work.finish(needed)
+
+
+def _with_file_read(task: Task) -> Task:
+    """The task with its instance in place of a specification that names a file: it is read once, whatever follows."""
+    if not isinstance(task.instance, str) or PREFIX not in task.instance:
+        return task
+    return replace(task, instance=parse(task.instance))
 
 
 def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run | None:
@@ -134,7 +146,7 @@ def export(
     if not path.parent.is_dir():
         msg = f"export: the folder {path.parent} does not exist; make it first"
         raise BadInput(msg)
-    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    task = _with_file_read(Task(formulation_name, instance, method="highs", form=form, settings=settings or {}))
     needed = _solve_needed(task)
     plan = make_plan(task, needed=None if needed is None else needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
@@ -169,6 +181,7 @@ class _Work:
     def refuted(self, bound: Bound) -> None:
         """There is no solution, and a bound says so: nothing is solved."""
         self.outcome = Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}")
+        self.note["infeasible_by"] = bound.name
         self.bounds.append(bound)
         self.solver = {"name": bound.name, "version": None, "algorithm": "analytic bound", "options": {}}
 
@@ -215,6 +228,23 @@ class _Work:
                 self.values = plan.formulation.unfold(plan.data, self.values)
         if out.row_duals is not None:
             self.duals = self.form.duals(out.row_duals)
+        if out.termination is Termination.INFEASIBLE:
+            self._prove_infeasible()
+
+    def _prove_infeasible(self) -> None:
+        """Look for a proof of what the solver says: that there is no solution."""
+        from solvers.relaxation import infeasibility
+
+        assert self.form is not None
+        start = time.monotonic()
+        left = None if self.deadline is None else self.deadline - start
+        if left is None or left > 0:
+            request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
+            proven = infeasibility(self.form, request, self.task.memory_limit_gib)
+            self.note |= {} if proven is None else {"infeasible_by": proven}
+            self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
+        if "infeasible_by" not in self.note:
+            self.outcome.message += " the solver's word alone says that there is no solution"
 
     def _reformulations(self) -> list[Reformulation]:
         """What turns the compiled matrix into the one that is solved, in order: unit rows, columns, the method's."""
@@ -235,7 +265,8 @@ class _Work:
         plan, task = self.plan, self.task
         assert plan.procedure is not None
         start = time.monotonic()
-        arguments, arrays = send(task, plan.instance, plan.needed)
+        pinned = {name: plan.settings[name] for name in task.settings}
+        arguments, arrays = send(replace(task, settings=pinned), plan.instance, plan.needed)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))
@@ -253,6 +284,8 @@ class _Work:
         )
         self.values, self.duals, self.metrics = answer.values, answer.duals, dict(answer.metrics)
         self.solver = {"name": plan.method, "version": None, "algorithm": None, "options": {}} | answer.solver
+        if answer.infeasible_by is not None:
+            self.note["infeasible_by"] = answer.infeasible_by
         if answer.bound is not None and answer.bound_source is not None:
             from formulations.base import Bound
 
@@ -284,6 +317,14 @@ class _Work:
             proof, gap, bound = (Proof.FEASIBLE if verified else Proof.NONE), None, None
             verified = False
         value = None if bound is None else bound.value
+        if needed is not None:
+            own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record["gap"])
+            infeasible = self.note.pop("infeasible_by", None) if needed.proof is not Proof.OPTIMAL else None
+            if proof is not own or infeasible is not None:
+                self.outcome.message += (
+                    f" {own if infeasible is None else 'infeasible'} for its data, a solution of "
+                    f"{needed.task.formulation} that is proven {needed.proof} only: no more is proven here"
+                )
         self.times["verify_s"] = time.monotonic() - start
         if formulation.metrics is not None:
             self.metrics = {

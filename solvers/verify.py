@@ -202,3 +202,14 @@ def prove(
     if gap is None or not 0 <= gap < np.inf:
         return Proof.FEASIBLE, gap if gap is not None and np.isfinite(gap) else None
     return (Proof.OPTIMAL if gap <= tol else Proof.CERTIFIED_GAP), gap
+
+
+def capped(proof: Proof, gap: float | None, data_proof: Proof, data_gap: float | None) -> tuple[Proof, float | None]:
+    """The proof and gap of a value whose data are another run's solution: the weaker proof and the wider gap of both.
+
+    Value and bound hold for these data alone; the proof of the data tells how far these may be from the right ones.
+    """
+    if data_proof is Proof.OPTIMAL:
+        return proof, gap
+    wider = None if gap is None or data_gap is None else max(gap, data_gap)
+    return max(proof, data_proof, key=list(Proof).index), wider

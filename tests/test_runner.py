@@ -13,8 +13,9 @@ from reference import optimum_of
 from formulations.base import NotApplicable
 from instances import BadFile, BadInput, Topology, parse
 from solvers import runner, verify
+from solvers.compile import compile_model
 from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.outcome import Proof, Termination
+from solvers.outcome import Outcome, Proof, Termination
 from solvers.plan import make_plan
 from solvers.task import Task
 
@@ -67,6 +68,131 @@ def test_the_child_says_where_its_data_came_from():
     master = runner.solve(Task("alltoall.master", "genkautz:n=7,d=3"))
     assert run.objective == pytest.approx(master.objective, rel=1e-6)
     assert run.record["needed"]["formulation"] == "alltoall.master"
+
+
+def test_a_proof_is_no_stronger_than_that_of_its_data(monkeypatch):
+    spec = "genkautz:n=16,d=4"
+    rough = Task("alltoall.master", spec, method="certified-pdhg", settings={"steps": 20, "symmetry": False})
+    master = runner.solve(rough)
+    assert master.proof is Proof.CERTIFIED_GAP
+    monkeypatch.setattr(runner, "_solve_needed", lambda *_: master)
+    run = runner.solve(Task("alltoall.child", spec))
+    assert run.objective < optimum_of("alltoall.master", spec) * (1 - 1e-4)
+    assert verify.relative_gap(run.objective, run.bound, "max") <= 1e-6  # optimal, for these data
+    assert run.proof is Proof.CERTIFIED_GAP
+    assert run.record["gap"] == master.record["gap"] > 1e-4
+    assert "optimal for its data" in run.record["message"]
+    told = run.record["needed"]
+    assert (told["proof"], told["method"], told["key"]) == ("certified-gap", "certified-pdhg", master.record["key"])
+    assert (told["objective"], told["bound"]) == (master.objective, master.bound)
+
+
+@pytest.mark.parametrize(("own", "data", "both"), [
+    (("optimal", 0.0), ("optimal", 1e-7), ("optimal", 0.0)),
+    (("optimal", 0.0), ("certified-gap", 2.0), ("certified-gap", 2.0)),
+    (("certified-gap", 0.1), ("certified-gap", 2.0), ("certified-gap", 2.0)),
+    (("certified-gap", 3.0), ("certified-gap", 2.0), ("certified-gap", 3.0)),
+    (("optimal", 0.0), ("feasible", None), ("feasible", None)),
+    (("feasible", None), ("certified-gap", 0.1), ("feasible", None)),
+    (("bound-only", None), ("feasible", None), ("bound-only", None)),
+])  # fmt: skip
+def test_the_weaker_proof_and_the_wider_gap_count(own, data, both):
+    assert verify.capped(Proof(own[0]), own[1], Proof(data[0]), data[1]) == both
+
+
+def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
+    none = Task("alltoall.virtual-channels", "ring:6,directed", "highs", settings={"layers": 1})
+    run = runner.solve(none)
+    assert run.termination is Termination.INFEASIBLE
+    assert "from recomputed duals" in run.record["infeasible_by"]
+
+    def lie(*_args, **_kwargs):
+        return Outcome(Termination.INFEASIBLE)
+
+    monkeypatch.setattr(runner, "solve_isolated", lie)
+    run = runner.solve(Task("alltoall.master", "ring:4", "highs"))
+    assert run.termination is Termination.INFEASIBLE
+    assert "infeasible_by" not in run.record
+    assert "the solver's word alone" in run.record["message"]
+
+
+@pytest.mark.parametrize("vector", [np.nan, 0.0])
+def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vector):
+    from types import SimpleNamespace
+
+    from solvers import isolation
+    from solvers.methods import certified_branching
+
+    task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
+    plan = make_plan(task)
+    form = compile_model(plan.formulation.build[plan.form](plan.data))
+    context = SimpleNamespace(
+        parameters={"search_s": 1.0}, remaining=lambda: None, task=task, save=lambda *_: None,
+        formulation=plan.formulation, data=plan.data,
+    )  # fmt: skip
+    lie = Outcome(Termination.OPTIMAL, x=np.full(form.cost.size, vector), objective=0.0)
+    monkeypatch.setattr(isolation, "solve_here", lambda *_: lie)
+    proof = certified_branching._Proof(context, form)
+    proof.search()
+    assert proof.x is None
+    assert proof.value == np.inf
+
+
+def _ring(path, capacity):
+    path.write_text("".join(f"{a} {b} {capacity}\n" for a, b in ((0, 1), (1, 2), (2, 0))))
+    return f"file:{path}"
+
+
+@pytest.mark.parametrize("method", ["flow-decomposition", "certified-pdlp", "auto"])
+def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatch, method):
+    path = tmp_path / "ring.txt"
+    spec, isolated, parsed = _ring(path, 1.0), runner.call_isolated, runner.parse
+    before = parse(spec)
+
+    def change(*arguments, **options):
+        _ring(path, 5.0)
+        return isolated(*arguments, **options)
+
+    monkeypatch.setattr(runner, "call_isolated", change)
+    run = runner.solve(Task("alltoall.link-mcf", spec, method=method))
+    assert run.objective == pytest.approx(1 / 3)
+    assert run.record["instance_hash"] == before.hash
+    assert (run.verified, run.record["instance"]) == (True, spec)
+
+    def read_and_change(text):
+        found = parsed(text)
+        _ring(path, 5.0)
+        return found
+
+    _ring(path, 1.0)
+    monkeypatch.setattr(runner, "parse", read_and_change)
+    run = runner.solve(Task("alltoall.child", spec))  # the master is solved on the same content
+    assert run.objective == pytest.approx(1 / 3)
+
+
+def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path, monkeypatch):
+    path, isolated = tmp_path / "mine.json", runner.call_isolated
+    path.write_text('{"chunks": [{"pre": [0], "post": [1, 2]}]}')
+    task = Task("lumorph.rounds", "lightpath:2x2", "certified-rounds", settings={"collective": f"file:{path}"})
+    key = runner.resume_key(task)
+
+    def change(*arguments, **options):
+        path.write_text('{"chunks": [{"pre": [0], "post": [1]}]}')
+        return isolated(*arguments, **options)
+
+    monkeypatch.setattr(runner, "call_isolated", change)
+    with pytest.raises(BadFile, match="has changed"):
+        runner.solve(task)
+    assert runner.resume_key(task) != key
+
+
+def test_a_changed_start_is_another_task(tmp_path):
+    path = tmp_path / "start.json"
+    path.write_text("{}")
+    task = Task("alltoall.master", "ring:4", "certified-pdhg", settings={"start": str(path)})
+    key = runner.resume_key(task)
+    path.write_text("[]")
+    assert runner.resume_key(task) != key
 
 
 def test_a_topology_made_in_python_needs_no_spec():

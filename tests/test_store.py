@@ -146,7 +146,7 @@ def test_latest_is_the_best_run_of_each_key(store: Store) -> None:
     store.save(make_run("a", termination="unavailable", verified=False, proof="none", gap=None))
     store.save(make_run("b", termination="time-limit", verified=False, proof="bound-only"), attempt=1)
     frame = store.sql("SELECT key, proof, answer FROM latest ORDER BY key")
-    assert frame.to_numpy().tolist() == [["a", "optimal", True], ["b", "bound-only", True]]
+    assert frame.to_numpy().tolist() == [["a", "optimal", True], ["b", "bound-only", False]]
     assert len(store.sql("SELECT * FROM runs")) == 5
 
 
@@ -155,14 +155,44 @@ def test_answers_and_attempts(store: Store) -> None:
     store.save(make_run("b", termination="time-limit"), attempt=1)
     store.save(make_run("c", termination="optimal"))
     store.save(make_run("d", termination="unavailable"), attempt=1)
-    assert set(store.answered({"a", "b", "c", "d", "e"})) == {"b", "c"}
+    store.save(make_run("e", termination="optimal", objective=math.nan, verified=False), attempt=1)
+    store.save(make_run("f", termination="infeasible", verified=False, infeasible_by="ports"), attempt=1)
+    answered = set(store.answered(set("abcdefg")))
+    assert answered == set(store.sql("SELECT key FROM runs WHERE answer")["key"]) == {"b", "c", "f"}
     assert [r["termination"] for r in store.attempts("a")] == ["crashed"]
-    assert store.attempts("e") == []
+    assert store.attempts("g") == []
 
 
 @pytest.mark.parametrize("word", ["crashed", "error", "interrupted", "unavailable", None])
-def test_failures_are_no_answers(word: str | None) -> None:
-    assert not schema.is_answer(word)
+def test_a_failure_is_no_answer_whatever_it_found(word: str | None) -> None:
+    assert not schema.is_answer({"termination": word, "verified": True})
+
+
+@pytest.mark.parametrize("ending", ["optimal", "infeasible", "time-limit", "memory-limit"])
+def test_only_what_is_verified_or_proven_infeasible_is_an_answer(ending: str) -> None:
+    assert not schema.is_answer({"termination": ending, "verified": False, "infeasible_by": None})
+    assert not schema.is_answer({"termination": ending})
+    assert schema.is_answer({"termination": ending, "verified": True})
+    assert schema.is_answer({"termination": ending, "verified": False, "infeasible_by": "ports"})
+
+
+def test_a_run_at_its_limit_is_shown_rather_than_a_crash_after_it(store: Store) -> None:
+    store.save(make_run("a", termination="time-limit", verified=False, proof="none", gap=None), attempt=1)
+    store.save(make_run("a", termination="crashed", verified=False, proof="none", gap=None), attempt=2)
+    assert store.sql("SELECT termination, answer FROM latest").to_numpy().tolist() == [["time-limit", False]]
+
+
+def test_what_a_run_needed_has_a_record_of_its_own(store: Store) -> None:
+    needed = make_run("a", formulation="alltoall.master", proof="certified-gap", objective=0.25)
+    run = make_run("b", formulation="alltoall.child", needed={"key": "a", "proof": "certified-gap"})
+    run.needed = needed
+    name = store.save(run, attempt=1, study="s")
+    basis = store.read(name)["extra"]["needed"]
+    assert basis["key"] == "a"
+    assert store.read(basis["id"])["objective"] == 0.25
+    assert store.read(basis["id"])["study"] == "s"
+    assert np.array_equal(store.solution(basis["id"])[0]["g"], needed.values["g"])
+    assert len(list(store.names())) == 2
 
 
 @pytest.mark.parametrize(

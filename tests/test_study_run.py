@@ -19,11 +19,11 @@ from analysis.cell_lock import claim
 from analysis.cells import CellJob, run_cell
 from analysis.store import Store
 from analysis.study import run_study
-from analysis.study_file import Cell, Study
+from analysis.study_file import Cell, Study, load
 from instances.errors import BadInput
 from solvers import runner
 from solvers.errors import SolverUnavailable
-from solvers.executor import InProcess, JobCrashed
+from solvers.executor import InProcess, JobCrashed, make_executor
 from solvers.outcome import Proof, Termination
 from solvers.task import Run, Task
 
@@ -166,6 +166,7 @@ class Solver:
         self.calls = 0
         self.ending: Any = Termination.OPTIMAL
         self.message = ""
+        self.verified = True
         monkeypatch.setattr(runner, "solve", self)
 
     def __call__(self, task: Task) -> Run:
@@ -173,8 +174,11 @@ class Solver:
         if isinstance(self.ending, BaseException):
             raise self.ending
         proof = Proof.OPTIMAL if self.ending == Termination.OPTIMAL else Proof.NONE
-        record = {"formulation": task.formulation, "termination": self.ending, "message": self.message, "proof": proof}
-        return Run(task, record, self.ending, proof, None, None, verified=False)
+        record = {
+            "formulation": task.formulation, "termination": self.ending, "message": self.message, "proof": proof,
+            "verified": self.verified,
+        }  # fmt: skip
+        return Run(task, record, self.ending, proof, None, None, verified=self.verified)
 
 
 @pytest.fixture
@@ -188,7 +192,16 @@ def run(store: Store) -> str:
     return summary.results[CELL.key].status
 
 
-@pytest.mark.parametrize("ending", ["optimal", "infeasible", "time-limit", "memory-limit", "iteration-limit"])
+@pytest.mark.parametrize("ending", ["optimal", "infeasible", "time-limit", "memory-limit"])
+def test_what_is_neither_verified_nor_proven_is_tried_again(store: Store, solver: Solver, ending: str) -> None:
+    solver.ending, solver.verified = Termination(ending), False
+    assert [run(store), run(store)] == ["failed", "failed"]
+    solver.verified = True
+    assert [run(store), run(store)] == ["done", "skipped"]
+    assert solver.calls == 3
+
+
+@pytest.mark.parametrize("ending", ["optimal", "time-limit", "memory-limit", "iteration-limit"])
 def test_answers_are_kept(store: Store, solver: Solver, ending: str) -> None:
     solver.ending = Termination(ending)
     assert [run(store), run(store)] == ["done", "skipped"]
@@ -250,7 +263,7 @@ def test_a_failing_cell_does_not_stop_the_others(store: Store, monkeypatch: pyte
     def solve(task: Task) -> Run:
         if task.seed == 1:
             raise RuntimeError
-        record = {"formulation": task.formulation, "termination": "optimal", "proof": "optimal"}
+        record = {"formulation": task.formulation, "termination": "optimal", "proof": "optimal", "verified": True}
         return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, None, None, verified=True)
 
     monkeypatch.setattr(runner, "solve", solve)
@@ -302,3 +315,62 @@ def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("analysis.cell_lock.fcntl.flock", refuse)
     with claim(tmp_path / "x.lock") as ours:
         assert ours
+
+
+# files that change -------------------------------------------------------------------------------------------
+
+
+def _study_of(tmp_path: Path, text: str) -> Study:
+    path = tmp_path / "files.toml"
+    path.write_text(f'name = "files"\n{text}')
+    return load(path)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_topology_file_that_changes_is_solved_as_it_was_read(store: Store, tmp_path: Path, jobs: int) -> None:
+    edges = tmp_path / "edges.txt"
+    text = f'formulations = ["alltoall.master"]\ninstances = ["file:{edges}"]\nmethods = ["highs-simplex"]\n'
+    edges.write_text("0 1 1\n1 2 1\n2 0 1\n")
+    study = _study_of(tmp_path, text)
+    edges.write_text("0 1 5\n1 2 5\n2 0 5\n")
+    values = []
+    for one in (study, _study_of(tmp_path, text), study):
+        with make_executor(jobs) as executor:
+            summary = run_study(one, store, executor)
+        (cell,) = one.cells
+        record = store.read(f"{cell.key}.1")
+        assert record["instance_hash"] == cell.facts["instance_hash"]
+        assert record["instance"] == cell.canonical == f"file:{edges}"
+        assert f"file:{edges}" in cell.label
+        values.append((summary.results[cell.key].status, round(record["objective"], 9)))
+    assert values == [("done", round(1 / 3, 9)), ("done", round(5 / 3, 9)), ("skipped", round(1 / 3, 9))]
+
+
+def test_a_setting_s_file_that_changes_is_a_failure(store: Store, tmp_path: Path) -> None:
+    demand = tmp_path / "demand.csv"
+    demand.write_text("0,1,1\n1,0,1\n1,1,0\n")
+    text = (
+        'formulations = ["alltoall.master"]\ninstances = ["ring:3"]\nmethods = ["highs-simplex"]\n'
+        f'[settings]\ndemand = "file:{demand}"\n'
+    )
+    study = _study_of(tmp_path, text)
+    demand.write_text("0,9,9\n9,0,9\n9,9,0\n")
+    summary = run_study(study, store, InProcess())
+    (cell,) = study.cells
+    assert summary.results[cell.key].status == "failed"
+    record = store.read(f"{cell.key}.1")
+    assert (record["termination"], record["objective"]) == ("error", None)
+    assert "has changed since the study was read" in record["message"]
+    again = _study_of(tmp_path, text)
+    assert again.cells[0].key != cell.key
+    assert run_study(again, store, InProcess()).results[again.cells[0].key].status == "done"
+
+
+def test_what_a_cell_needed_is_stored(store: Store, tmp_path: Path) -> None:
+    text = 'formulations = ["alltoall.child"]\ninstances = ["ring:3"]\nmethods = ["highs-simplex"]\n'
+    study = _study_of(tmp_path, text)
+    run_study(study, store, InProcess())
+    told = store.read(f"{study.cells[0].key}.1")["extra"]["needed"]
+    basis = store.read(told["id"])
+    assert (basis["formulation"], basis["proof"], basis["key"]) == ("alltoall.master", "optimal", told["key"])
+    assert store.solution(told["id"])[0]["g"].shape == (6, 3)

@@ -58,7 +58,7 @@ from formulations.lumorph.round_program import RoundProgram
 from formulations.lumorph.round_rows import Rows, rows
 from formulations.lumorph.sum_bounds import sum_bounds
 from formulations.rounds.check import Limits, violations
-from formulations.rounds.collectives import Phase, collective, phases
+from formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
 from formulations.rounds.schedule import RoundSchedule, chained, direct, from_values, opposite_arcs
 from instances import Topology
 from instances.lightpath import LightpathMesh
@@ -75,8 +75,8 @@ if TYPE_CHECKING:
 
 NAME = "lumorph.rounds"
 PARAMETERS = (
-    Parameter("collective", str, "all-gather", "broadcast, scatter, gather, all-gather, all-to-all, reduce, "
-              "reduce-scatter, all-reduce, or file:PATH"),
+    Parameter("collective", CollectiveSpec, CollectiveSpec("all-gather"), "broadcast, scatter, gather, all-gather, "
+              "all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH"),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
     Parameter("pieces", int, 1, "chunks a shard"),
     Parameter("paths", int, 2, "routes a pair, K"),

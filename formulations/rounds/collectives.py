@@ -22,17 +22,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from instances import untrusted
 from instances.errors import BadInput
+from instances.pinned_files import PREFIX, pinned, read_pinned
 from instances.spec import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -248,8 +249,8 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
         For an unknown name, ranks that are no distinct vertices, a root or number of pieces out of range, or more
         (chunk, vertex) pairs than :data:`MOST_PAIRS`.
     """
-    if name.startswith("file:"):
-        return read_collective(Path(name.removeprefix("file:")), n)
+    if name.startswith(PREFIX):
+        return read_collective(name, n)
     if name not in _NAMED:
         msg = f"no collective {name!r}; {nearest(name, _NAMED)}, or file:PATH"
         raise BadInput(msg)
@@ -269,8 +270,18 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     return Collective(name, n, chunks, pre, post, summing)
 
 
-def read_collective(path: Path, n: int) -> Collective:
-    """A user's own collective from JSON.
+class CollectiveSpec(str):
+    """The name of a collective; a file's is pinned to its contents (:mod:`instances.pinned_files`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> CollectiveSpec:
+        """Pin a file to what it holds now."""
+        return super().__new__(cls, pinned(str(text), MOST_BYTES))
+
+
+def read_collective(name: str | Path, n: int) -> Collective:
+    """A user's own collective from a JSON file: its path, or ``file:PATH`` pinned or not.
 
     ``{"name": "...", "sum": false, "chunks": [{"pre": [0], "post": [1, 2]}, ...]}``: vertices by number; ``name`` and
     ``sum`` (default false) may be left out.
@@ -281,7 +292,8 @@ def read_collective(path: Path, n: int) -> Collective:
         For a file that is missing, too large or says something else, and for what :class:`Collective` refuses.
     """
     remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
-    told: Any = untrusted.read_json(path, MOST_BYTES, remedy)
+    path, text = read_pinned(str(name), MOST_BYTES, "collective file", remedy)
+    told: Any = untrusted.parse_json(text, path, remedy)
     if not isinstance(told, dict) or not isinstance(told.get("chunks"), list) or not told["chunks"]:
         msg = f'collective file {path}: needs {{"chunks": [{{"pre": [...], "post": [...]}}, ...]}}'
         raise BadInput(msg)

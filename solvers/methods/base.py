@@ -34,7 +34,8 @@ class Reformulation:
 class Answer:
     """What a procedure returns: named values, and duals or a bound that certify them.
 
-    ``bound`` is only taken at its word where ``bound_source`` says how it was recomputed by us.
+    ``bound`` is only taken at its word where ``bound_source`` says how it was recomputed by us, and an infeasibility is
+    only proven where ``infeasible_by`` says how we proved it.
     """
 
     termination: Termination
@@ -42,6 +43,7 @@ class Answer:
     duals: dict[str, NDArray[np.float64]] | None = None
     bound: float | None = None
     bound_source: str | None = None
+    infeasible_by: str | None = None
     solver: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     message: str = ""

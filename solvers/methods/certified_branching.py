@@ -17,6 +17,7 @@ from formulations.base import Parameter
 from solvers.compile import compile_model
 from solvers.methods.base import Answer, Method
 from solvers.outcome import SolveRequest, Termination
+from solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +64,7 @@ class _Proof:
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
         outcome = solve_here(self.form, "highs", request)
         self.searched = {"search_ended": str(outcome.termination), "search_bound": _turned(outcome.bound, self.flip)}
-        if outcome.x is not None:
+        if outcome.x is not None and max(matrix_violations(self.form, outcome.x).values()) <= FEASIBLE:
             self.x = outcome.x
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
@@ -81,7 +82,13 @@ class _Proof:
             ending = Termination.TIME_LIMIT
         self.bound, self.nodes, self.unproven = tree.bound, tree.nodes, tree.unproven
         if ending is Termination.OPTIMAL and self.x is None:
-            return Answer(Termination.INFEASIBLE, metrics=self._metrics(), message="every leaf was shown to be empty")
+            if self.bound < np.inf:
+                message = f"no solution was found, and {tree.unproven} leaves were not shown to be empty"
+                return Answer(Termination.TOLERANCE, metrics=self._metrics(), message=message)
+            return Answer(
+                Termination.INFEASIBLE, infeasible_by=f"branch and bound, {tree.nodes} nodes, every leaf by a ray",
+                metrics=self._metrics(), message="every leaf was shown to be empty",
+            )  # fmt: skip
         return self.answer(ending)
 
     def _found(self, x: NDArray[np.float64], value: float) -> None:

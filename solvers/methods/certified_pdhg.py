@@ -31,6 +31,7 @@ from formulations.base import Parameter
 from solvers.errors import MethodMismatch
 from solvers.methods.base import Answer, Method
 from solvers.outcome import Termination
+from solvers.pdhg.start import StartFile, read_start
 
 if TYPE_CHECKING:
     from typing import Any
@@ -88,7 +89,6 @@ def iterate(
     """
     from solvers.pdhg.closing import Closing
     from solvers.pdhg.saddle import Saddle
-    from solvers.pdhg.start import read_start
     from solvers.pdhg.team import Team
 
     near = read_start(start, context.data) if start else None
@@ -221,7 +221,7 @@ METHOD = Method(
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="most iterations"),
-        Parameter("start", str, default="", help="solution document of this or a near instance to start from"),
+        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,

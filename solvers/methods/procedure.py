@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from instances.pinned_files import PREFIX
 from solvers.methods.base import Answer, Context
 from solvers.outcome import Termination
 from solvers.task import Task
@@ -26,8 +27,9 @@ def send(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
-    An instance given by spec is rebuilt from it; one made in Python travels whole. ``needed`` are the
-    values that the formulation takes as data, if any.
+    An instance given by spec is rebuilt from it; one made in Python or read from a file travels whole, for the file may
+    change. Settings that name files must be pinned. ``needed`` are the values that the formulation takes as data, if
+    any.
     """
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
     arguments: dict[str, Any] = {
@@ -40,7 +42,7 @@ def send(
         "seed": task.seed,
         "threads": task.threads,
     }
-    if isinstance(task.instance, str):
+    if isinstance(task.instance, str) and PREFIX not in task.instance:
         return {**arguments, "instance": task.instance}, data
     # Between our own processes, through a folder of ours: no file of anybody else is ever unpickled.
     return arguments, data | {"instance": np.frombuffer(pickle.dumps(instance), dtype=np.uint8)}
@@ -124,6 +126,7 @@ def receive(values: dict[str, Any], arrays: dict[str, NDArray[Any]], ending: Ter
         duals=named("duals"),
         bound=values.get("bound"),
         bound_source=values.get("bound_source"),
+        infeasible_by=values.get("infeasible_by"),
         solver=values.get("solver") or {},
         metrics=values.get("metrics") or {},
         message=values.get("message") or "",

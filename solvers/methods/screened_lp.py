@@ -23,6 +23,7 @@ from solvers.methods.base import Answer, Method
 from solvers.methods.certified_pdhg import iterate, refuse
 from solvers.methods.orbit_lp import ReducedSolution, answer_of, solve_reduced
 from solvers.outcome import Termination
+from solvers.pdhg.start import StartFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +103,7 @@ METHOD = Method(
         Parameter("threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs stay"),
         Parameter("rounds", int, default=5, help="most interior-point solves, each with more arcs"),
         Parameter("steps", int, default=1_000_000, help="most first-order iterations"),
-        Parameter("start", str, default="", help="solution document of this or a near instance to start from"),
+        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
     ),
     run=run,
 )

@@ -76,7 +76,10 @@ def run(context: Context) -> Answer:
     """The fastest of the front."""
     time, _, strategies = front(context.data)
     if not time.size:
-        return Answer(Termination.INFEASIBLE, message="no combination of ways fits the memory")
+        return Answer(
+            Termination.INFEASIBLE, infeasible_by="dynamic program over time and memory",
+            message="no combination of ways fits the memory",
+        )  # fmt: skip
     return Answer(
         Termination.OPTIMAL,
         values={"x": strategies[0].astype(np.float64)},

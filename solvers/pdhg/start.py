@@ -7,21 +7,34 @@ the document says decides only the time: bounds are computed from the iterate as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from instances.errors import BadFile
-from solvers.solution import named_arrays, read_document
+from instances.pinned_files import PREFIX, pinned, read_pinned
+from solvers.solution import MAX_BYTES, named_arrays, read_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from formulations.alltoall.concurrent_flow import ConcurrentFlow
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
+
+
+class StartFile(str):
+    """The path of a solution document, pinned to its contents (:mod:`instances.pinned_files`); empty for none."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> StartFile:
+        """Pin a file to what it holds now."""
+        word = str(text).strip()
+        return super().__new__(cls, word and pinned(f"{PREFIX}{word}", MAX_BYTES).removeprefix(PREFIX))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +55,8 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     BadFile
         If it is no such document, or has other vertices or sources.
     """
-    path, topology = Path(name), data.topology
+    path, _ = read_pinned(name, MAX_BYTES, "start", "name a solution file, as solve --solution writes it")
+    topology = data.topology
     document = read_document(path)
     if document.get("formulation") != "alltoall.master":
         msg = f"{path}: start takes a solution of alltoall.master, not of {document.get('formulation')!r}"
