@@ -152,6 +152,8 @@ def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.
     results
         Rows of the view ``latest``; what made them does not matter, only what they are.
     """
+    import numpy as np
+
     from formulations import formulations
     from solvers.adapters import adapters
 
@@ -167,7 +169,7 @@ def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.
     here["problem_name"] = [None if one is None else one.name for one in found]
     models = formulations()
     here["linear"] = [name in models and models[name].problem == "LP" for name in here["formulation"]]
-    return here[same]
+    return here[np.array(same, dtype=bool)]
 
 
 def _key(row: Mapping[Any, Any]) -> tuple[Any, ...]:

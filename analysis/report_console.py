@@ -62,8 +62,9 @@ def show(findings: Findings, console: Console | None = None) -> None:
     if len(failed):
         screen.print(f"{len(failed)} cells without a verified value:", markup=False)
     for row in failed.head(MOST_ROWS).to_dict("records"):
-        told = f"  {row['instance']}  {row['formulation']}  {row['method']}: {row['termination']}"
-        screen.print(told + (f" ({row['message']})" if row["message"] else ""), markup=False, highlight=False)
+        told = f"  {row['instance']}  {row['formulation']}  {row['method']}: {written(row['termination'], 'text')}"
+        why = "" if missing(row["message"]) or not row["message"] else f" ({row['message']})"
+        screen.print(told + why, markup=False, highlight=False)
 
 
 def _width(screen: Console, table: Table) -> int:

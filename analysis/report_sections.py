@@ -252,7 +252,7 @@ def _details(record: Mapping[str, Any], *, whole: bool) -> Markup:
             ("algorithm", solver.get("algorithm")),
             ("effective options", _pairs(solver.get("options"))),
             ("limits", _pairs(_known(requested, "time_limit_s", "memory_limit_gib", "tol"))),
-            ("threads, seed, repetition", ", ".join(str(requested.get(k)) for k in ("threads", "seed", "repetition"))),
+            ("run with", _pairs(_known(requested, "threads", "seed", "repetition"))),
             ("times [s]", _pairs({k.removesuffix("_s"): written(v) for k, v in _known(times, *times).items()})),
             ("size", _pairs(_known(size, *size))),
             ("peak memory [MB]", written(record.get("peak_memory_mb"), "number")),
@@ -262,7 +262,8 @@ def _details(record: Mapping[str, Any], *, whole: bool) -> Markup:
             ("message", record.get("message")),
         ]
     )  # fmt: skip
-    heading = f"{record.get('instance')}, {record.get('formulation')}, {record.get('method')}: {record.get('proof')}"
+    what = ", ".join(written(record.get(name), "text") for name in ("instance", "formulation", "method"))
+    heading = f"{what}: {written(record.get('proof'), 'text')}"
     rest = Markup("")
     if whole:
         text = json.dumps(record, indent=2, ensure_ascii=False, default=str)

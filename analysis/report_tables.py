@@ -60,7 +60,7 @@ def written(value: Any, kind: Kind = "number") -> str:
 
 def badge(proof: Any) -> Markup:
     """Write a proof status so that it is read without its colour."""
-    colour, words = PROOFS.get(str(proof), ("bad", str(proof)))
+    colour, words = PROOFS.get(str(proof), ("bad", written(proof, "text")))
     return tag("span", words, class_=f"badge {colour}")
 
 

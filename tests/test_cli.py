@@ -109,8 +109,16 @@ def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
     assert capfd.readouterr().err.count("\n") == 1
 
 
-def test_a_limit_without_solution_is_status_3_and_a_row(capfd: pytest.CaptureFixture[str]) -> None:
-    arguments = ["solve", "alltoall.master", "genkautz:n=64,d=4", "--method", "highs-simplex", "--time-limit", "0.02"]
+@pytest.mark.parametrize("limit", ["1e-9", "600"], ids=["while-building", "while-solving"])
+def test_a_limit_without_solution_is_status_3_and_a_row(
+    limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from solvers import runner
+    from solvers.outcome import Outcome, Termination
+
+    stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")
+    monkeypatch.setattr(runner, "solve_isolated", lambda *arguments, **options: stopped)
+    arguments = ["solve", "alltoall.master", "ring:8", "--method", "highs-simplex", "--time-limit", limit]
     assert main([*arguments, "--json"]) == 3
     out, err = capfd.readouterr()
     record = json.loads(out)
@@ -228,7 +236,8 @@ def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_p
 
 def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
-    file.write_text(TINY.replace("{4,6}", "{4..60}"))
+    # The last two are not proven within hours, so that the study cannot end before it is stopped.
+    file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
         [sys.executable, "-m", "analysis.cli", "study", str(file), "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -242,7 +251,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert err.count("\n") == 1
     assert f"opticoll study {file}" in err
-    assert 1 <= len(list(Store().names())) < 57
+    assert 1 <= len(Store().sql("FROM latest WHERE proof = 'optimal'")) <= 3
     assert len(Store().sql("FROM latest")) == len(list(Store().names()))
 
 
@@ -310,7 +319,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
         "--method",
         "certified-pdhg",
         "--tol",
-        "1e-6",
+        "1e-12",
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],

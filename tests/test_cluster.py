@@ -112,6 +112,15 @@ def until(condition: Any, limit_s: float = 240.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """A scheduler on a busy machine has time to answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "CONNECT_S", 240.0)
+        patch.setattr(cluster, "ANSWER_S", 240.0)
+        yield
+
+
 @contextmanager
 def machines(folder: Path, *workers: tuple[str, ...]) -> Iterator[Machines]:
     found = Machines(folder)
@@ -160,7 +169,7 @@ def test_study_loses_nothing_when_a_worker_is_killed(both: Machines, study_file:
     with DaskCluster(both.address) as executor:
         assert executor.jobs == 2
         summary = run_study(study, there, executor, on_result=kill)
-    assert alone.wait(timeout=60) == -signal.SIGKILL
+    assert alone.wait(timeout=240) == -signal.SIGKILL
     assert summary.complete
     assert summary.count("done") == len(study.cells) == len(seen) == len(set(seen)) == 6
     run_study(study, here, InProcess())

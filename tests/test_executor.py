@@ -71,7 +71,7 @@ def test_leaving_early_leaves_no_process() -> None:
             ]
             assert running
             break
-    _, alive = psutil.wait_procs(running, timeout=60)
+    _, alive = psutil.wait_procs(running, timeout=240)
     assert not alive
 
 

@@ -87,7 +87,7 @@ def tell_and_sleep(arguments: dict[str, Any], arrays: dict[str, Any], report: An
 # Helpers -------------------------------------------------------------------------------------------------------
 
 
-def gone(pid: int, within_s: float = 60.0) -> bool:
+def gone(pid: int, within_s: float = 240.0) -> bool:
     end = time.perf_counter() + within_s
     while time.perf_counter() < end:
         try:

@@ -6,7 +6,7 @@ import json
 import resource
 import subprocess
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +58,16 @@ def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) ->
     make_plan(Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx", memory_limit_gib=8.0))
 
 
-def test_data_that_alone_are_too_large_are_not_made() -> None:
-    start = time.process_time()
+def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        pytest.fail("the data were made")
+
+    monkeypatch.setattr("solvers.plan.formulation", lambda name: replace(formulation(name), prepare=refuse))
     for method in ("highs-ipx", "column-generation", "auto"):
         with pytest.raises(TooLarge, match=r"3,996,000,001 variables.*alltoall\.master"):
             make_plan(Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0))
     with pytest.raises(TooLarge, match="timestep-mcf"):
         make_plan(Task("alltoall.timestep-mcf", LARGE, "highs-ipx", memory_limit_gib=20.0))
-    assert time.process_time() - start < 30
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,177 @@
+"""`report` and `results` on the smallest stores there are: empty, one default solve, nothing but failures."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from analysis import report
+from analysis.cells import failed_run
+from analysis.cli import main
+from analysis.figures import figures
+from analysis.store import Store
+from analysis.study_file import Cell
+from formulations import formulations
+from instances import parse
+from solvers.outcome import Proof, Termination
+from solvers.runner import solve
+from solvers.task import Run, Task
+
+#: A small instance of every formulation.
+INSTANCES = {
+    "alltoall.all-gather": "ring:3",
+    "alltoall.child": "ring:3",
+    "alltoall.link-mcf": "ring:3",
+    "alltoall.master": "ring:3",
+    "alltoall.min-congestion": "ring:3",
+    "alltoall.path-mcf": "ring:3",
+    "alltoall.timestep-mcf": "ring:3",
+    "alltoall.virtual-channels": "ring:3",
+    "lumorph.min-overlap": "lightpath:2x2",
+    "lumorph.rounds": "lightpath:2x2",
+    "optree.one-stage": "wdm-ring:n=4,wavelengths=2",
+    "optree.tree": "wdm-ring:n=4,wavelengths=2",
+    "sipml.ocs-circuits": "servers:n=4,degree=3",
+    "sipml.placement": "op-graph:model=transformer,layers=1,parts=2",
+    "sipml.ring-wavelengths": "servers:n=4,degree=2",
+    "topoopt.routing": "servers:n=4,degree=2",
+    "topoopt.strategy": "servers:n=4,degree=2,traffic=candle",
+    "topoopt.topology": "servers:n=3,degree=1",
+}
+FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
+#: A missing value that was written as if it were one.
+UNWRITTEN = re.compile(r"\b(nan|NaN|NaT|<NA>)\b|\bNone\b(?!: every| of)")
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    """One default solve of every formulation."""
+    return {name: solve(Task(name, instance)) for name, instance in INSTANCES.items()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_figures() -> Any:
+    """Draw the figures of the store and write no images of them: test_paper_figures and test_report do the rest."""
+
+    def drawing(figure: Figure) -> str:
+        figure.draw_without_rendering()
+        return "<svg></svg>"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "drawing", drawing)
+        patch.setattr(report, "png", lambda figure: b"")
+        patch.setattr(report, "figures", lambda: tuple(one for one in figures() if one.study is not None))
+        yield
+
+
+def page_and_rows(store: Store, out: Path, capfd: pytest.CaptureFixture[str]) -> tuple[str, list[dict[str, Any]]]:
+    """Run ``results``, ``results --csv``, ``results --json`` and ``report``; the page, and the rows of the JSON."""
+    folder = ["--store", str(store.root)]
+    assert main(["results", *folder]) == 0
+    assert main(["results", "--csv", *folder]) == 0
+    capfd.readouterr()
+    assert main(["results", "SELECT * FROM runs", "--json", *folder]) == 0
+    rows: list[dict[str, Any]] = json.loads(capfd.readouterr().out)
+    status = main(["report", "--out", str(out), *folder])
+    told = capfd.readouterr()
+    assert (status, told.err) == (0, f"wrote {out / 'index.html'}\n")
+    page = (out / "index.html").read_text(encoding="utf-8")
+    for words in (told.out, re.sub(r"<(svg|style|script)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)):
+        assert not UNWRITTEN.search(words), UNWRITTEN.search(words)
+    return page, rows
+
+
+def failure(name: str, termination: str, facts: dict[str, Any], message: str = "") -> Run:
+    """A run without an answer, as a study records it."""
+    cell = Cell(Task(name, INSTANCES[name], "highs"), f"{name} {termination} {bool(facts)}", INSTANCES[name])
+    run = failed_run(cell, Termination(termination), message)
+    run.record |= {"key": cell.key, **facts}
+    return run
+
+
+def test_every_formulation_has_an_instance_here() -> None:
+    assert set(INSTANCES) == set(formulations())
+
+
+def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "store")
+    assert main(["results", "--store", str(store.root)]) == 0
+    assert main(["report", "--out", str(tmp_path / "out"), "--store", str(store.root)]) == 0
+    assert "This store is empty" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert not store.root.exists()
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "store")
+    saved = store.save(runs[name])
+    page, rows = page_and_rows(store, tmp_path / "out", capfd)
+    assert [(row["id"], row["formulation"], row["proof"]) for row in rows] == [(saved, name, "optimal")]
+    assert f'id="record-{saved}"' in page
+    assert "Every cell has a value that our own checker verified." in page
+
+
+def test_one_default_solve_of_every_formulation(
+    runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "drawing", lambda figure: "<svg></svg>")  # drawn alone above
+    store = Store(tmp_path / "store")
+    saved = {store.save(run) for run in runs.values()}
+    page, rows = page_and_rows(store, tmp_path / "out", capfd)
+    assert {row["id"] for row in rows} == saved
+    assert all(f'id="record-{one}"' in page for one in saved)
+
+
+def test_failures_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "store")
+    names = ("alltoall.master", "lumorph.rounds", "optree.tree", "sipml.placement", "topoopt.topology")
+    for name in names:
+        instance = parse(INSTANCES[name])
+        known = {"n": instance.n, "arcs": getattr(instance, "arcs", None), "instance_hash": instance.hash}
+        for termination in FAILURES:
+            for facts in (known, {}):
+                store.save(failure(name, termination, facts))
+    page, rows = page_and_rows(store, tmp_path / "out", capfd)
+    total = 2 * len(FAILURES) * len(names)
+    assert len(rows) == total
+    assert f"{total} of {total} cells have no verified value" in page
+
+
+@pytest.mark.parametrize("termination", ["unavailable", "crashed"])
+def test_one_failure_alone(termination: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "store")
+    store.save(failure("alltoall.master", termination, {}))
+    page, rows = page_and_rows(store, tmp_path / "out", capfd)
+    assert [row["termination"] for row in rows] == [termination]
+    assert "1 of 1 cells have no verified value" in page
+
+
+def test_an_interrupted_solve_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    stop = threading.Event()
+    stop.set()
+    store = Store(tmp_path / "store")
+    store.save(solve(Task("alltoall.master", "ring:3"), stop=stop))
+    page, rows = page_and_rows(store, tmp_path / "out", capfd)
+    assert [row["termination"] for row in rows] == ["interrupted"]
+    assert "1 of 1 cells have no verified value" in page
+
+
+def test_a_record_with_nothing_but_its_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Every field that a record may leave unknown is unknown, and every map is empty."""
+    store = Store(tmp_path / "store")
+    task = Task("alltoall.master", "ring:3")
+    named = {"formulation": task.formulation, "instance": task.instance, "method": "highs"}
+    maps = {key: {} for key in ("solver", "kkt", "metrics", "settings", "violations", "time", "size", "requested")}
+    for number, content in enumerate(
+        ({}, maps, {**maps, "incumbents": [], "verified": True, "termination": "optimal"})
+    ):
+        record = {"key": f"{number}", **named, **content}
+        store.save(Run(task, record, Termination.ERROR, Proof.NONE, None, None, verified=False))
+    _, rows = page_and_rows(store, tmp_path / "out", capfd)
+    assert len(rows) == 3
