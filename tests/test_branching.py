@@ -116,7 +116,7 @@ def test_whole_objectives_round():
 def test_a_formulation_is_proven_by_leaves_of_our_own():
     task = Task(
         "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="matrix",
-        settings={"collective": "broadcast", "bounds": "false", "search_s": "5"},
+        settings={"collective": "broadcast", "bounds": "false", "search_s": "600"},
     )  # fmt: skip
     run = solve(task)
     assert (run.objective, run.bound, run.proof) == (2, 2, "optimal")
