@@ -105,7 +105,7 @@ def test_polynomial_method_is_optimal_on_hundreds_of_matrices():
         data, time, _ = polynomial(pool)
         assert time == pytest.approx(apportioned(pool), rel=1e-15)
         bounds = {bound.name: bound.value for bound in ocs_circuits.bounds(data)}
-        assert bounds["ports"] == time
+        assert bounds["ports"] == pytest.approx(time, rel=1e-14)
         assert bounds["volume"] <= time
 
 
