@@ -166,10 +166,10 @@ def document():
     return runner.solution_document(runner.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
 
 
-def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3"):
+def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3", settings=None):
     path = tmp_path / "solution.json"
     path.write_text(json.dumps(document))
-    return runner.check(name, spec, path)
+    return runner.check(name, spec, path, settings)
 
 
 def test_a_written_solution_is_accepted(document, tmp_path):
@@ -177,7 +177,7 @@ def test_a_written_solution_is_accepted(document, tmp_path):
     assert found["verified"], found
     assert found["objective"] == pytest.approx(document["objective"])
     child = runner.solution_document(runner.solve(Task("alltoall.child", "ring:5", settings={"source": "2"})))
-    assert checked(child, tmp_path, "alltoall.child", "ring:5")["verified"]
+    assert checked(child, tmp_path, "alltoall.child", "ring:5", {"source": "2"})["verified"]
 
 
 def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
