@@ -179,24 +179,30 @@ def solve(
 @click.argument("formulation")
 @click.argument("instance")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="Parameter of the formulation; repeatable.")
 @_JSON
-def check(formulation: str, instance: str, file: Path, as_json: bool) -> int:
+def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...], as_json: bool) -> int:
     """Verify somebody's solution or schedule FILE.
 
     FILE is a solution of FORMULATION on INSTANCE, as `opticoll solve --solution` writes it, or a schedule for INSTANCE
-    by anybody: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed.
+    by anybody: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. What the problem is
+    INSTANCE and --set say: a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
     """
     from analysis import present
 
     with present.diverted_stdout():
         from solvers import runner
 
-        found = runner.check(formulation, instance, file)
+        found = runner.check(formulation, instance, file, _settings(settings))
     if as_json:
         present.emit_json(found)
     else:
-        columns = [name for name in ("formulation", "instance", "verified", "objective", "reason") if name in found]
-        present.show_table([found], columns)
+        columns = ["formulation", "instance", "verified", "objective"]
+        present.show_table(
+            [found], [*columns, *(["bound", "bound_source"] if found["bound"] is not None else []), "reason"]
+        )
+        for note in found["notes"]:
+            click.echo(f"note: {note}")
     if not found["verified"]:
         kind = "schedule" if "schedule" in found else "solution"
         _complain(f"{file}: is no {kind}: {found.get('reason') or 'a constraint is violated'}")

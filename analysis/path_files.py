@@ -52,7 +52,7 @@ def write(path: Path, run: Run) -> dict[str, Any]:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    found = weighted_paths.violations(data, weighted_paths.read(path, topology))
+    found = weighted_paths.violations(data, weighted_paths.read(path, data))
     worst = max(found, key=lambda name: found[name])
     if found[worst] > weighted_paths.EXACT:
         msg = f"{path}: the paths violate {worst} by {found[worst]:.3g}; solve to a smaller --tol"

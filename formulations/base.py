@@ -11,7 +11,7 @@ Named arrays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyomo.environ as pyo
     import scipy.sparse as sp
     from numpy.typing import NDArray
+
+    from formulations.arrays import Array
 
     Values = Mapping[str, NDArray[np.float64]]
 
@@ -181,6 +183,11 @@ class Formulation:
     closed_forms
         ``data -> [Bound, ...]`` those of ``bounds`` that say the optimum itself and cost next to nothing: every run is
         held against them, whatever else proves its value.
+    arrays
+        ``(data, names) -> {name: Array}`` the arrays that a solution may have which gives those called ``names``:
+        shapes and ranges, checked before ``residuals`` and all that follows see any values.
+    dual_arrays
+        ``data -> {name: Array}`` the duals that ``certify`` reads; given where that is.
     certify
         ``(data, duals) -> Bound | None`` a rigorous bound out of any dual values, however inexact.
     repair
@@ -223,9 +230,11 @@ class Formulation:
     residuals: Callable[[Any, Values], dict[str, float]]
     objective: Callable[[Any, Values], float]
     bounds: Callable[[Any], list[Bound]]
+    arrays: Callable[[Any, Collection[str]], dict[str, Array]]
     closed_forms: Callable[[Any], list[Bound]] | None = None
     parameters: tuple[Parameter, ...] = ()
     certify: Callable[[Any, Values], Bound | None] | None = None
+    dual_arrays: Callable[[Any], dict[str, Array]] | None = None
     repair: Callable[[Any, Values], dict[str, NDArray[np.float64]] | None] | None = None
     metrics: Callable[[Any, float | None], dict[str, Any]] | None = None
     describe: Callable[[Any, Values], dict[str, Any]] | None = None

@@ -33,6 +33,12 @@ def pinned(text: str, most: int) -> str:
         return word
 
 
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts say the same: files by their contents where both are pinned, anything else by the words."""
+    first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (one, other))
+    return one == other or bool(first and first == second)
+
+
 def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
     """Path and contents of the file that ``file:PATH``, pinned or not, names.
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import check_arrays
 from instances import parse
-from instances.errors import BadInput
+from instances.errors import BadFile, BadInput
 from instances.pinned_files import PREFIX
 from solvers import memory, verify
 from solvers.compile import compile_model, import_layer
@@ -344,6 +345,12 @@ class _Work:
         """Check the values, repaired where a repair exists and is needed."""
         formulation, data = self.plan.formulation, self.plan.data
         if self.values is None:
+            return None, False
+        try:
+            check_arrays(formulation.arrays(data, self.values.keys()), self.values, "solution")
+        except BadFile as wrong:
+            self.violations, self.values = {"arrays": np.inf}, None
+            self.outcome.message += f" refused: {wrong}"
             return None, False
         raw = formulation.residuals(data, self.values)
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()

@@ -351,7 +351,7 @@ def test_paths_carry_what_each_pair_wants(spec, demand):
     assert wp.violations(data_of(spec), paths)["commodities" if sparse else "rate"] > 1e-3
 
 
-def test_solutions_and_paths_are_checked_against_the_demand_they_name(tmp_path):
+def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     demand = tmp_path / "demand.csv"
     matrix = read_demand("random:4", parse("ring:5"), "test")
     matrix[3] = 0.0
@@ -363,8 +363,12 @@ def test_solutions_and_paths_are_checked_against_the_demand_they_name(tmp_path):
     ])  # fmt: skip
     assert run.exit_code == 0, run.output
     assert json.loads(run.output)["metrics"]["sources"] == 4
+    wanted = ["--set", f"demand=file:{demand}"]
     for written in (file, paths):
-        checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), "--json"])
+        other = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written)])
+        assert isinstance(other.exception, BadFile)
+        assert "demand=uniform is asked for" in str(other.exception)
+        checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted, "--json"])
         assert checked.exit_code == 0, checked.output
         assert json.loads(checked.output)["verified"]
     document = json.loads(file.read_text())
@@ -372,13 +376,13 @@ def test_solutions_and_paths_are_checked_against_the_demand_they_name(tmp_path):
     lie = tmp_path / "lie.json"
     lie.write_text(json.dumps(document))
     refused = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(lie), "--json"])
-    assert not json.loads(refused.stdout)["verified"]
+    assert isinstance(refused.exception, BadFile)  # four sources where a uniform demand has five
     matrix[0, 1] += 1.0
     np.savetxt(demand, matrix, delimiter=",")
     for written in (file, paths):
-        changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written)])
+        changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted])
         assert isinstance(changed.exception, BadFile)
-        assert "has changed" in str(changed.exception)
+        assert "is asked for" in str(changed.exception)  # the same name, other contents
     found = bounds_of("ring:5", NAME, {"demand": f"file:{demand}"})
     assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in found)
 

@@ -72,29 +72,29 @@ def test_files_come_back_and_others_are_refused(tmp_path):
     topology, paths = data.topology, wp.from_flow(data, flow)
     file = tmp_path / "paths.npz"
     wp.write(file, topology, paths)
-    again = wp.read(file, topology)
+    again = wp.read(file, data)
     for field in fields(paths):
         np.testing.assert_array_equal(getattr(again, field.name), getattr(paths, field.name))
     old = tmp_path / "old.npz"  # from before there were other demands
     known = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths) if f.name != "demand"}
     np.savez(old, **known, instance_hash=topology.hash)
-    assert wp.read(old, topology).demand == "uniform"
+    assert wp.read(old, data).demand == "uniform"
     with pytest.raises(BadFile, match="instance_hash"):
-        wp.read(file, parse("ring:7"))
+        wp.read(file, model.by_source(parse("ring:7")))
     with pytest.raises(BadFile, match="cannot be read"):
-        wp.read(tmp_path / "none.npz", topology)
+        wp.read(tmp_path / "none.npz", data)
     junk = tmp_path / "junk.npz"
     for content in (b"PK", file.read_bytes()[:-40]):
         junk.write_bytes(content)
         with pytest.raises(BadFile, match="no file of paths"):
-            wp.read(junk, topology)
+            wp.read(junk, data)
     named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)} | {"instance_hash": topology.hash}
     np.savez(junk, **{**named, "rate": paths.rate.astype(complex)})
     with pytest.raises(BadFile, match="rate"):
-        wp.read(junk, topology)
+        wp.read(junk, data)
     np.savez(junk, **{**named, "arcs": np.array([None], dtype=object)})
-    with pytest.raises(BadFile, match="no file of paths"):
-        wp.read(junk, topology)
+    with pytest.raises(BadFile, match="arcs is object"):
+        wp.read(junk, data)
 
 
 def test_too_little_flow_is_said():

@@ -35,10 +35,11 @@ from formulations import outward
 from formulations.alltoall import PAPER
 from formulations.alltoall.all_gather_cuts import worst_cut
 from formulations.alltoall.concurrent_flow import all_to_all_topology, usable_lengths
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -152,6 +153,16 @@ def estimate(data: Gathering) -> dict[str, int]:
     return {"variables": m * N + 1, "constraints": (n - 1) * N + m * N, "nonzeros": 4 * m * N, "integers": 0}
 
 
+def arrays(data: Gathering, _names: Collection[str]) -> dict[str, Array]:
+    """H and T."""
+    return {"h": Array((data.topology.arcs, data.topology.ranks)), "T": Array()}
+
+
+def dual_arrays(data: Gathering) -> dict[str, Array]:
+    """The duals of ``capacity``."""
+    return {"capacity": Array((data.topology.arcs, data.topology.ranks))}
+
+
 def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> float:
     """T as the values state it."""
     return float(np.asarray(values["T"]))
@@ -243,7 +254,9 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     metrics=metrics,
     estimate=estimate,
     size="N m + 1 variables",

@@ -33,11 +33,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, PyomoModel
 from instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -332,6 +333,16 @@ def size(topology: Topology, groups: int) -> dict[str, int]:
         "nonzeros": 3 * m * groups + n * groups + m,
         "integers": 0,
     }
+
+
+def arrays(data: ConcurrentFlow, _names: Collection[str]) -> dict[str, Array]:
+    """The flow, under its own name, and F."""
+    return {data.flow: Array((data.topology.arcs, data.groups)), "F": Array()}
+
+
+def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
+    """The duals of ``capacity``."""
+    return {"capacity": Array((data.topology.arcs,))}
 
 
 def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> float:

@@ -32,10 +32,11 @@ from formulations import outward
 from formulations.alltoall import PAPER, path_mcf
 from formulations.alltoall.path_mcf import PathFlow, arc_load
 from formulations.alltoall.path_sets import path_violations, rule_parameters
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -127,6 +128,16 @@ def estimate(data: PathFlow) -> dict[str, int]:
         "nonzeros": paths.paths + used + int(paths.arcs.size),
         "integers": paths.paths + int(unit_capacities(data)),
     }
+
+
+def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
+    """X and Lambda, and the paths where the solution brings its own."""
+    return path_mcf.on_paths(data, "x", "Lambda", names)
+
+
+def dual_arrays(data: PathFlow) -> dict[str, Array]:
+    """The duals of ``congestion``, or those of ``capacity`` of the fluid problem."""
+    return {name: Array((data.topology.arcs,), required=False) for name in ("congestion", "capacity")}
 
 
 def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -259,7 +270,9 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
     decode=decode,

@@ -45,10 +45,11 @@ from formulations.alltoall.path_sets import (
     rule_parameters,
 )
 from formulations.alltoall.path_stripping import WeightedPath
+from formulations.arrays import Array, Size
 from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -194,6 +195,29 @@ def estimate(data: PathFlow) -> dict[str, int]:
         "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
         "integers": 0,
     }
+
+
+def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
+    """F and F, and the paths where the solution brings its own."""
+    return on_paths(data, "f", "F", names)
+
+
+def on_paths(data: PathFlow, weight: str, scalar: str, names: Collection[str]) -> dict[str, Array]:
+    """The arrays of a solution with one ``weight`` a path, listed or its own, and a ``scalar``."""
+    if "path_arcs" in names and data.rule.kind == "all":
+        count, topology = Size("paths"), data.topology
+        return {
+            weight: Array((count,)),
+            scalar: Array(),
+            "path_arcs": Array((count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1),
+            "path_pair": Array((count,), low=0, high=data.commodities[0].size),
+        }
+    return {weight: Array((data.paths.paths,)), scalar: Array()}
+
+
+def dual_arrays(data: PathFlow) -> dict[str, Array]:
+    """The duals of ``capacity``."""
+    return {"capacity": Array((data.topology.arcs,))}
 
 
 def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -362,7 +386,9 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=concurrent_flow.objective,
     bounds=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
     decode=decode,

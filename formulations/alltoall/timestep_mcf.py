@@ -48,11 +48,12 @@ from formulations.alltoall import PAPER
 from formulations.alltoall import concurrent_flow as static
 from formulations.alltoall.bounds import bounds as fluid_bounds
 from formulations.alltoall.time_expanded import step_distances, unroll
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -251,6 +252,16 @@ def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] |
     return {"variables": flows, "constraints": instance.arcs * steps, "nonzeros": 2 * flows, "integers": 0}
 
 
+def arrays(data: StepFlow, _names: Collection[str]) -> dict[str, Array]:
+    """F and U."""
+    return {"f": Array(data.shape), "U": Array((data.steps,))}
+
+
+def dual_arrays(data: StepFlow) -> dict[str, Array]:
+    """The duals of ``capacity``."""
+    return {"capacity": Array((data.topology.arcs, data.steps))}
+
+
 def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
     """``sum_t U_t`` as the values state it."""
     return float(np.asarray(values["U"], dtype=float).sum())
@@ -392,7 +403,9 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
     estimate=estimate,

@@ -33,10 +33,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.alltoall import PAPER, min_congestion
+from formulations.arrays import Array
 from formulations.base import Bound, Formulation, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -196,6 +197,17 @@ def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
     return [i for i in np.unique(layer).tolist() if not acyclic(data.topology.arcs, pairs[np.unique(used[at == i])])]
 
 
+def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
+    """y, and what else the program has, which the check does not need."""
+    count = data.layers
+    return {
+        "y": Array((data.known_routes.paths, count)),
+        "w": Array((data.dependency_keys.size, count), required=False),
+        "z": Array((count,), required=False),
+        "u": Array((data.topology.arcs, count), required=False),
+    }
+
+
 def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation, from y alone: binary, one layer a route, and infinity if some layer has a cycle."""
     y = np.asarray(values["y"], dtype=float)
@@ -268,6 +280,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     metrics=metrics,
     estimate=estimate,
     needs="alltoall.min-congestion",

@@ -18,18 +18,24 @@ File (``.npz``, no pickles)
 
 from __future__ import annotations
 
+import math
+import tokenize
+import zipfile
+import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formulations.alltoall.concurrent_flow import demanded
+from formulations.arrays import Array, Size, check_arrays, check_shapes
 from instances import untrusted
 from instances.demands import UNIFORM
 from instances.errors import BadFile, BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -47,6 +53,11 @@ ROUND_OFF = 1e-9
 EXACT = 1e-7
 #: Largest file that is read [bytes] and largest array in it [entries].
 MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
+#: Longest header of an array [characters], and largest text in it [bytes].
+MAX_HEADER, MAX_TEXT = 1000, 1 << 16
+#: A file has at most so many paths a byte: the ascending numbers of ``first_arc`` take more than a byte each (measured
+#: with the best compression).
+LEAST_COMPRESSION = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +194,6 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
 
 def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
     """Write the file, compressed fast."""
-    import zipfile
-
     named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)}
     named |= {"instance_hash": np.array(topology.hash), "tail": topology.tail, "head": topology.head}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -193,45 +202,112 @@ def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
-def read(path: Path, topology: Topology) -> WeightedPaths:
-    """Read a file of paths on a topology; :func:`violations` says whether they hold.
+def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
+    """Shapes and ranges of the arrays of the file, with at most so many paths (:mod:`formulations.arrays`)."""
+    topology = data.topology
+    count, paths, arcs = demanded(data)[0].size, Size("paths", most=most), Size("arcs")
+    return {
+        "F": Array(),
+        "sources": Array((count,), low=0, high=topology.n),
+        "targets": Array((count,), low=0, high=topology.n),
+        "first_path": Array((count + 1,), low=0, high=Size("paths", plus=1)),
+        "first_arc": Array((Size("paths", plus=1),), low=0, high=Size("arcs", plus=1)),
+        "arcs": Array((arcs,), low=0, high=topology.arcs),
+        "rate": Array((paths,)),
+    }
+
+
+def read_demand_of(path: Path) -> str:
+    """The demand that a file says it is for.
 
     Raises
     ------
     BadFile
-        If it is no such file, too large, or of another topology.
+        If it is no such file.
     """
-    import zipfile
+    with _opened(path) as archive:
+        return _text(archive, "demand", path)
 
-    kinds = {"F": "f", "rate": "f", "instance_hash": "U", "demand": "U"}
-    names = [f.name for f in fields(WeightedPaths)]
+
+def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
+    """Read a file of paths for the data of the master; :func:`violations` says whether they hold.
+
+    Shapes are compared with those that the data ask for before anything is allocated, and numbers with their ranges
+    before anything uses them.
+
+    Raises
+    ------
+    BadFile
+        If it is no such file, too large, or of another topology or number of commodities.
+    """
+    topology = data.topology
+    with _opened(path) as archive:
+        told = _text(archive, "instance_hash", path)
+        if told != topology.hash:
+            msg = f"{path}: instance_hash is {told[:16]!r}, not {topology.spec}'s; name its topology"
+            raise BadFile(msg)
+        demand = _text(archive, "demand", path)
+        wanted = declared(data, LEAST_COMPRESSION * path.stat().st_size)
+        shapes = {}
+        for name in wanted:
+            shape, dtype = _header(archive, name)
+            kind = "f" if name in {"F", "rate"} else "i"
+            if dtype.kind != kind or math.prod(shape) > MAX_ENTRIES:
+                msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
+                raise BadFile(msg)
+            shapes[name] = shape
+        sizes = check_shapes(wanted, shapes, str(path))
+        if sizes["arcs"] > sizes["paths"] * topology.n:
+            msg = f"{path}: arcs are {sizes['arcs']}, more than {sizes['paths']} paths without cycles have"
+            raise BadFile(msg)
+        found: dict[str, NDArray[Any]] = {}
+        for name in wanted:
+            with archive.open(f"{name}.npy") as entry:
+                found[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER)
+    check_arrays(wanted, found, str(path))
+    F = float(found.pop("F"))
+    return WeightedPaths(F, **found, demand=demand)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; what goes wrong while it is read is said in one line."""
     untrusted.check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
-            found = {}
-            for name in (*names, "instance_hash"):
-                if name == "demand" and f"{name}.npy" not in archive.namelist():
-                    found[name] = np.array(UNIFORM)  # files from before there were others
-                    continue
-                info = archive.getinfo(f"{name}.npy")
-                if info.file_size > 8 * MAX_ENTRIES:
-                    msg = f"{path}: {name} has {info.file_size} bytes, more than the {8 * MAX_ENTRIES} that are read"
-                    raise BadFile(msg)
-                with archive.open(info) as entry:
-                    found[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=1000)
+            yield archive
+    except BadFile:
+        raise
     except OSError as reason:
         msg = f"{path}: cannot be read ({reason.strerror}); name a file of paths"
         raise BadFile(msg) from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as reason:
-        msg = f"{path}: is no file of paths ({str(reason).splitlines()[0]}); write it with solve --paths"
+    except (
+        zipfile.BadZipFile, zlib.error, tokenize.TokenError, KeyError, ValueError, EOFError, NotImplementedError,
+        RuntimeError,
+    ) as reason:  # fmt: skip
+        why = (str(reason).splitlines() or [type(reason).__name__])[0]
+        msg = f"{path}: is no file of paths ({why[:200]}); write it with solve --paths"
         raise BadFile(msg) from None
-    for name, array in found.items():
-        kind = kinds.get(name, "i")
-        if array.dtype.kind != kind or array.ndim != int(name not in {"F", "instance_hash", "demand"}):
-            msg = f"{path}: {name} is {array.dtype} of shape {array.shape}; write it with solve --paths"
-            raise BadFile(msg)
-    if str(found["instance_hash"]) != topology.hash:
-        msg = f"{path}: instance_hash is {str(found['instance_hash'])[:16]!r}, not {topology.spec}'s; name its topology"
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array, without reading it."""
+    with archive.open(f"{name}.npy") as entry:
+        version = np.lib.format.read_magic(entry)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            msg = f"{name} has version {version}"
+            raise ValueError(msg)
+        shape, _, dtype = readers[version](entry, max_header_size=MAX_HEADER)
+    return shape, dtype
+
+
+def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
+    if name == "demand" and f"{name}.npy" not in archive.namelist():
+        return UNIFORM  # files from before there were others
+    shape, dtype = _header(archive, name)
+    if dtype.kind != "U" or shape != () or dtype.itemsize > MAX_TEXT:
+        msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
         raise BadFile(msg)
-    arrays = {name: found[name] for name in names if name not in {"F", "demand"}}
-    return WeightedPaths(float(found["F"]), **arrays, demand=str(found["demand"]))
+    with archive.open(f"{name}.npy") as entry:
+        return str(np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER))

@@ -47,6 +47,7 @@ from formulations import outward
 from formulations.alltoall import min_congestion
 from formulations.alltoall.path_mcf import PathFlow, bounded_distances
 from formulations.alltoall.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.lumorph import PAPER
 from formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
@@ -54,7 +55,7 @@ from formulations.lumorph.cuts import cut_bounds, exchange_overlap, grid_shape, 
 from instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -313,6 +314,13 @@ def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
     return data.model == "arc" and "path_arcs" not in values
 
 
+def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
+    """X and Lambda, on arcs or on paths."""
+    if data.model == "arc" and "path_arcs" not in names:
+        return {"x": Array((data.topology.arcs, data.circuits.count)), "Lambda": Array()}
+    return min_congestion.arrays(data, names)
+
+
 def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
@@ -521,7 +529,9 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     closed_forms=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=min_congestion.dual_arrays,
     repair=repair,
     metrics=metrics,
     decode=decode,

@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
 from formulations.lumorph import PAPER
 from formulations.lumorph.greedy_rounds import greedy_rounds
@@ -59,12 +60,19 @@ from formulations.lumorph.round_rows import Rows, rows
 from formulations.lumorph.sum_bounds import sum_bounds
 from formulations.rounds.check import Limits, violations
 from formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from formulations.rounds.schedule import RoundSchedule, chained, direct, from_values, opposite_arcs
+from formulations.rounds.schedule import (
+    RoundSchedule,
+    chained,
+    direct,
+    from_values,
+    opposite_arcs,
+    schedule_arrays,
+)
 from instances import Topology
 from instances.lightpath import LightpathMesh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -379,6 +387,20 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
     )  # fmt: skip
 
 
+def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
+    """A schedule of rounds, or the columns of the program, or both."""
+    found: dict[str, Array] = {}
+    if "transfer_round" in names or "C" not in names:
+        found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+    if not {"C", "H", "R"}.isdisjoint(names):
+        programs = data.programs
+        later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.steps)
+        found["C"] = Array((sum(one.columns["round"].size for one in programs),))
+        found["H"] = Array((later,), required=False)
+        found["R"] = Array((sum(one.rounds for one in programs),), required=False)
+    return found
+
+
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
 
@@ -533,6 +555,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     repair=repair,
     unfold=unfold,
     metrics=metrics,

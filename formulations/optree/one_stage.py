@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.optree import PAPER
 from formulations.optree.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
 from instances.wdm import WdmFibres
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -230,6 +231,13 @@ def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]
     return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
 
 
+def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
+    """The wavelength of every route, -1 for none; or x and y."""
+    if "route_colour" in names:
+        return {"route_colour": Array((data.routes,), low=-1, high=data.routes + 1)}
+    return {"x": Array((data.routes, data.colours)), "y": Array((data.colours,), required=False)}
+
+
 def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone: absolute; ``conflict`` counts circuits too many."""
     read = _matrix_or_colours(data, values)
@@ -330,6 +338,7 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     closed_forms=bounds,
+    arrays=arrays,
     metrics=metrics,
     estimate=estimate,
     refute=refute,

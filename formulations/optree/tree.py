@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array, Size
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.optree import PAPER, theory
 from formulations.optree.one_stage import whole_fibres
@@ -42,7 +43,7 @@ from formulations.optree.stages import COUNTS, MOST_NODES, Fabric, check_radices
 from instances.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -183,6 +184,18 @@ def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> l
         found.append(int(graph.radix[e]))
         at = int(graph.reached[e])
     return found if at == data.fabric.n and len(found) == taken.size else None
+
+
+def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
+    """The radices, or y."""
+    if "radices" in names:
+        return {"radices": Array((Size("stages", most=data.fabric.n),), low=2, high=data.fabric.n + 1)}
+    return {"y": Array((data.graph.arcs,))}
+
+
+def dual_arrays(data: TreeChoice) -> dict[str, Array]:
+    """The duals of ``walk``."""
+    return {"walk": Array((data.fabric.n,))}
 
 
 def residuals(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -326,7 +339,9 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     closed_forms=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     metrics=metrics,
     describe=describe,
     decode=decode,

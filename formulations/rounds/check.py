@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations.rounds.schedule import MOST_WAVELENGTHS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -31,12 +33,10 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")
-#: Sums are replayed for so many (chunk, vertex, contribution) at a time.
-MOST_STATES = 30_000_000
-#: No machine has so many.
-MOST_WAVELENGTHS = 2**20
 #: Rounds may be idle; numbers beyond this, and beyond one round a transfer, are refused.
 MOST_ROUNDS = 2**20
+#: Sums are replayed for so many (chunk, vertex, contribution) at a time.
+MOST_STATES = 30_000_000
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import Array, Size
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
+#: No machine has so many wavelengths.
+MOST_WAVELENGTHS = 2**20
+#: Round numbers below this are read; how many rounds may be idle is for the check to say.
+MOST_NUMBERED = 2**32
 #: Names of the arrays, in the order of the dataclass.
 CIRCUITS = ("circuit_round", "circuit_source", "circuit_target", "circuit_wavelength")
 TRANSFERS = ("transfer_round", "transfer_source", "transfer_target", "transfer_chunk")
@@ -172,6 +178,24 @@ def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
         if name != "circuit_start"
     }
     return RoundSchedule(**joined, circuit_start=np.concatenate(starts))
+
+
+def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
+    """Shapes and ranges of the named arrays, for n vertices and so many arcs and chunks."""
+    circuits, transfers = Size("circuits"), Size("transfers")
+    return {
+        "circuit_round": Array((circuits,), low=0, high=MOST_NUMBERED),
+        "circuit_source": Array((circuits,), low=0, high=n),
+        "circuit_target": Array((circuits,), low=0, high=n),
+        "circuit_wavelength": Array((circuits,), low=0, high=MOST_WAVELENGTHS),
+        "circuit_start": Array((Size("circuits", plus=1),), low=0, high=Size("hops", plus=1)),
+        "circuit_arcs": Array((Size("hops"),), low=0, high=arcs),
+        "transfer_round": Array((transfers,), low=0, high=MOST_NUMBERED),
+        "transfer_source": Array((transfers,), low=0, high=n),
+        "transfer_target": Array((transfers,), low=0, high=n),
+        "transfer_chunk": Array((transfers,), low=0, high=chunks),
+        "transfer_adds": Array((transfers,), low=0, high=2),
+    }
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

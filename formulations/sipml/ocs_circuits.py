@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.rounds.edge_colouring import matchings
 from formulations.sipml import PAPER
@@ -43,7 +44,7 @@ from formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, chord_count,
 from instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -259,6 +260,17 @@ def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
     return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
 
 
+def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
+    """``match``, x, or c; with t the time, where it is given."""
+    pairs, d, n = data.transfers.pairs, data.degree, data.n
+    return {
+        "match": Array((d, n), low=-1, high=n, required=False),
+        "x": Array((pairs, d), required=False),
+        "c": Array((pairs,), required={"match", "x"}.isdisjoint(names)),
+        "t": Array(required=False),
+    }
+
+
 def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
@@ -400,6 +412,7 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     closed_forms=bounds,
+    arrays=arrays,
     repair=repair,
     metrics=metrics,
     describe=describe,

@@ -42,12 +42,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.sipml import PAPER
 from instances.op_graph import OpGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -371,6 +372,19 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
     return a.argmax(axis=1), S * data.work, float(worst)
 
 
+def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
+    """``device`` and ``start``, or a and S; with the program's other variables, where they are given."""
+    n, k = data.n, data.devices
+    found = {"q": Array((k, k), required=False), "C": Array(required=False)}
+    if "device" in names:
+        found |= {"device": Array((n,), low=0, high=k), "start": Array((n,))}
+    own = "device" not in names
+    found |= {"a": Array((n, k), required=own), "S": Array((n,), required=own)}
+    if "y" in names:
+        found["y"] = Array((data.unordered[0].size,), required=False)
+    return found
+
+
 def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; times relative to the total work.
 
@@ -553,6 +567,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     repair=repair,
     metrics=metrics,
     describe=describe,

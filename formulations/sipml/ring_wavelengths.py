@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array, Size
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.optree.one_stage import whole_fibres
 from formulations.optree.wavelengths import arcs_taken
@@ -48,7 +49,7 @@ from instances.servers import ServerPool
 from instances.wdm import WdmRing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -455,6 +456,28 @@ def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
     return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
+def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
+    """``circuits``, x, or the walks; with c and t, where they are given."""
+    pairs = data.transfers.pairs
+    found = {"c": Array((pairs,), required=False), "t": Array(required=False)}
+    if "circuits" in names:
+        columns = (pairs, 2, MOST_WAVELENGTHS + 1)
+        found["circuits"] = Array((Size("circuits", most=MOST_CIRCUITS), 3), low=0, high=columns)
+    if "x" in names:
+        found["x"] = Array((pairs, 2, data.wavelengths))
+    if found.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
+        walk, alone = data.walks, found.keys().isdisjoint({"circuits", "x"})
+        found["f"] = Array((walk.flow_way.size,), required=alone)
+        found["idle"] = Array((walk.idle_way.size,), required=False)
+        found["over"] = Array((walk.over_way.size,), required=False)
+    return found
+
+
+def dual_arrays(data: RingTraffic) -> dict[str, Array]:
+    """The duals of ``serve``."""
+    return {"serve": Array((data.transfers.pairs,))}
+
+
 def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
@@ -605,7 +628,9 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     certify=certify,
+    dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
     describe=describe,

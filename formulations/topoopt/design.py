@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array, Size
 from formulations.base import Bound, NotApplicable
 from instances.servers import ServerPool
 from instances.topology import Topology
@@ -212,6 +213,26 @@ def build_design(
     amount = np.array([b for _, b in routes], dtype=np.float64)
     pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
     return TopologyDesign(pool, pairs, tuple(rings), start, flat, amount)
+
+
+def arrays(pool: ServerPool) -> dict[str, Array]:
+    """Shapes and ranges of the named arrays of the module."""
+    n, groups = pool.n, len(pool.groups)
+    circuits, rings, routes = Size("circuits"), Size("rings"), Size("routes")
+    members, hops = Size("members"), Size("hops")
+    return {
+        "circuits": Array((circuits, 2), low=0, high=n),
+        "ring_start": Array((Size("rings", plus=1),), low=0, high=Size("members", plus=1)),
+        "ring_order": Array((members,), low=0, high=n),
+        "ring_group": Array((rings,), low=0, high=groups),
+        "ring_share": Array((rings,)),
+        "route_start": Array((Size("routes", plus=1),), low=0, high=Size("hops", plus=1)),
+        "route_circuits": Array((hops,), low=0, high=circuits),
+        "route_bytes": Array((routes,)),
+        "loads": Array((circuits,)),
+        "max_load": Array(required=False),
+        "bandwidth_tax": Array(required=False),
+    }
 
 
 def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign | None:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.topoopt import PAPER
 from formulations.topoopt.design import server_pool
@@ -39,7 +40,7 @@ from instances.servers import AllReduceGroup, ServerPool
 from instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -245,6 +246,11 @@ def build_pyomo(data: Plane) -> PyomoModel:
     return PyomoModel(model, variables={"x": data.allowed.shape}, constraints=named)
 
 
+def arrays(data: Plane, _names: Collection[str]) -> dict[str, Array]:
+    """X."""
+    return {"x": Array(data.allowed.shape)}
+
+
 def residuals(data: Plane, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; memory relative to the limit."""
     x = np.asarray(values.get("x", ()), dtype=float)
@@ -340,6 +346,7 @@ FORMULATION = Formulation(
     objective=objective,
     bounds=bounds,
     closed_forms=bounds,
+    arrays=arrays,
     describe=describe,
     estimate=estimate,
     prefers="strategy-front",

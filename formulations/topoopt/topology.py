@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations import outward
+from formulations.arrays import Array
 from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from formulations.topoopt import PAPER, design
 from formulations.topoopt.circuits import HALF
@@ -57,7 +58,7 @@ from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
 from instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -490,6 +491,21 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
     )
 
 
+def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
+    """A design, and the program's variables beside it, where they are given."""
+    found = design.arrays(data.pool)
+    if {"y", "f", "w", "t", "share"}.isdisjoint(names):
+        return found
+    n, copies = data.n, Array((data.n, data.n, data.copies), required=False)
+    return found | {
+        "y": copies,
+        "f": Array((data.commodities[0].size, n, n), required=False),
+        "w": copies,
+        "t": Array(required=False),
+        "share": Array((len(data.orders),), required=False),
+    }
+
+
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block of :func:`formulations.topoopt.design.residuals`, and of the parameters.
 
@@ -566,6 +582,7 @@ FORMULATION = Formulation(
     residuals=residuals,
     objective=objective,
     bounds=bounds,
+    arrays=arrays,
     describe=describe,
     decode=decode,
     estimate=estimate,

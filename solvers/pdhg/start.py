@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations.arrays import Array
 from instances.errors import BadFile
 from instances.pinned_files import PREFIX, pinned, read_pinned
 from solvers.solution import MAX_BYTES, named_arrays, read_document
@@ -62,13 +63,12 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
         msg = f"{path}: start takes a solution of alltoall.master, not of {document.get('formulation')!r}"
         raise BadFile(msg)
     tail, head = _arcs(document.get("arcs"), path)
-    values = named_arrays(document, "values", path)
-    flows, F = values.get("g"), values.get("F")
-    if flows is None or F is None or F.shape != () or not F > 0 or flows.shape != (tail.size, data.groups):
-        msg = (
-            f"{path}: g has shape {None if flows is None else flows.shape}, but {topology.spec} has {data.groups} "
-            f"sources and the file {tail.size} arcs; start from a solution for as many ranks, with F above 0"
-        )
+    # The file's own arcs, and as many sources as the problem has.
+    declared = {"g": Array((tail.size, data.groups)), "F": Array()}
+    values = named_arrays(document, "values", path, lambda _: declared)
+    flows, F = values["g"], values["F"]
+    if not F > 0:
+        msg = f"{path}: F is {float(F):g}; start from a solution with F above 0"
         raise BadFile(msg)
     if max(tail.max(initial=0), head.max(initial=0)) >= topology.n:
         msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; start from a nearer instance"
@@ -79,10 +79,12 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     unit[data.blocked] = 0.0
     lengths = None
     if "duals" in document:
-        found = named_arrays(document, "duals", path).get("capacity")
-        if found is None or found.shape != tail.shape:
-            msg = f"{path}: duals.capacity must have one entry an arc; write the file with solve --solution"
+        duals = document["duals"]
+        if not isinstance(duals, dict) or "capacity" not in duals:
+            msg = f"{path}: 'duals' must have 'capacity'; write the file with solve --solution"
             raise BadFile(msg)
+        capacity = {"capacity": Array(tail.shape)}
+        found = named_arrays({"duals": {"capacity": duals["capacity"]}}, "duals", path, lambda _: capacity)["capacity"]
         found = np.maximum(found, 0.0)
         if found.max(initial=0.0) > 0:
             lengths = np.full(topology.arcs, found.mean())

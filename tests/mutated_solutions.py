@@ -1,0 +1,194 @@
+"""Checks solution files with wrong arrays, one after the other in this process, and prints what each ended with.
+
+Run by test_solution_arrays in a process of its own: an index that is used before it is checked ends it by a signal.
+Documents are made from every formulation's own declaration: zeros of the right shapes, then one entry wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.cli import main
+from formulations import formulation
+from formulations.arrays import Array, Size
+from formulations.base import read_parameters
+from instances import parse
+
+RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
+POOL = "servers:n=4,degree=3,traffic=alltoall"
+#: Formulation, instance, settings, and the names that choose one of the kinds of solution that it takes.
+CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
+    ("alltoall.all-gather", RING, {}, ()),
+    ("alltoall.child", RING, {}, ()),
+    ("alltoall.link-mcf", RING, {}, ()),
+    ("alltoall.master", RING, {}, ()),
+    ("alltoall.min-congestion", RING, {}, ()),
+    ("alltoall.min-congestion", RING, {"paths": "all"}, ("path_arcs",)),
+    ("alltoall.path-mcf", RING, {}, ()),
+    ("alltoall.path-mcf", RING, {"paths": "all"}, ("path_arcs",)),
+    ("alltoall.timestep-mcf", RING, {}, ()),
+    ("alltoall.virtual-channels", RING, {}, ()),
+    ("lumorph.min-overlap", MESH, {}, ()),
+    ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
+    ("lumorph.min-overlap", MESH, {"model": "path"}, ()),
+    ("lumorph.rounds", MESH, {}, ()),
+    ("lumorph.rounds", MESH, {}, ("C",)),
+    ("optree.one-stage", FIBRES, {}, ("route_colour",)),
+    ("optree.one-stage", FIBRES, {}, ()),
+    ("optree.tree", FIBRES, {}, ("radices",)),
+    ("optree.tree", FIBRES, {}, ()),
+    ("sipml.ocs-circuits", POOL, {}, ("match", "x")),
+    ("sipml.placement", "op-graph:model=chain,splits=1x4", {"k": "2"}, ("device", "y")),
+    ("sipml.placement", "op-graph:model=chain,splits=1x4", {"k": "2"}, ()),
+    ("sipml.ring-wavelengths", FIBRES, {}, ("circuits",)),
+    ("sipml.ring-wavelengths", FIBRES, {}, ()),
+    ("topoopt.routing", POOL, {}, ()),
+    ("topoopt.strategy", "servers:n=4,degree=2,traffic=bert", {}, ()),
+    ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
+]
+#: Solutions choose sizes of this many.
+CHOSEN = 3
+
+
+def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, ...]) -> tuple[Any, dict[str, Array]]:
+    """The document without values, and the arrays that it takes."""
+    model, instance = formulation(name), parse(spec)
+    document: dict[str, Any] = {
+        "format": "opticoll-solution/1", "formulation": name, "instance_hash": instance.hash, "objective": 1.0,
+    }  # fmt: skip
+    parameters = read_parameters(model.parameters, settings, name)
+    arguments: tuple[Any, ...] = (instance, parameters)
+    if model.needs is not None:
+        basis = formulation(model.needs)
+        data = basis.prepare(instance, read_parameters(basis.parameters, {}, name))
+        needed = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}
+        if model.needs == "alltoall.min-congestion":
+            needed["x"] = np.zeros(data.paths.paths)
+            needed["x"][data.paths.first[:-1]] = 1.0
+        document["needed"] = {key: entries(array) for key, array in needed.items()}
+        arguments = (instance, parameters, needed)
+    return document, model.arrays(model.prepare(*arguments), names)
+
+
+def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Coordinate form with every entry, the zeros as well."""
+    index = np.argwhere(np.ones(array.shape, dtype=bool)).tolist()
+    return {"shape": list(array.shape), "index": index, "value": array.ravel().tolist()}
+
+
+def sizes(array: Array) -> tuple[int, ...]:
+    """Its shape, with sizes that the solution chooses at ``CHOSEN``."""
+    return tuple(CHOSEN + size.plus if isinstance(size, Size) else size for size in array.shape)
+
+
+def limit(array: Array) -> int | None:
+    """One past its range."""
+    high = array.high
+    if isinstance(high, Size):
+        return CHOSEN + high.plus
+    return max(high) if isinstance(high, tuple) else high
+
+
+def mutations(array: Array) -> dict[str, dict[str, Any]]:
+    """The array with a wrong entry or shape, by what is wrong."""
+    shape = sizes(array)
+    right = np.full(shape, float(array.low or 0))
+    found: dict[str, dict[str, Any]] = {}
+    if right.size:
+        wrong: dict[str, Any] = {"nan": float("nan"), "infinity": 1e999, "digits": 10**400, "text": "1"}
+        if array.high is not None:
+            assert array.low is not None
+            wrong |= {"2^63": 2**63, "below": array.low - 1, "one past": limit(array), "1e9 and a half": 1e9 + 0.5}
+        for what, value in wrong.items():
+            found[what] = entries(right)
+            found[what]["value"][-1] = value
+    found["another axis"] = entries(np.zeros((*shape, 2)))
+    found["200 million entries"] = {"shape": [200_000_000, *shape[1:]], "index": [], "value": []}
+    if shape and isinstance(array.shape[0], int):
+        found["one more"] = entries(np.zeros((shape[0] + 1, *shape[1:])))
+    return found
+
+
+def run(
+    name: str, spec: str, settings: dict[str, str], file: Path, document: Any
+) -> tuple[int | str | None, list[str]]:
+    """Status and stderr lines of ``opticoll check``."""
+    file.write_text(json.dumps(document))
+    out, err = io.StringIO(), io.StringIO()
+    options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(["check", name, spec, str(file), *options])
+    return status, err.getvalue().splitlines()
+
+
+def told(array: Array) -> list[str]:
+    """The sizes that it names."""
+    return [size.name for size in array.shape if isinstance(size, Size)]
+
+
+def drawn(key: str, array: Array, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Random entries within the range; where pieces begin and what must ascend does, so that more of it is read."""
+    shape, top = sizes(array), limit(array)
+    if key.endswith("_start"):
+        return np.arange(shape[0], dtype=float)
+    if top is None:
+        return rng.uniform(-1, 2, shape)
+    high = array.high if isinstance(array.high, tuple) else top
+    found = rng.integers(array.low or 0, high, shape).astype(float)
+    return np.sort(found) if key == "path_pair" else found
+
+
+def everything(folder: Path) -> None:
+    """Every mutation of every array of every case, and random entries within the ranges."""
+    rng = np.random.default_rng(0)
+    file = folder / "solution.json"
+    for name, spec, settings, names in CASES:
+        document, arrays = declared(name, spec, settings, names)
+        right = {key: entries(np.full(sizes(array), float(array.low or 0))) for key, array in arrays.items()}
+        for key, array in arrays.items():
+            wrong = mutations(array)
+            first = array.shape[0] if array.shape else None
+            if isinstance(first, Size) and sum(first.name in told(other) for other in arrays.values()) > 1:
+                wrong["unequal sizes"] = entries(np.zeros((sizes(array)[0] + 1, *sizes(array)[1:])))
+            for what, entry in wrong.items():
+                tell(name, f"{key}: {what}")
+                tell(
+                    name,
+                    f"{key}: {what}",
+                    *run(name, spec, settings, file, {**document, "values": {**right, key: entry}}),
+                )
+        for key, entry in document.get("needed", {}).items():
+            for what, value in (("2^63", 2**63), ("nan", float("nan"))):
+                wrong = {**entry, "value": [value, *entry["value"][1:]]}
+                wider = {**entry, "shape": [*entry["shape"], 2]}
+                for label, changed in ((what, wrong), ("another axis", wider)):
+                    needed = {**document["needed"], key: changed}
+                    tell(name, f"random: needed.{key} {label}")
+                    ending = run(name, spec, settings, file, {**document, "needed": needed, "values": right})
+                    tell(name, f"random: needed.{key} {label}", *ending)
+        for trial in range(6):
+            values = {key: entries(drawn(key, array, rng)) for key, array in arrays.items()}
+            tell(name, f"random {trial}")
+            tell(name, f"random {trial}", *run(name, spec, settings, file, {**document, "values": values}))
+        without = {key: right[key] for key in list(right)[1:]} or {"unknown": right[next(iter(right))]}
+        tell(name, "random: one missing", *run(name, spec, settings, file, {**document, "values": without}))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tell("peak", "kB", peak, [])
+
+
+def tell(*row: Any) -> None:
+    """One line of JSON, at once."""
+    sys.__stdout__.write(json.dumps(row) + "\n")  # type: ignore[union-attr]
+    sys.__stdout__.flush()  # type: ignore[union-attr]
+
+
+if __name__ == "__main__":
+    everything(Path(sys.argv[1]))

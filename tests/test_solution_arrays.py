@@ -1,0 +1,242 @@
+"""Arrays from files: refused in one line before anything uses them as indices, for every formulation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.cli import main
+from formulations import formulations
+from formulations.arrays import Array, Size, check_arrays, check_shapes
+from instances import BadFile, parse
+from solvers import runner
+from solvers.task import Task
+from tests.mutated_solutions import CASES
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """What ``check`` ended with, by formulation and mutation; and the peak memory of all [kB]."""
+    folder = tmp_path_factory.mktemp("mutated")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutated_solutions", str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"ended with {done.returncode} at {rows[-1:]}: {done.stderr[-2000:]}"
+    found: dict[str, dict[str, tuple[int, list[str]]]] = {}
+    for name, what, *ending in rows:
+        if ending:
+            found.setdefault(name, {})[f"{len(found.get(name, ()))} {what}"] = (ending[0], ending[1])
+    return found
+
+
+def test_every_formulation_is_among_the_cases():
+    assert {case[0] for case in CASES} == set(formulations())
+
+
+@pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
+def test_wrong_arrays_are_refused_in_one_line(checked, name):
+    assert len(checked[name]) > 10
+    for what, (status, lines) in checked[name].items():
+        assert len(lines) == (0 if status == 0 else 1), (what, lines)
+        if "random" in what:
+            assert status in {2, 3}, (what, status, lines)
+            continue
+        assert status == 2, (what, lines)
+        array = "" if "unequal" in what else what.split()[1].rstrip(":")  # which of them differs is not told
+        assert f"values.{array}" in lines[0] or "is no JSON" in lines[0], (what, lines)
+
+
+def test_no_small_file_takes_gigabytes(checked):
+    assert checked["peak"]["0 kB"][0] < 2_000_000
+
+
+@pytest.mark.parametrize("value", [2.0**63, -1.0, 5.0, 0.5, np.nan, np.inf, -np.inf])
+def test_whole_numbers_are_within_their_range(value):
+    declared = {"index": Array((Size("paths"),), low=0, high=5)}
+    check_arrays(declared, {"index": np.array([0.0, 4.0])}, "file")
+    with pytest.raises(BadFile, match=r"file\.index"):
+        check_arrays(declared, {"index": np.array([0.0, value])}, "file")
+
+
+def test_sizes_agree_and_are_limited():
+    declared = {
+        "first": Array((Size("paths", plus=1),), low=0, high=Size("arcs", plus=1)),
+        "arcs": Array((Size("arcs"),)),
+        "weight": Array((Size("paths", most=9),), required=False),
+    }
+    assert check_shapes(declared, {"first": (3,), "arcs": (7,), "weight": (2,)}, "file") == {"paths": 2, "arcs": 7}
+    for shapes in ({"first": (3,)}, {"first": (0,), "arcs": (7,)}, {"first": (3,), "arcs": (7, 1)},
+                   {"first": (3,), "arcs": (7,), "weight": (3,)}, {"first": (11,), "arcs": (7,), "weight": (10,)},
+                   {"first": (3,), "arcs": (7,), "more": (1,)}):  # fmt: skip
+        with pytest.raises(BadFile):
+            check_shapes(declared, shapes, "file")
+    with pytest.raises(BadFile):
+        check_shapes(declared, {"first": (3,), "arcs": (7,)}, "file", most=6)
+    with pytest.raises(BadFile):
+        check_arrays(declared, {"first": np.array([0.0, 1.0, 8.0]), "arcs": np.zeros(7)}, "file")
+
+
+def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
+    from solvers.standard_form import StandardForm
+
+    for wrong in ({"g": np.zeros((3, 3)), "F": np.asarray(1.0)}, {"g": np.full((8, 4), np.nan), "F": np.asarray(1.0)},
+                  {"F": np.asarray(1.0)}):  # fmt: skip
+        monkeypatch.setattr(StandardForm, "values", lambda _form, _x, wrong=wrong: wrong)
+        run = runner.solve(Task("alltoall.master", "ring:4", method="highs"))
+        assert not run.verified
+        assert run.values is None
+        assert "solution" in run.record["message"]
+
+
+# The problem is what the command line says ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    file = tmp_path_factory.mktemp("written") / "solution.json"
+    options = ["--no-store", "--set", "lasers=2", "--solution", str(file)]
+    assert main(["solve", "lumorph.rounds", "lightpath:2x2,lasers=1", *options]) == 0
+    return file
+
+
+def test_other_settings_are_refused_with_both_values(written, capsys):
+    assert main(["check", "lumorph.rounds", "lightpath:2x2,lasers=1", str(written)]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "lasers=2" in message
+    assert "lasers=0" in message
+    assert "--set lasers=2" in message
+    assert main(["check", "lumorph.rounds", "lightpath:2x2,lasers=1", str(written), "--set", "lasers=2"]) == 0
+    silent = json.loads(written.read_text())
+    del silent["settings"]
+    file = written.with_name("silent.json")
+    file.write_text(json.dumps(silent))
+    # Without a word on lasers the values themselves are held against the instance's one.
+    assert main(["check", "lumorph.rounds", "lightpath:2x2,lasers=1", str(file)]) == 3
+    assert main(["check", "lumorph.rounds", "lightpath:2x2,lasers=1", str(written), "--set", "laser=2"]) == 2
+
+
+def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
+    run = runner.solve(Task("alltoall.master", "ring:4"))
+    document, file = runner.solution_document(run), tmp_path / "solution.json"
+    document |= {"bound": 1e-3, "proof": "optimal"}
+
+    def found():
+        file.write_text(json.dumps(document))
+        capsys.readouterr()
+        assert main(["check", "alltoall.master", "ring:4", str(file), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    record = found()
+    assert record["bound"] == pytest.approx(run.objective, rel=1e-6)
+    assert record["bound_source"] == "any-lengths"
+    assert any("proof was ignored" in note for note in record["notes"])
+    document["duals"]["capacity"]["shape"] = [9]
+    file.write_text(json.dumps(document))
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
+    del document["duals"]
+    record = found()
+    assert record["bound"] is None
+    assert any("bound was ignored" in note for note in record["notes"])
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 0
+    assert "bound was ignored" in capsys.readouterr().out
+
+
+def test_the_demand_of_weighted_paths_is_that_of_the_command_line(tmp_path, capsys):
+    file = tmp_path / "paths.npz"
+    options = ["--no-store", "--set", "demand=random:3", "--paths", str(file)]
+    assert main(["solve", "alltoall.master", "ring:4", *options]) == 0
+    capsys.readouterr()
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
+    assert "demand=random:3, and demand=uniform" in capsys.readouterr().err
+    assert main(["check", "alltoall.master", "ring:4", str(file), "--set", "demand=random:3"]) == 0
+
+
+# Weighted paths and schedules ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def paths_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("paths") / "paths.npz"
+    assert main(["solve", "alltoall.master", "ring:4", "--no-store", "--paths", str(file)]) == 0
+    return file
+
+
+def test_wrong_arrays_of_weighted_paths_are_refused(paths_file, tmp_path, capsys):
+    with np.load(paths_file) as archive:
+        named = dict(archive)
+    topology, file = parse("ring:4"), tmp_path / "wrong.npz"
+    most = {"sources": topology.n, "targets": topology.n, "first_path": named["rate"].size + 1,
+            "first_arc": named["arcs"].size + 1, "arcs": topology.arcs}  # fmt: skip
+    cases = {
+        (name, "all"): np.zeros(4_000_000 if name != "F" else 2, dtype=named[name].dtype)
+        for name in (*most, "rate", "F")
+    }
+    for name, high in most.items():
+        for value in (np.iinfo(named[name].dtype).max, -1, high):
+            cases[name, str(value)] = named[name].copy()
+            cases[name, str(value)][-1] = value
+    for value in (np.nan, np.inf):
+        cases["rate", str(value)] = np.full_like(named["rate"], value)
+        cases["F", str(value)] = np.asarray(value)
+    # Differences that wrap round made counts of -2 look like positive ones.
+    cases["first_path", "wrapping"] = named["first_path"].copy()
+    cases["first_path", "wrapping"][1:3] = [np.iinfo(np.int64).max, -2]
+    for (name, what), array in cases.items():
+        np.savez_compressed(file, **{**named, name: array})
+        capsys.readouterr()
+        assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2, (name, what)
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        # Arrays share sizes: which of two is called wrong depends on their order.
+        assert ("its shape is" in message or "arcs are" in message) if what == "all" else name in message, message
+    whole = paths_file.read_bytes()
+    file.write_bytes(whole[:60] + bytes(40) + whole[100:])
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
+    np.savez(file, **{**named, "demand": np.array("x" * 100_000)})
+    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
+
+
+def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
+    def ends(name: str, text: str) -> int:
+        (tmp_path / name).write_text(text)
+        capsys.readouterr()
+        status = main(["check", "alltoall.link-mcf", "ring:3", str(tmp_path / name)])
+        assert capsys.readouterr().err.count("\n") == 1, text
+        return status
+
+    move = {"format": "opticoll-schedule/1", "kind": "links", "collective": "alltoall", "chunks": 1}
+    route = {**move, "kind": "routes"}
+    for value in (2**63, -1, 3, float("nan"), 0.5, "0", None, [0]):
+        for at in range(4):
+            row: list[object] = [0, 1, 0, 1, 0]
+            row[at] = value
+            assert ends("steps.json", json.dumps({**move, "steps": [[row]]})) == 2
+        given: dict[str, object] = {"source": 0, "target": 1, "path": [0, 1], "weight": 1.0, "chunks": 1}
+        for key, entry in (("source", value), ("target", value), ("path", [0, value])):
+            assert ends("routes.json", json.dumps({**route, "routes": [{**given, key: entry}]})) == 2
+        assert ends("steps.json", json.dumps({**move, "chunks": 0 if value == 3 else value, "steps": []})) == 2
+    assert ends("steps.json", json.dumps({**move, "steps": [[[0, 1, 0, 1, 2**62]]]})) == 3
+    assert ends("steps.json", json.dumps({**move, "chunks": 2**31, "steps": []})) == 3
+    xml = (
+        '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="{chunks}" ngpus="{gpus}" coll="alltoall">'
+        '<gpu id="0" i_chunks="3" o_chunks="3" s_chunks="0"><tb id="0" send="{send}" recv="-1" chan="0">'
+        '<step s="0" type="s" srcbuf="i" srcoff="{offset}" dstbuf="o" dstoff="0" cnt="{count}" depid="-1" deps="-1"/>'
+        '</tb></gpu><gpu id="1" i_chunks="3" o_chunks="3" s_chunks="0"/><gpu id="2" i_chunks="3" o_chunks="3" '
+        's_chunks="0"/></algo>'
+    )
+    right = {"chunks": "3", "gpus": "3", "send": "1", "offset": "1", "count": "1"}
+    for key in right:
+        for text in (str(2**63), "nan", "0.5", "-2", str(2**40)):
+            assert ends("algo.xml", xml.format(**{**right, key: text})) == 2, (key, text)
+    assert ends("algo.xml", xml.format(**{**right, "offset": "3"})) == 3
