@@ -22,10 +22,10 @@ test: setup      ## lint, types and every quick test (at most ten minutes on two
 
 bench: setup     ## slow tests, then every table and plot of README and docs/measured.md anew (hours; goes on where it was)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m analysis.bench
+	$(BIN)/python -m opticoll.analysis.bench
 
 readme: setup    ## the same tables and plots from the store in results/, nothing measured (seconds)
-	$(BIN)/python -m analysis.bench --from-store
+	$(BIN)/python -m opticoll.analysis.bench --from-store
 
 lint: setup      ## lint and types only
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """README's results, plots and timings, and ``docs/measured.md``: measured and written again by ``make bench``.
 
-``python -m analysis.bench`` runs the studies behind the plots (cells that the store has answers for are skipped), the
+``python -m opticoll.analysis.bench`` runs the studies behind the plots (cells that the store has answers for are skipped), the
 claims and every timing table, keeps all of it in the results store, and writes the blocks of the documents between
 their markers, each as soon as it is there. Names of studies, ``claims`` or names of tables choose parts;
 ``--from-store`` measures nothing and writes what the store has. A block that the store cannot fill stays as it is in
@@ -20,14 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis import frontpage, markers
-from analysis.benchmarks import Row, Table, tables
-from instances.errors import BadFile, BadInput, OpticollError
+from opticoll.analysis.benchmark.tables import Row, Table, tables
+from opticoll.analysis.report import frontpage
+from opticoll.analysis.report import frontpage as markers
+from opticoll.errors import BadFile, BadInput, OpticollError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.store import Store
+    from opticoll.analysis.store import Store
 
 #: Documents with blocks, from the root.
 DOCUMENTS = ("README.md", "docs/measured.md")
@@ -94,7 +95,7 @@ def measure(store: Store, one: Table) -> None:
 
 
 def _machine() -> str:
-    from analysis.environment import environment
+    from opticoll.analysis.store.schema import environment
 
     here = environment()
     return f"{here['cpus']} cores, Python {here['python']}"
@@ -108,7 +109,7 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     made = {}
     for name, kept in kept_tables(store).items():
         if name in known:
-            how = f"`python -m analysis.bench {name}`, {kept['seconds']:.0f} s, {kept['measured']}, {kept['machine']}"
+            how = f"`python -m opticoll.analysis.bench {name}`, {kept['seconds']:.0f} s, {kept['measured']}, {kept['machine']}"
             made[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(kept['rows'])}\n\n({how})"
     return made
 
@@ -144,7 +145,7 @@ def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str,
     if absent:
         words = " ".join(absent)
         lacking["timings"] = (
-            f"no times of {', '.join(absent)} in the store; `python -m analysis.bench {words}` takes them"
+            f"no times of {', '.join(absent)} in the store; `python -m opticoll.analysis.bench {words}` takes them"
         )
     if CLAIMS in wanted:
         try:
@@ -153,7 +154,7 @@ def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str,
             lacking["results"] = str(error)
     plots = [one for one in frontpage.PLOTS if set(one.studies) & set(wanted)]
     if plots:
-        from analysis.report_data import best_runs
+        from opticoll.analysis.report.findings import best_runs
 
         results = best_runs(store)
         for one in plots:
@@ -178,7 +179,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     known = tables()
     parts = [*frontpage.STUDIES, CLAIMS, *known]
-    parser = argparse.ArgumentParser(prog="python -m analysis.bench", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m opticoll.analysis.bench", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, all by default: {', '.join(parts)}")
     parser.add_argument("--from-store", action="store_true", help="measure nothing, write what the store has")
     parser.add_argument(
@@ -190,16 +193,16 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _run(asked, parts, known)
     except OpticollError as error:
-        print(f"analysis.bench: {error}", file=sys.stderr)
+        print(f"opticoll.analysis.bench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("analysis.bench: interrupted; what was measured is kept, start again to go on", file=sys.stderr)
+        print("opticoll.analysis.bench: interrupted; what was measured is kept, start again to go on", file=sys.stderr)
         return 130
 
 
 def _run(asked: argparse.Namespace, parts: list[str], known: Mapping[str, Table]) -> int:
-    from analysis.store import Store
-    from instances.spec import nearest
+    from opticoll.analysis.store import Store
+    from opticoll.instances.spec import nearest
 
     for name in asked.parts:
         if name not in parts:
@@ -215,7 +218,7 @@ def _run(asked: argparse.Namespace, parts: list[str], known: Mapping[str, Table]
             publish(store, asked.root, [name], known)
     lacking = publish(store, asked.root, wanted, known)
     for block, what in lacking.items():
-        print(f"analysis.bench: {block}: left as before: {what}", file=sys.stderr)
+        print(f"opticoll.analysis.bench: {block}: left as before: {what}", file=sys.stderr)
     return 1 if lacking else 0
 
 
@@ -224,12 +227,12 @@ def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | No
         measure(store, known[name])
         return
     if name == CLAIMS:
-        from analysis.claims import ledger
+        from opticoll.analysis.ledger import ledger
 
         for row in ledger((), store, resume=True):
             print(f"  {row['id']}: {row['verdict']}", file=sys.stderr, flush=True)
         return
-    from analysis import study_command
+    from opticoll.analysis import study as study_command
 
     if study_command.run(name, store, jobs, None).interrupted:
         raise KeyboardInterrupt

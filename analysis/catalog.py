@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from formulations.base import Parameter
-    from solvers.adapters import Adapter
+    from opticoll.formulations.model import Parameter
+    from opticoll.solvers.adapters import Adapter
 
 Row = dict[str, Any]
 
 
 def instances() -> list[Row]:
     """Instance families, then modifiers."""
-    from instances.spec import FAMILIES, MODIFIERS, load_families
+    from opticoll.instances.spec import FAMILIES, MODIFIERS, load_families
 
     load_families()
     rows: list[Row] = [
@@ -33,8 +33,8 @@ def instances() -> list[Row]:
 
 def formulations() -> list[Row]:
     """Formulations with what solves them and what ``--set`` takes."""
-    from formulations import formulations as registry
-    from solvers.methods import methods_for
+    from opticoll.formulations import formulations as registry
+    from opticoll.solvers.methods import methods_for
 
     return [
         {
@@ -54,8 +54,8 @@ def formulations() -> list[Row]:
 
 def methods() -> list[Row]:
     """Methods that are more than one solver on the matrix."""
-    from formulations import formulations as registry
-    from solvers.methods import methods as known
+    from opticoll.formulations import formulations as registry
+    from opticoll.solvers.methods import methods as known
 
     return [
         {
@@ -71,7 +71,7 @@ def methods() -> list[Row]:
 
 def solvers() -> list[Row]:
     """Solver adapters with the licence state that a probe finds, all probed at once."""
-    from solvers.adapters import adapters
+    from opticoll.solvers.adapters import adapters
 
     found = list(adapters().values())
     with ThreadPoolExecutor(max_workers=max(len(found), 1)) as pool:
@@ -92,7 +92,7 @@ def solvers() -> list[Row]:
 
 
 def _licence(adapter: Adapter) -> Row:
-    from solvers.isolation import probe
+    from opticoll.solvers.isolation import probe
 
     if not adapter.installed():
         return {"usable": False, "licence": "not installed", "remedy": adapter.install}
@@ -102,15 +102,15 @@ def _licence(adapter: Adapter) -> Row:
 
 def studies() -> list[Row]:
     """Studies that come with opticoll."""
-    from analysis.study_file import header
-    from analysis.study_file import studies as known
+    from opticoll.analysis.study.study_file import header
+    from opticoll.analysis.study.study_file import studies as known
 
     return [{"name": name, "title": header(path)[1], "file": str(path)} for name, path in known().items()]
 
 
 def claims() -> list[Row]:
     """Claims in the ledger, without measuring anything."""
-    from analysis.claims import claims as known
+    from opticoll.analysis.ledger import claims as known
 
     return [
         {"name": one.id, "id": one.id, "paper": one.paper, "where": one.where, "claim": one.claim}
@@ -130,7 +130,7 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
 
 def names() -> list[Row]:
     """Every kind and name with one line about it; solvers are not probed."""
-    from solvers.adapters import adapters
+    from opticoll.solvers.adapters import adapters
 
     rows: list[Row] = []
     for kind, rows_of in KINDS.items():

@@ -15,8 +15,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.store import Store
-    from solvers.task import Run
+    from opticoll.analysis.store import Store
+    from opticoll.solvers.task import Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
@@ -45,7 +45,7 @@ class _Commands(click.Group):
 def cli(context: click.Context, show_version: bool) -> None:
     """Optimization models behind optical interconnects: stated once, solved by any solver, certified."""
     if show_version:
-        from analysis.environment import opticoll_version
+        from opticoll.analysis.store.schema import opticoll_version
 
         click.echo(f"opticoll {opticoll_version() or 'unknown'}")
     elif context.invoked_subcommand is None:
@@ -60,7 +60,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 
     Without KIND, the names of everything.
     """
-    from analysis import catalog, present
+    from opticoll.analysis import catalog, present
 
     with present.diverted_stdout():
         rows = catalog.names() if kind is None else catalog.KINDS[kind]()
@@ -125,8 +125,8 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from analysis import present
-    from solvers.task import Task
+    from opticoll.analysis import present
+    from opticoll.solvers.task import Task
 
     if no_store and store_dir:
         msg = "--no-store and --store exclude each other"
@@ -139,22 +139,22 @@ def solve(
         msg = "--chunks cuts the shards of a schedule; name it with --schedule FILE"
         raise click.UsageError(msg)
     if schedule is not None:
-        from analysis import schedule_files
+        from opticoll.analysis import solution_files as schedule_files
 
         _refuse_unwritable(schedule)
         schedule_files.refuse_early(schedule, task)
     if paths is not None:
-        from analysis import path_files
+        from opticoll.analysis import solution_files as path_files
 
         _refuse_unwritable(paths)
         path_files.refuse_early(paths, formulation)
     started = datetime.now(UTC)
     with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress, _stoppable() as stop:
-        from solvers import runner
+        from opticoll.solvers import runner
 
         run = runner.solve(task, on_progress=on_progress, stop=stop)
     if run.exit_status == 4:
-        from solvers.errors import SolverUnavailable
+        from opticoll.errors import SolverUnavailable
 
         raise SolverUnavailable(str(run.record.get("message") or "the solver is not available"))
     if store is not None:
@@ -188,10 +188,10 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     by anybody: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. What the problem is
     INSTANCE and --set say: a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
     """
-    from analysis import present
+    from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from solvers import runner
+        from opticoll.solvers import runner
 
         found = runner.check(formulation, instance, file, _settings(settings))
     if as_json:
@@ -221,14 +221,14 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
 
     The file holds the matrix of FORMULATION on INSTANCE; any solver reads it.
     """
-    from analysis import present
+    from opticoll.analysis import present
 
     if path.suffix.lower() not in {".mps", ".lp"}:
         msg = f"--to {path}: the name must end in .mps or .lp"
         raise click.UsageError(msg)
     _refuse_unwritable(path)
     with present.diverted_stdout():
-        from solvers import runner
+        from opticoll.solvers import runner
 
         runner.export(formulation, instance, path, form, _settings(settings))
     click.echo(f"wrote {path}", err=True)
@@ -247,7 +247,8 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     Cells that have an answer in the store, a verified value or a proof that there is none, are skipped: start it again
     to go on after an interruption.
     """
-    from analysis import present, study_command
+    from opticoll.analysis import present
+    from opticoll.analysis import study as study_command
 
     if jobs is not None and dask is not None:
         msg = "--jobs and --dask exclude each other"
@@ -272,10 +273,10 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
 @_JSON
 def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
     """Print the analytic bounds of INSTANCE."""
-    from analysis import present
+    from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from analysis.bounds import bounds_of
+        from opticoll.analysis.instance_bounds import bounds_of
 
         rows = bounds_of(instance, formulation)
     if as_json:
@@ -300,7 +301,7 @@ def claims(
     ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims. Runs that the store has
     answers for are not made again. Every claim is kept as soon as it is measured.
     """
-    from analysis import present
+    from opticoll.analysis import present
 
     given = {"--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume}
     for one, other in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
@@ -310,7 +311,7 @@ def claims(
             raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
-        from analysis import claims as book
+        from opticoll.analysis import ledger as book
 
         wanted = len(book.chosen(identifiers))
         if cached:
@@ -347,7 +348,7 @@ def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool)
     The latest runs, or what the query SQL selects from the views `runs` (every record) and `latest` (the best
     record of each resume key).
     """
-    from analysis import present
+    from opticoll.analysis import present
 
     if as_csv and as_json:
         msg = "--csv and --json exclude each other"
@@ -374,9 +375,9 @@ def report(out: Path, store_dir: str | None) -> int:
 
     One self-contained page in the folder --out.
     """
-    from analysis import report as writer
-    from analysis import report_console
-    from analysis.report_data import collect
+    from opticoll.analysis.report import console as report_console
+    from opticoll.analysis.report import page as writer
+    from opticoll.analysis.report.findings import collect
 
     store = _store(store_dir)
     findings = collect(store)
@@ -396,7 +397,7 @@ def lab(arguments: tuple[str, ...]) -> int:
     import subprocess
     from importlib.util import find_spec
 
-    from analysis.environment import CHECKOUT
+    from opticoll.analysis.store.schema import CHECKOUT
 
     folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
     if folder is None:
@@ -412,7 +413,7 @@ def lab(arguments: tuple[str, ...]) -> int:
 
 
 def _store(folder: str | None) -> Store:
-    from analysis.store import Store
+    from opticoll.analysis.store import Store
 
     return Store(folder)
 
@@ -447,8 +448,8 @@ def _refuse_unwritable(path: Path) -> None:
 def _write_json(path: Path, document: Any) -> None:
     import json
 
-    from analysis.schema import plain
-    from instances.errors import BadInput
+    from opticoll.analysis.store.schema import plain
+    from opticoll.errors import BadInput
 
     try:
         path.write_text(json.dumps(plain(document), allow_nan=False) + "\n", encoding="utf-8")
@@ -458,8 +459,8 @@ def _write_json(path: Path, document: Any) -> None:
 
 
 def _bounds_beside(instance: str, run: Run) -> list[dict[str, Any]]:
-    from analysis.bounds import bounds_of
-    from instances.errors import BadInput
+    from opticoll.analysis.instance_bounds import bounds_of
+    from opticoll.errors import BadInput
 
     try:
         return bounds_of(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
@@ -552,7 +553,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    from instances.errors import OpticollError
+    from opticoll.errors import OpticollError
 
     if isinstance(error, OpticollError):
         _complain(str(error))

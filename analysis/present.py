@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from analysis.study import Summary
+    from opticoll.analysis.study import Summary
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
@@ -60,7 +60,7 @@ def diverted_stdout() -> Iterator[None]:
 
 def emit_json(value: Any) -> None:
     """Print exactly one JSON value; NaN and infinity become null."""
-    from analysis.schema import plain
+    from opticoll.analysis.store.schema import plain
 
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
 

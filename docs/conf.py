@@ -98,7 +98,7 @@ def reference() -> None:
 
 def tables() -> None:
     """What `opticoll list` shows, as pages."""
-    from analysis import catalog
+    from opticoll.analysis import catalog
 
     columns = {
         "formulations": ("name", "class", "title", "where", "methods", "forms"),

@@ -35,8 +35,8 @@ PROVEN = {
 
 def formulation_table() -> str:
     """One row a formulation: where, size, class, methods, how far it is proven."""
-    from formulations import formulations
-    from solvers.methods import methods_for
+    from opticoll.formulations import formulations
+    from opticoll.solvers.methods import methods_for
 
     lines = ["| name | in the paper | size | class | methods besides the solvers | proven here |", "|" + "---|" * 6]
     for name, model in sorted(formulations().items()):
@@ -49,7 +49,7 @@ def formulation_table() -> str:
 
 def updated(text: str) -> str:
     """README with the table of today."""
-    from analysis.markers import replaced
+    from opticoll.analysis.report.frontpage import replaced
 
     return replaced(text, BLOCK, formulation_table())
 

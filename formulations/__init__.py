@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from formulations.base import Formulation
-from instances.errors import BadInput
-from instances.registry import contributed, held
-from instances.spec import nearest
+from opticoll.errors import BadInput
+from opticoll.formulations.model import Formulation
+from opticoll.instances.registry import contributed, held
+from opticoll.instances.spec import nearest
 
 
 @cache

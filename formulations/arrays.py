@@ -1,6 +1,6 @@
 """What the arrays of a solution are: their shapes, and the range of those that hold whole numbers.
 
-Every formulation declares its arrays (:attr:`formulations.base.Formulation.arrays`). Arrays from a file or a solver are
+Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a solver are
 checked against that declaration before anything else uses them: an index out of range may crash numpy.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.errors import BadFile
+from opticoll.errors import BadFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

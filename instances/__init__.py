@@ -1,14 +1,13 @@
 """WHAT is solved: topologies, collectives, photonic parameters; each a frozen value with a one-line spec."""
 
-from instances.errors import BadFile, BadInput, BadSpec, OpticollError
-from instances.files import read_topology, write_topology
-from instances.instance import Instance
-from instances.lightpath import LightpathMesh
-from instances.networkx_bridge import from_networkx, to_networkx
-from instances.servers import ServerPool
-from instances.spec import describe, parse
-from instances.topology import Topology
-from instances.wdm import WdmLine, WdmRing
+from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
+from opticoll.instances.digraph import Topology
+from opticoll.instances.instance import Instance
+from opticoll.instances.photonic import LightpathMesh, WdmLine, WdmRing
+from opticoll.instances.readers.files import read_topology, write_topology
+from opticoll.instances.readers.networkx_io import from_networkx, to_networkx
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.spec import describe, parse
 
 __all__ = [
     "BadFile",

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.errors import BadFile, BadInput
-from instances.files import matrix_of
-from instances.pinned_files import PREFIX, pinned, read_pinned
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.readers.files import matrix_of
+from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from instances.topology import Topology
+    from opticoll.instances.digraph import Topology
 
     F64 = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ LEAST, MOST = 1e-6, 1e6
 
 
 class DemandSpec(str):
-    """The text of a demand in one spelling: seeds written out, files pinned (:mod:`instances.pinned_files`)."""
+    """The text of a demand in one spelling: seeds written out, files pinned (:mod:`opticoll.instances.readers.untrusted`)."""
 
     __slots__ = ()
 

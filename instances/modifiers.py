@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from instances.errors import BadInput
-from instances.links import link_groups
-from instances.spec import check_positive, modifier
-from instances.topology import Topology, check_size
+from opticoll.errors import BadInput
+from opticoll.instances.digraph import Topology, check_size, link_groups
+from opticoll.instances.spec import check_positive, modifier
 
 
 @modifier("fail", example="torus:4x4+fail=3,seed=0")

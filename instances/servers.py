@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.errors import BadInput
-from instances.instance import Instance
-from instances.spec import check_positive
+from opticoll.errors import BadInput
+from opticoll.instances.instance import Instance
+from opticoll.instances.spec import check_positive
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

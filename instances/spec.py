@@ -3,12 +3,15 @@
 A family or a modifier is one decorated function; its signature is the grammar of its arguments. Integers,
 floats, booleans, strings and dimension lists (``3x4``) are understood, positional or ``key=value``; a bare
 word sets a boolean argument of that name (``ring:8,directed``).
+
+``ring:{4,8}`` for ``ring:4`` and ``ring:8``: the product syntax of study files.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ from functools import cache
 from numbers import Integral
 from typing import Any
 
-from instances.errors import BadInput, BadSpec
+from opticoll.errors import BadInput, BadSpec
 
 
 class Dimensions(tuple[int, ...]):
@@ -132,7 +135,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
 
 
 def _kind(parameter: inspect.Parameter) -> str:
-    return str(parameter.annotation).removeprefix("instances.spec.").removesuffix(" | None")
+    return str(parameter.annotation).removeprefix("opticoll.instances.spec.").removesuffix(" | None")
 
 
 def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
@@ -201,15 +204,15 @@ def _text(value: Any) -> str:
 
 @cache
 def load_families() -> None:
-    """Import every module of :mod:`instances.families`, so that the registry is full."""
+    """Import every module of :mod:`opticoll.instances.families`, so that the registry is full."""
     import importlib
     import pkgutil
 
-    from instances import families
+    from opticoll.instances import families
 
-    importlib.import_module("instances.modifiers")
+    importlib.import_module("opticoll.instances.modifiers")
     for module in pkgutil.iter_modules(families.__path__):
-        importlib.import_module(f"instances.families.{module.name}")
+        importlib.import_module(f"opticoll.instances.families.{module.name}")
 
 
 def describe() -> list[dict[str, str]]:
@@ -237,8 +240,8 @@ def parse(spec: str) -> Any:
     Returns
     -------
     Instance
-        A :class:`~instances.topology.Topology` or a subclass of it; for the family ``servers`` a
-        :class:`~instances.servers.ServerPool`, which has no arcs.
+        A :class:`~opticoll.instances.digraph.Topology` or a subclass of it; for the family ``servers`` a
+        :class:`~opticoll.instances.servers.ServerPool`, which has no arcs.
 
     Raises
     ------
@@ -249,7 +252,7 @@ def parse(spec: str) -> Any:
     BadFile
         For a file that cannot be read as what the spec says it is.
     """
-    from instances.topology import Topology
+    from opticoll.instances.digraph import Topology
 
     load_families()
     if len(spec) > 4096:
@@ -324,3 +327,49 @@ def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None
     if value < least:
         msg = f"{where}: {name} must be at least {least}, not {value}"
         raise BadInput(msg)
+
+
+#: More specs than this out of one text are taken for a slip.
+MOST = 10_000
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_RANGE = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?")
+
+
+def expand(text: str) -> list[str]:
+    """Every spec that ``text`` stands for, in order.
+
+    ``{a,b,c}`` stands for each of its words, ``{4..16}`` and ``{4..16..4}`` for the numbers of a range, both ends
+    included; several braces stand for every combination, the last varying fastest.
+
+    Raises
+    ------
+    BadSpec
+        For braces that are not closed or hold nothing, and for too many combinations.
+    """
+    pieces = _BRACES.split(text)
+    if any(brace in piece for piece in pieces[::2] for brace in "{}"):
+        msg = f"instance {text!r}: braces do not match; write for example ring:{{4,8,16}}"
+        raise BadSpec(msg)
+    choices = [[piece] if i % 2 == 0 else _words(piece, text) for i, piece in enumerate(pieces)]
+    count = 1
+    for words in choices:
+        count *= len(words)
+    if count > MOST:
+        msg = f"instance {text!r}: stands for {count} instances, at most {MOST} are taken"
+        raise BadSpec(msg)
+    return ["".join(words) for words in itertools.product(*choices)]
+
+
+def _words(inside: str, text: str) -> list[str]:
+    if match := _RANGE.fullmatch(inside.strip()):
+        first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
+        if step == 0 or last < first or (last - first) // step >= MOST:
+            msg = f"instance {text!r}: {{{inside}}} is no range; write {{FIRST..LAST..STEP}} with FIRST <= LAST"
+            raise BadSpec(msg)
+        return [str(number) for number in range(first, last + 1, step)]
+    words = [word.strip() for word in inside.split(",")]
+    if not all(words):
+        msg = f"instance {text!r}: {{{inside}}} holds an empty word; write for example {{4,8,16}}"
+        raise BadSpec(msg)
+    return words

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.errors import BadInput, BadSpec
-from instances.servers import AllReduceGroup
-from instances.spec import nearest
+from opticoll.errors import BadInput, BadSpec
+from opticoll.instances.servers import AllReduceGroup
+from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 Workers may come and go. A job whose worker dies is run again by another; after as many deaths as the scheduler
 allows (``distributed.scheduler.allowed-failures``, 3) it is taken for the cause and answered with
-:class:`~solvers.executor.JobCrashed`. Results come back to the caller, so that workers need no folder in common with
+:class:`~opticoll.solvers.executor.JobCrashed`. Results come back to the caller, so that workers need no folder in common with
 him: only the same version of opticoll.
 """
 
@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.executor import Closing, ClusterLost, JobCrashed
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.executor import Closing, ClusterLost, JobCrashed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""One way to run many independent jobs: here, in local processes, or on a Dask cluster (:mod:`solvers.cluster`).
+"""One way to run many independent jobs: here, in local processes, or on a Dask cluster (:mod:`opticoll.solvers.cluster`).
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
 in place of a result, and costs only itself. Functions and items must be picklable for everything but
@@ -15,9 +15,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from instances.errors import OpticollError
-from solvers.errors import BadOption
-from solvers.isolation import importable_places, interpreter, isolated_environment, kill_tree
+from opticoll.errors import BadOption, OpticollError
+from opticoll.solvers.isolation import importable_places, interpreter, isolated_environment, kill_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -206,7 +205,7 @@ class _Process:
         path = os.pathsep.join(importable_places())
         with theirs:
             self._process = subprocess.Popen(
-                [*interpreter("solvers.executor:serve"), str(theirs.fileno()), str(os.getpid()), path],
+                [*interpreter("opticoll.solvers.executor:serve"), str(theirs.fileno()), str(os.getpid()), path],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
                 env=isolated_environment(), start_new_session=True,
             )  # fmt: skip
@@ -237,7 +236,7 @@ def serve() -> None:
     import pickle
     from multiprocessing.connection import Connection
 
-    from solvers.worker import extend_path, tie_to_parent
+    from opticoll.solvers.worker import extend_path, tie_to_parent
 
     handle, parent, path = sys.argv[1:]
     tie_to_parent(int(parent))
@@ -280,7 +279,7 @@ def make_executor(jobs: int | None = None, dask: str | None = None) -> Executor:
         if jobs is not None:
             msg = "--jobs and --dask exclude each other: the cluster has its own workers"
             raise BadOption(msg)
-        from solvers.cluster import DaskCluster
+        from opticoll.solvers.cluster import DaskCluster
 
         return DaskCluster(dask)
     return InProcess() if jobs is None or jobs == 1 else LocalProcesses(jobs)

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.errors import OpticollError
-from solvers.adapters import adapter
-from solvers.adapters.base import LicenceState, trivial_outcome
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.outcome import Outcome, PrimalStatus, SolveRequest, Termination
-from solvers.scratch import read_arrays, read_json, read_progress, scratch_folder, write_arrays, write_json
-from solvers.standard_form import assemble
-from solvers.worker import note_nested_peak
+from opticoll.errors import BadOption, OpticollError, SolverUnavailable
+from opticoll.solvers.adapters import adapter
+from opticoll.solvers.adapters.interface import LicenceState, trivial_outcome
+from opticoll.solvers.scratch import read_arrays, read_json, read_progress, scratch_folder, write_arrays, write_json
+from opticoll.solvers.standard_form import assemble
+from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
+from opticoll.solvers.worker import note_nested_peak
 
 if TYPE_CHECKING:
     import threading
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     import psutil
     from numpy.typing import NDArray
 
-    from solvers.adapters.base import Progress
-    from solvers.scratch import Report
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.standard_form import StandardForm
 
 ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds our packages; workers find them there from any working directory."""
@@ -120,7 +119,7 @@ def call_isolated(
         watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(  # our own interpreter, no shell
-                [*interpreter("solvers.worker:main"), str(folder)],
+                [*interpreter("opticoll.solvers.worker:main"), str(folder)],
                 stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
                 env=isolated_environment(threads), start_new_session=True,
             )  # fmt: skip
@@ -342,7 +341,7 @@ def solve_isolated(
     Raises
     ------
     SolverUnavailable, BadOption, MethodMismatch
-        As :meth:`solvers.adapters.base.Adapter.solve`.
+        As :meth:`opticoll.solvers.adapters.interface.Adapter.solve`.
     """
     chosen = adapter(adapter_name)
     chosen.check(form, request)
@@ -362,7 +361,7 @@ def solve_isolated(
             on_progress(values.get("objective"), values.get("bound"), found.get("x"))
 
     answer = call_isolated(
-        "solvers.isolation:solve_in_worker",
+        "opticoll.solvers.isolation:solve_in_worker",
         {"adapter": adapter_name, "request": asked},
         arrays,
         wall_limit_s=wall_limit_s,
@@ -482,7 +481,7 @@ def write_isolated(
         raise SolverUnavailable(chosen.missing())
     columns, rows = names if names is not None else (form.column_names(), form.row_names())
     arguments = {"adapter": adapter_name, "path": str(path.resolve()), "columns": columns, "rows": rows}
-    answer = call_isolated("solvers.isolation:write_in_worker", arguments, form.arrays())
+    answer = call_isolated("opticoll.solvers.isolation:write_in_worker", arguments, form.arrays())
     if not answer.finished:
         msg = f"{adapter_name} could not write {path}: {answer.message}"
         raise BadOption(msg)
@@ -510,7 +509,7 @@ def probe(adapter_name: str) -> LicenceState:
         return LicenceState(usable=False, state="not installed", remedy=chosen.install)
     try:
         answer = call_isolated(
-            "solvers.isolation:probe_in_worker", {"adapter": adapter_name}, wall_limit_s=60, threads=1
+            "opticoll.solvers.isolation:probe_in_worker", {"adapter": adapter_name}, wall_limit_s=60, threads=1
         )
     except SolverUnavailable as error:
         return LicenceState(usable=False, state=str(error), remedy=chosen.install)

@@ -1,7 +1,7 @@
 """What a solve needs in memory at least, told before it starts, and the refusal of one that cannot fit.
 
 Counted in *entries* of the matrix (variables, constraints and nonzeros together). The bytes an entry are the least
-that were measured over all formulations and sizes (``python -m analysis.bench memory-build memory-solve``, figures in
+that were measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build memory-solve``, figures in
 ``notes/memory.md``): what is refused would not have fitted; what is let through still may not, and then the worker is
 stopped by its limit as before.
 """
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from instances.errors import BadInput
+from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from formulations.base import Formulation
-    from solvers.plan import Plan
-    from solvers.task import Task
+    from opticoll.formulations.model import Formulation
+    from opticoll.solvers.plan import Plan
+    from opticoll.solvers.task import Task
 
     Size = Mapping[str, int]
 
@@ -95,8 +95,8 @@ def refuse_early(task: Task, model: Formulation, instance: Any, parameters: Mapp
     TooLarge
         See :func:`refuse`.
     """
-    from solvers.methods import method_named, methods_for
-    from solvers.plan import FIRST_ORDER, ORBIT
+    from opticoll.solvers.methods import method_named, methods_for
+    from opticoll.solvers.plan import FIRST_ORDER, ORBIT
 
     size = None if model.foresee is None else model.foresee(instance, parameters)
     if size is None:
@@ -164,7 +164,7 @@ def refuse(
 
 
 def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: str | None) -> float | None:
-    from solvers.methods import method_named
+    from opticoll.solvers.methods import method_named
 
     found = method_named(method)
     if found is None or found.run is None:
@@ -179,8 +179,8 @@ def _needed_by_procedure(model: Formulation, size: Size, method: str) -> float |
 
 def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit: Limit) -> str:
     """Name what fits: other methods, a leaner layer, a smaller formulation of the same optimum."""
-    from solvers.methods import methods_for
-    from solvers.methods.master_solution import MOST_ENTRIES
+    from opticoll.solvers.methods import methods_for
+    from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
 
     needs = {name: _needed_by_procedure(model, size, name) for name in methods_for(model)}
     fitting = {name: need for name, need in needs.items() if need is not None and need <= limit.bytes}

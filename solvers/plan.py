@@ -1,25 +1,35 @@
-"""What a task comes to: formulation, instance, method, adapter and every setting, resolved before anything runs."""
+"""What a task comes to: formulation, instance, method, adapter and every setting, resolved before anything runs.
+
+Solver options tried on a trivial problem before anything long starts: only a solver knows its own options.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from formulations import Formulation, formulation
-from formulations.base import read_parameters
-from instances import parse
-from instances.errors import BadInput
-from instances.spec import nearest
-from solvers import memory
-from solvers.adapters import Adapter, adapter, adapters
-from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.methods import Method, method_named, methods, methods_for
-from solvers.task import digest
+import numpy as np
+
+from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.formulations import Formulation, formulation
+from opticoll.formulations.model import read_parameters
+from opticoll.instances import parse
+from opticoll.instances.spec import nearest
+from opticoll.solvers import memory
+from opticoll.solvers.adapters import Adapter, adapter, adapters
+from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.methods import Method, method_named, methods, methods_for
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import SolveRequest, digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from solvers.task import Task
+    from opticoll.solvers.task import Task
+
+    pass  # SELFIMPORT
+
 
 #: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
 SIMPLEX_VARIABLES = 4000
@@ -135,7 +145,7 @@ def choose(model: Formulation, data: Any, task: Task) -> str:
 
 def _reduced(data: Any) -> int:
     """Arcs times orbits of sources, by the symmetries that name and numbering suggest and the data confirm."""
-    from formulations.alltoall.orbits import source_orbits
+    from opticoll.formulations.flows.flow_orbits import source_orbits
 
     return source_orbits(data) * int(data.topology.arcs)
 
@@ -220,3 +230,30 @@ def plan_key(task: Task, plan: Plan) -> str:
             "repetition": task.repetition,
         }
     )
+
+
+def rehearse_options(plan: Plan) -> None:
+    """Refuse options that the plan's solver does not have or does not take.
+
+    Raises
+    ------
+    BadOption
+        As the solve itself would; a solver that is unavailable says so when it is its turn.
+    """
+    if plan.adapter is not None and plan.options:
+        options = tuple(sorted((name, str(value)) for name, value in plan.options.items()))
+        _try(plan.adapter.name, options, integer=plan.formulation.problem == "MILP")
+
+
+@cache
+def _try(solver: str, options: tuple[tuple[str, str], ...], *, integer: bool) -> None:
+    import scipy.sparse as sp
+
+    one = np.ones(1)
+    trivial = StandardForm(
+        sp.csc_array([[1.0]]), np.zeros(1), one, np.zeros(1), one, one, "max", integer=np.array([integer])
+    )
+    try:
+        solve_isolated(trivial, solver, SolveRequest(time_limit_s=20.0, options=dict(options)))
+    except SolverUnavailable:
+        return

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import check_arrays
-from instances import parse
-from instances.errors import BadFile, BadInput
-from instances.pinned_files import PREFIX
-from solvers import memory, verify
-from solvers.compile import compile_model, import_layer
-from solvers.isolation import call_isolated, solve_isolated, write_isolated
-from solvers.outcome import Outcome, Proof, SolveRequest, Termination
-from solvers.plan import Plan, make_plan, plan_key, resume_key
-from solvers.scaling import unit_columns, unit_rows
-from solvers.solution import check, solution_document
-from solvers.task import Run, Task
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.arrays import check_arrays
+from opticoll.instances import parse
+from opticoll.instances.readers.untrusted import PREFIX
+from opticoll.solvers import memory, verify
+from opticoll.solvers.compile import compile_model, import_layer, unit_columns, unit_rows
+from opticoll.solvers.isolation import call_isolated, solve_isolated, write_isolated
+from opticoll.solvers.plan import Plan, make_plan, plan_key, resume_key
+from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination
 
 if TYPE_CHECKING:
     import threading
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from formulations.base import Bound
-    from solvers.methods.base import Reformulation
-    from solvers.standard_form import StandardForm
+    from opticoll.formulations.model import Bound
+    from opticoll.solvers.methods.method import Reformulation
+    from opticoll.solvers.standard_form import StandardForm
 
     Progress = Callable[[dict[str, Any]], None]
     Arrays = dict[str, NDArray[np.float64]]
@@ -105,8 +103,8 @@ def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threadi
     NoSolution
         If that has no verified solution within the limits.
     """
-    from formulations import formulation
-    from solvers.errors import NoSolution
+    from opticoll.errors import NoSolution
+    from opticoll.formulations import formulation
 
     model = formulation(task.formulation)
     name = model.needs
@@ -234,7 +232,7 @@ class _Work:
 
     def _prove_infeasible(self) -> None:
         """Look for a proof of what the solver says: that there is no solution."""
-        from solvers.relaxation import infeasibility
+        from opticoll.solvers.weak_duality import infeasibility
 
         assert self.form is not None
         start = time.monotonic()
@@ -261,7 +259,7 @@ class _Work:
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a worker of its own."""
-        from solvers.methods.procedure import receive, send
+        from opticoll.solvers.methods.procedure import receive, send
 
         plan, task = self.plan, self.task
         assert plan.procedure is not None
@@ -274,7 +272,7 @@ class _Work:
 
         left = None if self.deadline is None else max(self.deadline - start, 0.01)
         call = call_isolated(
-            "solvers.methods.procedure:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
+            "opticoll.solvers.methods.procedure:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
             wall_limit_s=None if left is None else left * 1.05 + 3.0, memory_limit_gib=task.memory_limit_gib,
             threads=task.threads, on_progress=relay, stop=self.stop,
         )  # fmt: skip
@@ -288,7 +286,7 @@ class _Work:
         if answer.infeasible_by is not None:
             self.note["infeasible_by"] = answer.infeasible_by
         if answer.bound is not None and answer.bound_source is not None:
-            from formulations.base import Bound
+            from opticoll.formulations.model import Bound
 
             self.bounds.append(Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"))
 
@@ -374,7 +372,7 @@ class _Work:
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
         """Every bound that is our own: from duals first, analytic ones where those leave a gap."""
-        from formulations.base import Bound
+        from opticoll.formulations.model import Bound
 
         formulation, data = self.plan.formulation, self.plan.data
         found = list(self.bounds)
@@ -409,7 +407,7 @@ class _Work:
 
     def _relaxation(self) -> Bound | None:
         """What the relaxation proves, in the time that is left."""
-        from solvers.relaxation import relaxation_bound
+        from opticoll.solvers.weak_duality import relaxation_bound
 
         assert self.form is not None
         start = time.monotonic()
@@ -468,7 +466,7 @@ def _contradiction(bounds: list[Bound], objective: float | None, sense: str) -> 
     """Say which two of our own numbers cannot both be right, None if there are none.
 
     A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
-    :data:`solvers.verify.PAST`.
+    :data:`opticoll.solvers.verify.PAST`.
     """
     tightest = _tightest(bounds, sense)
     if tightest is None:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import formulation
-from formulations.arrays import check_arrays, check_shapes
-from formulations.base import read_parameters
-from formulations.schedules.schedule_json import is_schedule
-from instances import BadFile, Topology, parse, untrusted
-from instances.errors import BadInput
-from instances.pinned_files import same_text
-from solvers.verify import FEASIBLE
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.arrays import check_arrays, check_shapes
+from opticoll.formulations.model import read_parameters
+from opticoll.formulations.schedules.schedule_json import is_schedule
+from opticoll.instances import BadFile, Topology, parse
+from opticoll.instances.readers import untrusted
+from opticoll.instances.readers.untrusted import same_text
+from opticoll.solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from formulations import Formulation
-    from formulations.arrays import Array
-    from formulations.base import Bound
-    from solvers.task import Run
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.arrays import Array
+    from opticoll.formulations.model import Bound
+    from opticoll.solvers.task import Run
 
 FORMAT = "opticoll-solution/1"
 #: Largest solution file [bytes] and largest array in it [entries] that are read.
@@ -104,7 +105,7 @@ def check(
     ------
     BadFile
         If the file is no solution document, too large, for another formulation, instance or settings, or its arrays
-        are not those of the formulation (:mod:`formulations.arrays`).
+        are not those of the formulation (:mod:`opticoll.formulations.arrays`).
     BadInput
         For settings that the formulation does not have.
     """
@@ -222,7 +223,7 @@ def _recomputed_bound(model: Formulation, data: Any, document: Mapping[str, Any]
 
 
 def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Verify weighted paths for every commodity (:mod:`formulations.alltoall.weighted_paths`) on a topology.
+    """Verify weighted paths for every commodity (:mod:`opticoll.formulations.flows.weighted_paths`) on a topology.
 
     Raises
     ------
@@ -230,7 +231,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
         If the file is malformed, too large, or for another topology or demand than that of ``parameters``; also for
         another formulation than the master.
     """
-    from formulations.alltoall import weighted_paths
+    from opticoll.formulations.flows import weighted_paths
 
     if model.name != "alltoall.master" or not isinstance(instance, Topology):
         msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
@@ -282,7 +283,7 @@ def check_schedule(
     BadInput
         For other settings than those.
     """
-    from formulations.schedules import verification
+    from opticoll.formulations.schedules import verification
 
     if not model.name.startswith("alltoall."):
         msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
@@ -348,7 +349,7 @@ def named_arrays(
     path: Path,
     declare: Callable[[Collection[str]], Mapping[str, Array]],
 ) -> dict[str, NDArray[np.float64]]:
-    """Named arrays out of their coordinate form, as declared (:mod:`formulations.arrays`).
+    """Named arrays out of their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
 
     Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
     entries that the document lists.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from solvers.errors import ModelError
+from opticoll.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

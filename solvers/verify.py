@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.outcome import Proof
-from solvers.weak_duality import WeakDuality
+from opticoll.solvers.task import Proof
+from opticoll.solvers.weak_duality import WeakDuality
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.standard_form import StandardForm
 
 #: Largest violation, relative to the size of the row or block, that counts as feasible.
 FEASIBLE = 1e-6
@@ -59,7 +59,7 @@ def _outside(
 def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
     r"""The bound that row duals prove on the objective of the problem's continuous relaxation, by weak duality.
 
-    It holds in exact arithmetic for any floats, see :mod:`solvers.weak_duality`; infinite if they prove nothing.
+    It holds in exact arithmetic for any floats, see :mod:`opticoll.solvers.weak_duality`; infinite if they prove nothing.
 
     Parameters
     ----------

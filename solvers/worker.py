@@ -1,4 +1,4 @@
-"""The process a solver runs in, started by :mod:`solvers.isolation` with a folder as its argument.
+"""The process a solver runs in, started by :mod:`opticoll.solvers.isolation` with a folder as its argument.
 
 It reads ``job.json``, calls one function, writes ``answer.json`` and leaves at once, without the destructors
 of libraries that like to crash there. It dies with its parent.
@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from instances.errors import OpticollError
-from solvers.scratch import NESTED, Report, read_arrays, read_json, write_arrays, write_json
+from opticoll.errors import OpticollError
+from opticoll.solvers.scratch import NESTED, Report, read_arrays, read_json, write_arrays, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

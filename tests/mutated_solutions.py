@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.cli import main
-from formulations import formulation
-from formulations.arrays import Array, Size
-from formulations.base import read_parameters
-from instances import parse
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulation
+from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.model import read_parameters
+from opticoll.instances import parse
 
 RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
 POOL = "servers:n=4,degree=3,traffic=alltoall"

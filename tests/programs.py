@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulations.schedules.program import (
+from opticoll.formulations.schedules.program import (
     READS,
     RECEIVES,
     SENDS,

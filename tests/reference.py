@@ -77,9 +77,9 @@ def optimum(form):
 @cache
 def optimum_of(name, spec):
     """The optimum of a formulation with its own settings on the instance of a spec, by :func:`optimum`."""
-    from formulations import formulation
-    from instances import parse
-    from solvers.compile import compile_model
+    from opticoll.formulations import formulation
+    from opticoll.instances import parse
+    from opticoll.solvers.compile import compile_model
 
     model = formulation(name)
     build = model.build.get("matrix", model.build["cvxpy"])
@@ -91,9 +91,9 @@ def solve_many(arguments, arrays, report):
 
     ``arrays`` hold form ``i`` under ``i:NAME``; returns objective and x of each.
     """
-    from solvers.isolation import solve_here
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import assemble
+    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.standard_form import assemble
+    from opticoll.solvers.task import SolveRequest
 
     values, found = {}, {}
     for i in range(arguments["count"]):

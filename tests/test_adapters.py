@@ -17,13 +17,12 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from instances.errors import OpticollError
-from solvers.adapters import adapter, adapters
-from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.isolation import call_isolated, probe, solve_here, solve_isolated
-from solvers.outcome import PrimalStatus, SolveRequest
-from solvers.standard_form import StandardForm
-from solvers.verify import dual_bound, matrix_violations
+from opticoll.errors import BadOption, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.solvers.adapters import adapter, adapters
+from opticoll.solvers.isolation import call_isolated, probe, solve_here, solve_isolated
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import PrimalStatus, SolveRequest
+from opticoll.solvers.verify import dual_bound, matrix_violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,13 +15,13 @@ import pytest
 import scipy.sparse as sp
 from test_adapters import boxed, everything, make, two_rows
 
-from analysis.cli import main
-from solvers.adapters import adapter
-from solvers.adapters import cupdlpx as module
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.isolation import probe, solve_here
-from solvers.outcome import SolveRequest
-from solvers.verify import dual_bound, matrix_violations
+from opticoll.analysis.cli import main
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.adapters import adapter
+from opticoll.solvers.adapters import cupdlpx as module
+from opticoll.solvers.isolation import probe, solve_here
+from opticoll.solvers.task import SolveRequest
+from opticoll.solvers.verify import dual_bound, matrix_violations
 
 INSTALLED = adapter("cupdlpx").installed()
 DEFAULTS = {

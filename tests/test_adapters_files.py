@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.adapters import adapter
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.isolation import call_isolated, probe, solve_here, solve_isolated, write_in_worker, write_isolated
-from solvers.outcome import SolveRequest
-from solvers.standard_form import Block, StandardForm
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.adapters import adapter
+from opticoll.solvers.isolation import call_isolated, probe, solve_here, solve_isolated, write_in_worker, write_isolated
+from opticoll.solvers.standard_form import Block, StandardForm
+from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     from pathlib import Path

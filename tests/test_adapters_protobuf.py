@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.adapters.protobuf_arrays import varints
-from solvers.isolation import call_isolated
+from opticoll.solvers.adapters.protobuf import varints
+from opticoll.solvers.isolation import call_isolated
 
 
 def one_by_one(value: int) -> bytes:
@@ -38,7 +38,7 @@ def fields(arguments: Any, arrays: dict[str, Any], report: Any) -> tuple[dict[st
     """In a worker: what a message holds after arrays were appended, and after lists were."""
     from ortools.math_opt import model_pb2
 
-    from solvers.adapters.protobuf_arrays import extend
+    from opticoll.solvers.adapters.protobuf import extend
 
     whole, listed = model_pb2.ModelProto(), model_pb2.ModelProto()
     for model, put in (

@@ -7,16 +7,15 @@ from functools import cache
 import pytest
 from reference import MEDIUM, SMALL, optimum
 
-from formulations import formulation
-from instances import parse
-from solvers import verify
-from solvers.adapters import adapters
-from solvers.compile import compile_model
-from solvers.errors import SolverUnavailable
-from solvers.isolation import call_isolated, probe
-from solvers.outcome import Proof
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.errors import SolverUnavailable
+from opticoll.formulations import formulation
+from opticoll.instances import parse
+from opticoll.solvers import verify
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.isolation import call_isolated, probe
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Proof, Task
 
 #: Agreement on F, relative, whatever the algorithm.
 AGREE = 1e-6

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
 from test_alltoall_certificates import topologies
 
-from formulations.alltoall import all_gather as model
-from formulations.alltoall.all_gather_cuts import optimal_flows, worst_cut
-from formulations.base import NotApplicable
-from instances import Topology, parse
-from solvers import runner, verify
-from solvers.compile import compile_model
-from solvers.task import Task
+from opticoll.formulations.alltoall import all_gather as model
+from opticoll.formulations.alltoall.all_gather import optimal_flows, worst_cut
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import Topology, parse
+from opticoll.solvers import runner, verify
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CLOSED = {

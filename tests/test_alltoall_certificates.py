@@ -8,15 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import link_mcf
-from formulations.alltoall.bounds import bounds, length_bound_and_load, moore_depth_sum
-from formulations.alltoall.path_stripping import strip_paths
-from formulations.alltoall.single_source import cancel_cycles
-from instances import BadInput, Topology, parse
-from solvers import verify
-from solvers.compile import compile_model
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import link_mcf
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_load, moore_depth_sum
+from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
+from opticoll.instances import BadInput, Topology, parse
+from opticoll.solvers import verify
+from opticoll.solvers.compile import compile_model
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

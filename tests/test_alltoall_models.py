@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from reference import MEDIUM, SMALL, assert_one_matrix, optimum
 
-from formulations import formulation
-from formulations.alltoall import child, link_mcf, master
-from formulations.base import NotApplicable
-from instances import Topology, parse
-from solvers.compile import compile_model
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import child, link_mcf, master
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import Topology, parse
+from opticoll.solvers.compile import compile_model
 
 FORMS = ("pyomo", "cvxpy")
 

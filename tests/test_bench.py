@@ -6,15 +6,18 @@ import json
 
 import pytest
 
-from analysis import bench, frontpage, markers
-from analysis.benchmarks import Table, tables
-from analysis.claims import Verdict, claims, journal
-from analysis.plots_style import card, new_figure, style
-from analysis.report_data import best_runs
-from analysis.store import Store
-from analysis.study_file import STUDIES, find, load
-from instances.errors import BadFile, BadInput
-from instances.spec import nearest
+from opticoll.analysis import bench
+from opticoll.analysis import ledger as journal
+from opticoll.analysis.benchmark.tables import Table, tables
+from opticoll.analysis.ledger import Verdict, claims
+from opticoll.analysis.plots.style import card, new_figure, style
+from opticoll.analysis.report import frontpage
+from opticoll.analysis.report import frontpage as markers
+from opticoll.analysis.report.findings import best_runs
+from opticoll.analysis.store import Store
+from opticoll.analysis.study.study_file import STUDIES, find, load
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.spec import nearest
 
 TEXT = "\n".join(
     ["# Title", *(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "bench-t")), "end"]
@@ -191,7 +194,7 @@ def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, caps
     assert "plot-p: left as before: 2 of 2 cells" in told
     assert "`opticoll study " in told
     assert "results: left as before: not measured: alltoall." in told
-    assert "`python -m analysis.bench t u` takes them" in told
+    assert "`python -m opticoll.analysis.bench t u` takes them" in told
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):

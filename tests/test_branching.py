@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from solvers.branching.leaf import LeafBounds
-from solvers.branching.tree import Tree
-from solvers.relaxation import objective_step, rounded
-from solvers.runner import solve
-from solvers.standard_form import StandardForm
-from solvers.task import Task
+from opticoll.solvers.methods.certified_branching import LeafBounds, Tree
+from opticoll.solvers.runner import solve
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import Task
+from opticoll.solvers.weak_duality import objective_step, rounded
 
 
 def program(seed, *, rows=4, columns=6, continuous=2, equalities=1):

@@ -14,26 +14,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import single_source
-from formulations.alltoall.bounds import bounds
-from formulations.alltoall.orbits import find
-from instances import Topology, parse
-from instances.errors import BadInput
-from solvers import runner, verify
-from solvers.compile import compile_model
-from solvers.errors import MethodMismatch
-from solvers.methods import certified_pdhg
-from solvers.methods.base import Context
-from solvers.methods.certified_pdhg import refuse
-from solvers.outcome import Proof, Termination
-from solvers.pdhg.closing import Closing
-from solvers.pdhg.saddle import Saddle
-from solvers.pdhg.start import read_start
-from solvers.pdhg.team import Team
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.errors import BadInput, MethodMismatch
+from opticoll.formulations import formulation
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import single_source
+from opticoll.formulations.flows.flow_bounds import bounds
+from opticoll.formulations.flows.flow_orbits import find
+from opticoll.instances import Topology, parse
+from opticoll.solvers import runner, verify
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.flows import certified_pdhg
+from opticoll.solvers.methods.flows.certified_pdhg import read_start, refuse
+from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
+from opticoll.solvers.methods.flows.pdhg_kernels import Team
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

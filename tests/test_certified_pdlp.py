@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from reference import optimum_of
 
-from formulations import formulation
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.errors import MethodMismatch
-from solvers.methods import certified_pdlp, methods_for
-from solvers.methods.base import Context
-from solvers.methods.certified_pdlp import METHOD
-from solvers.outcome import Outcome, Termination
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.errors import MethodMismatch
+from opticoll.formulations import formulation
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods import methods_for
+from opticoll.solvers.methods.flows import certified_pdlp
+from opticoll.solvers.methods.flows.certified_pdlp import METHOD
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Outcome, Task, Termination
 
 #: A topology on which no flow is forced: what is off stays off after repair.
 CROOKED = "genkautz:n=7,d=2"
@@ -83,7 +83,7 @@ class Script:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
         self.asked: list[float] = []
         self.answers = answers
-        monkeypatch.setattr("solvers.isolation.solve_isolated", self.solve)
+        monkeypatch.setattr("opticoll.solvers.isolation.solve_isolated", self.solve)
 
     def solve(self, form: Any, name: str, request: Any) -> Outcome:
         self.asked.append(request.rel_tol)
@@ -105,9 +105,9 @@ def rough(noise: float) -> Outcome:
     """An approximate answer on the time form: the optimal T and flow, off by so much."""
     plan = make_plan(Task("alltoall.master", CROOKED, "highs-simplex", form="matrix"))
     form = compile_model(plan.formulation.build["matrix"](plan.data))
-    from solvers.isolation import solve_isolated
-    from solvers.methods.time_form import reformulate
-    from solvers.outcome import SolveRequest
+    from opticoll.solvers.isolation import solve_isolated
+    from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.task import SolveRequest
 
     outcome = solve_isolated(reformulate(form, plan.formulation).form, "highs-simplex", SolveRequest())
     rng = np.random.default_rng(1)
@@ -186,8 +186,8 @@ def test_a_time_limit_through_the_runner_is_a_row_with_a_bound() -> None:
 
 
 def test_package_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solvers.adapters import adapters
-    from solvers.errors import SolverUnavailable
+    from opticoll.errors import SolverUnavailable
+    from opticoll.solvers.adapters import adapters
 
     if "cupdlpx" not in adapters() or adapters()["cupdlpx"].installed():
         pytest.skip("cupdlpx is installed")

@@ -11,17 +11,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-import analysis.claims as book
-from analysis.claims import Claim, Laboratory, Measurement, Verdict, journal, sweeps
-from analysis.claims.alltoall import CLAIMS as ALL_TO_ALL
-from analysis.claims.told import Told, similar
-from analysis.claims.topoopt_design import wirings
-from analysis.cli import main
-from analysis.store import Store
-from formulations.alltoall import bounds, path_mcf
-from instances import parse
-from instances.errors import BadFile, BadInput
-from instances.registry import contributed
+import opticoll.analysis.ledger as book
+from opticoll.analysis import ledger as journal
+from opticoll.analysis.cli import main
+from opticoll.analysis.ledger import Claim, Laboratory, Measurement, Verdict, sweeps
+from opticoll.analysis.ledger.claim import Told, similar
+from opticoll.analysis.papers.alltoall.claims import CLAIMS as ALL_TO_ALL
+from opticoll.analysis.papers.topoopt.design_claims import wirings
+from opticoll.analysis.store import Store
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.flows import flow_bounds as bounds
+from opticoll.instances import parse
+from opticoll.instances.registry import contributed
 
 PAPERS = {"alltoall", "lumorph", "sipml", "topoopt", "optree"}
 KEYS = {
@@ -67,7 +69,7 @@ def ledger_of(monkeypatch):
 
 
 def test_the_ledger_is_whole():
-    every = list(contributed("analysis.claims", "CLAIMS"))
+    every = list(contributed("opticoll.analysis.ledger", "CLAIMS"))
     assert len(every) == len(CLAIMS) >= 50, "no two claims have one id"
     assert {claim.paper for claim in CLAIMS} == PAPERS
     assert len(ALL_TO_ALL) >= 18
@@ -159,7 +161,7 @@ def test_a_sweep_counts_and_keeps_the_smallest_case():
 
 def test_wrong_bounds_would_be_found(monkeypatch):
     small = tuple((parse(s), sweeps.certified_flow(parse(s))) for s in ("ring:5", "complete:4", "hypercube:3"))
-    monkeypatch.setattr("analysis.claims.alltoall.regular_graphs", lambda: small)
+    monkeypatch.setattr("opticoll.analysis.papers.alltoall.claims.regular_graphs", lambda: small)
     assert book.claims()["alltoall.theorem-2"].examine(Laboratory())["verdict"] == "reproduced"
     true = bounds.moore_bound
     monkeypatch.setattr(bounds, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
@@ -169,7 +171,7 @@ def test_wrong_bounds_would_be_found(monkeypatch):
 
 
 def test_printed_programs_are_looser():
-    from analysis.claims import alltoall
+    from opticoll.analysis.papers.alltoall import claims as alltoall
 
     four = parse("path:4")
     assert 1 / alltoall._link_optimum(four, printed=True) == pytest.approx(3.0)
@@ -179,14 +181,14 @@ def test_printed_programs_are_looser():
 
 def test_dimension_order_fails_if_ties_go_one_way(monkeypatch):
     """The bound is that of the real graph: a shorter one is noticed."""
-    monkeypatch.setattr("analysis.claims.alltoall.length_bound", lambda data, lengths: 1.0)
+    monkeypatch.setattr("opticoll.analysis.papers.alltoall.claims.length_bound", lambda data, lengths: 1.0)
     row = book.claims()["alltoall.dimension-order"].examine(Laboratory())
     assert row["verdict"] == "not-reproduced"
 
 
 def test_more_than_d_paths_would_be_found(monkeypatch):
-    monkeypatch.setattr("analysis.claims.alltoall.SPREAD_OUT", ("complete:4",))
-    monkeypatch.setattr("analysis.claims.alltoall.DISABLED", ())
+    monkeypatch.setattr("opticoll.analysis.papers.alltoall.claims.SPREAD_OUT", ("complete:4",))
+    monkeypatch.setattr("opticoll.analysis.papers.alltoall.claims.DISABLED", ())
     assert book.claims()["alltoall.disjoint-count"].examine(Laboratory())["violations"] == 0
     prepare = path_mcf.prepare
     monkeypatch.setattr(path_mcf, "prepare", lambda topology, rule: prepare(topology, {"paths": "all"}))

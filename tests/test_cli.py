@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from analysis.cli import main
-from analysis.store import Store
-from solvers import scratch
+from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
+from opticoll.solvers import scratch
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {
@@ -33,7 +33,7 @@ KEYS = {
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "analysis.cli", *arguments],
+        [sys.executable, "-m", "opticoll.analysis.cli", *arguments],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=240,
         check=False, **options,
     )  # fmt: skip
@@ -54,7 +54,7 @@ def as_json(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0)
 @pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["results", "--help"], ["--version"], []])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
-        "import sys; from analysis.cli import main; status = main(sys.argv[1:]); "
+        "import sys; from opticoll.analysis.cli import main; status = main(sys.argv[1:]); "
         "print(sorted(m for m in sys.modules if '.' not in m), file=sys.stderr); sys.exit(status)"
     )
     done = subprocess.run(
@@ -113,8 +113,8 @@ def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
 def test_a_limit_without_solution_is_status_3_and_a_row(
     limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from solvers import runner
-    from solvers.outcome import Outcome, Termination
+    from opticoll.solvers import runner
+    from opticoll.solvers.task import Outcome, Termination
 
     stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")
     monkeypatch.setattr(runner, "solve_isolated", lambda *arguments, **options: stopped)
@@ -182,8 +182,8 @@ def test_list_solvers_probes_licences(capfd: pytest.CaptureFixture[str]) -> None
 
 
 def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
-    import analysis.claims as ledger
-    from analysis.claims import Claim, Measurement, Verdict
+    import opticoll.analysis.ledger as ledger
+    from opticoll.analysis.ledger import Claim, Measurement, Verdict
 
     known = {
         "paper.ring": Claim(
@@ -239,7 +239,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     # The last two are not proven within hours, so that the study cannot end before it is stopped.
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.cli", "study", str(file), "--jobs", "2"],
+        [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         start_new_session=True,
     )  # fmt: skip
@@ -257,7 +257,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
+        f"{sys.executable} -m opticoll.analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
         shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
@@ -273,7 +273,7 @@ def test_errors_in_a_process_of_their_own() -> None:
 
 
 def test_compiled_code_cannot_spoil_stdout(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from solvers import runner
+    from opticoll.solvers import runner
 
     real = runner.solve
 
@@ -295,7 +295,7 @@ def test_report(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_lab_says_what_is_missing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("analysis.environment.CHECKOUT", tmp_path)
+    monkeypatch.setattr("opticoll.analysis.store.schema.CHECKOUT", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["lab"]) == 2
     assert "no folder notebooks" in capfd.readouterr().err
@@ -322,7 +322,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
         "1e-12",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
+        [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), scratch.NESTED: str(tmp_path)},
     )  # fmt: skip

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.cli import main
-from analysis.store import Store
+from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,7 +141,7 @@ def test_bad_input(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -
 def test_a_solver_that_is_missing_is_status_4(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from solvers.adapters import adapter
+    from opticoll.solvers.adapters import adapter
 
     monkeypatch.setattr(type(adapter("scip")), "installed", lambda self: False)
     assert main([*RING, "--method", "scip"]) == 4
@@ -153,7 +153,7 @@ def test_a_solver_that_is_missing_is_status_4(
 
 
 def test_what_nobody_expected_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    from solvers import runner
+    from opticoll.solvers import runner
 
     def fail(*arguments: object, **options: object) -> None:
         message = "two\nlines"
@@ -172,7 +172,7 @@ def test_what_nobody_expected_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd
 
 
 def test_interrupted_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    from solvers import runner
+    from opticoll.solvers import runner
 
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt

@@ -18,15 +18,15 @@ import numpy as np
 import psutil
 import pytest
 
-from analysis.cli import main
-from analysis.store import Store
-from analysis.study import run_study
-from analysis.study_file import load
-from solvers import cluster, runner
-from solvers.cluster import DaskCluster
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.executor import ClusterLost, InProcess, JobCrashed
-from solvers.task import Task
+from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
+from opticoll.analysis.study import run_study
+from opticoll.analysis.study.study_file import load
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers import cluster, runner
+from opticoll.solvers.cluster import DaskCluster
+from opticoll.solvers.executor import ClusterLost, InProcess, JobCrashed
+from opticoll.solvers.task import Task
 
 STUDY = """
 name = "over-there"
@@ -43,7 +43,7 @@ time_limit_s = 240
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """
 import sys
-from solvers.worker import tie_to_parent
+from opticoll.solvers.worker import tie_to_parent
 tie_to_parent(int(sys.argv.pop(1)))
 from dask.__main__ import main
 main()

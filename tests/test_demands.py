@@ -16,27 +16,25 @@ from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
 
-from analysis.bounds import bounds_of
-from analysis.cli import cli
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import weighted_paths as wp
-from formulations.alltoall.bounds import bounds
-from formulations.alltoall.orbits import find
-from formulations.base import NotApplicable
-from formulations.schedules.routes import routes_of
-from instances import BadFile, Topology, parse
-from instances import demands as listed
-from instances.demands import DemandSpec, read_demand
-from instances.errors import BadInput
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.errors import BadOption
-from solvers.pdhg.closing import Closing
-from solvers.pdhg.saddle import Saddle
-from solvers.pdhg.team import Team
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.analysis.cli import cli
+from opticoll.analysis.instance_bounds import bounds_of
+from opticoll.errors import BadInput, BadOption
+from opticoll.formulations import formulation
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import weighted_paths as wp
+from opticoll.formulations.flows.flow_bounds import bounds
+from opticoll.formulations.flows.flow_orbits import find
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.schedules.shard_routes import routes_of
+from opticoll.instances import BadFile, Topology, parse
+from opticoll.instances import demands as listed
+from opticoll.instances.demands import DemandSpec, read_demand
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.flows.pdhg_iteration import Closing, Saddle
+from opticoll.solvers.methods.flows.pdhg_kernels import Team
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"
 GENERATED = ("random:1", "gravity:2", "permutation:3", "longest-matching")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import bench, frontpage, markers
-from analysis.benchmarks import tables as timing_tables
+from opticoll.analysis import bench
+from opticoll.analysis.benchmark.tables import tables as timing_tables
+from opticoll.analysis.report import frontpage
+from opticoll.analysis.report import frontpage as markers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -37,7 +39,7 @@ def test_the_table_is_written_where_it_belongs():
 
 
 def test_proven_names_formulations_that_exist():
-    from formulations import formulations
+    from opticoll.formulations import formulations
 
     assert set(tables().PROVEN) <= set(formulations())
 
@@ -69,6 +71,6 @@ def test_site_builds_without_a_warning(tmp_path):
     words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "docs", str(tmp_path / "site")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
-    page = (tmp_path / "site" / "generated" / "api" / "formulations.alltoall.html").read_text(encoding="utf-8")
+    page = (tmp_path / "site" / "generated" / "api" / "opticoll.formulations.alltoall.html").read_text(encoding="utf-8")
     assert "max F" in page
     assert (tmp_path / "site" / "generated" / "notebooks" / "02-all-to-all.html").exists()

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
 
 
 def work(item: Any) -> Any:

@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from analysis import study_file
-from analysis.figures import gaps
-from formulations import formulation
-from solvers.adapters import adapters
-from solvers.methods import methods_for
+from opticoll.analysis.papers import gap_figures as gaps
+from opticoll.analysis.study import study_file
+from opticoll.formulations import formulation
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.methods import methods_for
 
 
 def heuristic_run(problem, method, objective, bound, proof="feasible"):

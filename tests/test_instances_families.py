@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
-from instances.links import link_groups
+from opticoll.instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
+from opticoll.instances.digraph import link_groups
 
 
 def undirected(topology: Topology) -> nx.Graph:

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances import (
+from opticoll.instances import (
     BadFile,
     BadInput,
     Topology,
-    files,
     from_networkx,
     parse,
     read_topology,
     to_networkx,
     write_topology,
 )
+from opticoll.instances.readers import files
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instances import BadInput, LightpathMesh, Topology, parse, to_networkx
-from instances.links import link_groups
+from opticoll.instances import BadInput, LightpathMesh, Topology, parse, to_networkx
+from opticoll.instances.digraph import link_groups
 
 
 def arcs(topology):

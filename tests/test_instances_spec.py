@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances import BadFile, BadInput, BadSpec, Instance, OpticollError, ServerPool, Topology, describe, parse
+from opticoll.instances import (
+    BadFile,
+    BadInput,
+    BadSpec,
+    Instance,
+    OpticollError,
+    ServerPool,
+    Topology,
+    describe,
+    parse,
+)
 
 EXAMPLES = [row["example"] for row in describe() if row["name"] != "file"]
 

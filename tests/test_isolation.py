@@ -17,12 +17,12 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from solvers import isolation, scratch
-from solvers.adapters import adapter
-from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.isolation import Answer, call_isolated, solve_isolated
-from solvers.outcome import PrimalStatus, SolveRequest, Termination
-from solvers.standard_form import StandardForm
+from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.solvers import isolation, scratch
+from opticoll.solvers.adapters import adapter
+from opticoll.solvers.isolation import Answer, call_isolated, solve_isolated
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 
 HERE = __name__
 
@@ -262,7 +262,7 @@ def test_outer_worker_killed_from_outside_takes_the_inner_along() -> None:
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
-from solvers.isolation import call_isolated
+from opticoll.solvers.isolation import call_isolated
 answer = call_isolated("test_isolation:tell_and_sleep", {{"seconds": {seconds}}},
                        on_progress=lambda values, arrays: print(values["pid"], flush=True))
 print("finished", answer.finished)
@@ -325,7 +325,7 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
         seen.append((objective, bound))
         if objective is not None and bound is not None:
             for child in psutil.Process().children(recursive=True):
-                if any("solvers.worker" in word for word in child.cmdline()):
+                if any("opticoll.solvers.worker" in word for word in child.cmdline()):
                     child.kill()
 
     outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=240, threads=1), on_progress=on_progress)

@@ -10,13 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.base import NotApplicable, read_parameters
-from formulations.lumorph.algorithms import ALGORITHMS, cycle_order, pattern_of, square_order, square_radices
-from formulations.lumorph.calls import all_reduces, calls, independent_sets, random_groups, read_groups
-from formulations.lumorph.circuits import read_circuits
-from formulations.lumorph.cuts import exchange_overlap
-from formulations.lumorph.layer_to_layer import greedy_rounds, layer_to_layer
-from formulations.lumorph.patterns import (
+from opticoll.errors import BadInput
+from opticoll.formulations.lumorph.circuits import exchange_overlap, read_circuits
+from opticoll.formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
+from opticoll.formulations.model import NotApplicable, read_parameters
+from opticoll.formulations.rounds.collectives import Collective, collective
+from opticoll.formulations.rounds.round_schedule import Limits, violations
+from opticoll.instances import parse
+from opticoll.solvers.methods import methods
+from opticoll.solvers.methods.lumorph.calls import all_reduces, calls, independent_sets, random_groups, read_groups
+from opticoll.solvers.methods.lumorph.collective_algorithms import (
+    ALGORITHMS,
+    cycle_order,
+    greedy_rounds,
+    layer_to_layer,
+    pattern_of,
+    square_order,
+    square_radices,
+)
+from opticoll.solvers.methods.lumorph.patterns import (
     binomial_tree,
     circulant,
     depths,
@@ -30,17 +42,10 @@ from formulations.lumorph.patterns import (
     tree_spread,
     two_trees,
 )
-from formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
-from formulations.rounds.check import Limits, violations
-from formulations.rounds.collectives import Collective, collective
-from instances import parse
-from instances.errors import BadInput
-from solvers.methods import methods
-from solvers.methods.base import Context
-from solvers.rounds.algorithms.compaction import compacted
-from solvers.rounds.algorithms.realisation import edge_colours, realised, split_rounds
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.solvers.methods.lumorph.realisation import compacted, edge_colours, realised, split_rounds
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 SPREADING = ("all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce")
 VARIANTS = (

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.claims import claims
-from analysis.claims.base import Laboratory
-from analysis.claims.lumorph import CLAIMS
-from analysis.lumorph_schedules import PIECES, electrical
-from formulations.lumorph.algorithms import pattern_of, square_radices
-from formulations.lumorph.cost import (
+from opticoll.analysis.ledger import claims
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.papers.lumorph.built_schedules import PIECES, electrical
+from opticoll.analysis.papers.lumorph.claims import CLAIMS
+from opticoll.analysis.papers.lumorph.cost import (
     LIGHTPATH,
     Machine,
     changes,
@@ -29,13 +28,13 @@ from formulations.lumorph.cost import (
     usable,
     whole_time,
 )
-from formulations.lumorph.patterns import depths, factors, two_trees
-from formulations.rounds.check import Limits, violations
-from formulations.rounds.collectives import collective
-from formulations.rounds.schedule import chained
-from instances import parse
-from instances.errors import BadInput
-from solvers.rounds.algorithms.realisation import realised
+from opticoll.errors import BadInput
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, chained, violations
+from opticoll.instances import parse
+from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of, square_radices
+from opticoll.solvers.methods.lumorph.patterns import depths, factors, two_trees
+from opticoll.solvers.methods.lumorph.realisation import realised
 
 SHAPES = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 BUFFERS = (0.0, 1.0, 64e3, 4e6, 64e6, 1e9)

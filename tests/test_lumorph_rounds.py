@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from analysis.cli import main
-from formulations.base import NotApplicable
-from formulations.lumorph import rounds
-from formulations.lumorph.greedy_rounds import greedy_rounds
-from formulations.lumorph.mesh_symmetry import delivery_symmetries
-from formulations.lumorph.route_sets import candidate_routes
-from formulations.lumorph.sum_bounds import sum_bounds
-from formulations.rounds.collectives import COLLECTIVES
-from formulations.rounds.schedule import direct
-from instances import parse
-from instances.errors import BadInput
-from solvers.compile import compile_model
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.analysis.cli import main
+from opticoll.errors import BadInput
+from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph.greedy_rounds import greedy_rounds
+from opticoll.formulations.lumorph.round_bounds import sum_bounds
+from opticoll.formulations.lumorph.round_rows import delivery_symmetries
+from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.collectives import COLLECTIVES
+from opticoll.formulations.rounds.round_schedule import direct
+from opticoll.instances import parse
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 NAME = rounds.NAME
 

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.cli import main
-from analysis.store import Store
-from analysis.study import run_study
-from analysis.study_file import load
-from formulations import formulation
-from instances import parse
-from solvers import memory, runner
-from solvers.compile import compile_model
-from solvers.executor import InProcess
-from solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
+from opticoll.analysis.study import run_study
+from opticoll.analysis.study.study_file import load
+from opticoll.formulations import formulation
+from opticoll.instances import parse
+from opticoll.solvers import memory, runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.executor import InProcess
+from opticoll.solvers.memory import GIB, TooLarge, available_bytes, entries, needed_bytes
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Task
 
 LARGE = "genkautz:n=200,d=4"
 
@@ -62,7 +62,7 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
     def refuse(*_: Any) -> None:
         pytest.fail("the data were made")
 
-    monkeypatch.setattr("solvers.plan.formulation", lambda name: replace(formulation(name), prepare=refuse))
+    monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda name: replace(formulation(name), prepare=refuse))
     for method in ("highs-ipx", "column-generation", "auto"):
         with pytest.raises(TooLarge, match=r"3,996,000,001 variables.*alltoall\.master"):
             make_plan(Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0))
@@ -94,12 +94,12 @@ def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameter
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])
 def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
-    from analysis.benchmarks.memory import build_in_worker  # noqa: F401  the worker imports it
-    from solvers.isolation import call_isolated
+    from opticoll.analysis.benchmark.tables import build_in_worker  # noqa: F401  the worker imports it
+    from opticoll.solvers.isolation import call_isolated
 
     spec = "genkautz:n=100,d=4" if form == "pyomo" else "genkautz:n=250,d=4"
     asked = {"formulation": "alltoall.master", "instance": spec, "form": form, "settings": {}}
-    answer = call_isolated("analysis.benchmarks.memory:build_in_worker", asked)
+    answer = call_isolated("opticoll.analysis.benchmark.tables:build_in_worker", asked)
     assert answer.finished, answer.message
     estimate = entries(answer.values["estimate"]) * memory.BUILD[form] / 1e6
     assert estimate <= answer.values["peak"] <= 3 * estimate
@@ -192,7 +192,7 @@ def hold(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict
 
 def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """In a worker: hold some, and let a worker of its own hold more."""
-    from solvers.isolation import call_isolated
+    from opticoll.solvers.isolation import call_isolated
 
     mine = np.ones(int(arguments["own"] * 1e6) // 8)
     inner = call_isolated(f"{__name__}:hold", arguments)
@@ -200,7 +200,7 @@ def hold_below(arguments: Any, arrays: Any, report: Any) -> tuple[dict[str, Any]
 
 
 def test_peak_counts_the_worker_and_its_workers() -> None:
-    from solvers.isolation import call_isolated
+    from opticoll.solvers.isolation import call_isolated
 
     empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
     flat = call_isolated(f"{__name__}:hold", {"mb": 200})
@@ -213,7 +213,7 @@ def test_peak_counts_the_worker_and_its_workers() -> None:
 
 def test_a_method_tells_the_peak_of_its_sub_solves() -> None:
     """Master-child's children are processes below its own: the record counts them all."""
-    from solvers.isolation import call_isolated
+    from opticoll.solvers.isolation import call_isolated
 
     empty = call_isolated(f"{__name__}:hold", {"mb": 0}).peak_memory_mb or 0.0
     run = runner.solve(Task("alltoall.link-mcf", "ring:4", "master-child", settings={"jobs": 2}))

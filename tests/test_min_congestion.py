@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from reference import assert_one_matrix, optimum
 
-from formulations import formulation
-from formulations.alltoall import min_congestion
-from formulations.alltoall.path_sets import PathRule, build_path_set, subset
-from formulations.base import Bound, NotApplicable
-from instances import BadInput, Topology, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
+from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.instances import BadInput, Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.min-congestion"
 
@@ -155,7 +154,7 @@ def test_the_tolerance_is_the_papers():
 
 
 def test_rerouting_finds_a_routing_where_there_is_one():
-    from solvers.routing.local_search import reroute
+    from opticoll.solvers.methods.flows.local_search import reroute
 
     paths = build_path_set(parse("torus:3x3x3"), PathRule("shortest"), "test")
     choice = paths.first[:-1].copy()

@@ -12,20 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from formulations import formulation
-from formulations.alltoall.path_sets import PathRule
-from formulations.base import NotApplicable
-from formulations.lumorph import circuits as lists
-from formulations.lumorph import cuts, min_overlap
-from instances import BadInput, Topology, parse
-from instances.errors import BadFile
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.errors import MethodMismatch
-from solvers.outcome import Proof
-from solvers.routing.min_overlap import FluidLengths, min_overlap_routes, shortest_routes, straight_or_shortest
-from solvers.solution import solution_document
-from solvers.task import Task
+from opticoll.errors import BadFile, MethodMismatch
+from opticoll.formulations import formulation
+from opticoll.formulations.flows.path_sets import PathRule
+from opticoll.formulations.lumorph import circuits as cuts
+from opticoll.formulations.lumorph import circuits as lists
+from opticoll.formulations.lumorph import min_overlap
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import BadInput, Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.lumorph.overlap_search import (
+    FluidLengths,
+    min_overlap_routes,
+    shortest_routes,
+    straight_or_shortest,
+)
+from opticoll.solvers.solution import solution_document
+from opticoll.solvers.task import Proof, Task
 
 NAME = "lumorph.min-overlap"
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
-from formulations import formulation
-from formulations.base import NotApplicable
-from formulations.optree import one_stage, theory, tree
-from formulations.optree import wavelengths as wl
-from formulations.optree.schedules import (
+from opticoll.formulations import formulation
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.optree import one_stage, tree
+from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
     neighbour_exchange_schedule,
     one_stage_schedule,
@@ -24,14 +24,14 @@ from formulations.optree.schedules import (
     tree_schedule,
     violations,
 )
-from formulations.optree.stages import COUNTS, Fabric, best_by_depth, best_tree, uniform_tree, walks
-from formulations.rounds.schedule import RoundSchedule
-from instances import BadInput, WdmRing, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.methods import methods
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.formulations.optree.tree_theory import COUNTS, Fabric, best_by_depth, best_tree, uniform_tree, walks
+from opticoll.formulations.rounds import wavelengths as wl
+from opticoll.formulations.rounds.round_schedule import RoundSchedule
+from opticoll.instances import BadInput, WdmRing, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods import methods
+from opticoll.solvers.task import Proof, Task
 
 ONE, TREE = "optree.one-stage", "optree.tree"
 
@@ -506,7 +506,7 @@ def test_arcs_onward_of_lines_and_rings():
     ("theorem1", "not-reproduced"), ("fig5-slowly", "not-reproduced"),
 ])  # fmt: skip
 def test_claims(name, verdict):
-    from analysis.claims import Laboratory, claims
+    from opticoll.analysis.ledger import Laboratory, claims
 
     row = claims()[f"optree.{name}"].examine(Laboratory())
     assert row["verdict"] == verdict
@@ -515,7 +515,7 @@ def test_claims(name, verdict):
 
 @pytest.mark.slow
 def test_swept_claims_name_their_smallest_counterexample():
-    from analysis.claims import Laboratory, claims
+    from opticoll.analysis.ledger import Laboratory, claims
 
     rows = {name: claims()[f"optree.{name}"].examine(Laboratory()) for name in ("lemma1-ring", "theorem2", "optimal")}
     assert rows["lemma1-ring"]["counterexample"].startswith("wdm-ring:n=3 ")
@@ -525,10 +525,10 @@ def test_swept_claims_name_their_smallest_counterexample():
 
 
 def test_figures_take_their_rows_from_runs(tmp_path):
-    from analysis.figures import figures
-    from analysis.plots_style import png
-    from analysis.report_data import collect
-    from analysis.store import Store
+    from opticoll.analysis.papers import figures
+    from opticoll.analysis.plots.style import png
+    from opticoll.analysis.report.findings import collect
+    from opticoll.analysis.store import Store
 
     store = Store(tmp_path / "runs")
     tasks = [Task(ONE, "wdm-ring:n=5,wavelengths=1")]

@@ -13,19 +13,19 @@ from math import ceil, inf
 import numpy as np
 import pytest
 
-from formulations.alltoall import all_gather, link_mcf, min_congestion, path_mcf, timestep_mcf
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall.bounds import bounds as flow_bounds
-from formulations.alltoall.bounds import length_bound_and_load
-from formulations.lumorph.min_overlap import length_bound as overlap_bound
-from formulations.lumorph.min_overlap import unit_data
-from formulations.lumorph.round_bounds import rounded_up
-from formulations.sipml import ocs_circuits
-from formulations.sipml.ocs_circuits import Circuits
-from formulations.sipml.transfers import transfers_of
-from formulations.topoopt.reach import travelled
-from instances.servers import ServerPool
-from instances.topology import Topology
+from opticoll.formulations.alltoall import all_gather, link_mcf, min_congestion, path_mcf, timestep_mcf
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
+from opticoll.formulations.flows.flow_bounds import length_bound_and_load
+from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bound
+from opticoll.formulations.lumorph.min_overlap import unit_data
+from opticoll.formulations.lumorph.round_bounds import rounded_up
+from opticoll.formulations.sipml import ocs_circuits
+from opticoll.formulations.sipml.ocs_circuits import Circuits
+from opticoll.formulations.sipml.transfers import transfers_of
+from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.instances.digraph import Topology
+from opticoll.instances.servers import ServerPool
 
 SPANS = ((0, 0), (-8, 8), (-305, -290), (285, 300), (-300, 300))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.figures import argument, figures
-from analysis.figures.alltoall import degree_of
-from analysis.report_data import collect
-from analysis.store import Store
-from analysis.study_file import STUDIES
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.analysis.papers import argument, figures
+from opticoll.analysis.papers.alltoall.figures import degree_of
+from opticoll.analysis.report.findings import collect
+from opticoll.analysis.store import Store
+from opticoll.analysis.study.study_file import STUDIES
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 
 @pytest.fixture(scope="module")

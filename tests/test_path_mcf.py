@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 from reference import MEDIUM, SMALL, assert_one_matrix, optimum, optimum_of
 
-from formulations import formulation
-from formulations.alltoall import path_mcf
-from formulations.alltoall.path_extraction import extract_paths, widest_path
-from formulations.alltoall.path_sets import MOST_PATHS, PathRule, count_all
-from formulations.base import NotApplicable
-from instances import BadInput, Topology, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.errors import MethodMismatch
-from solvers.methods.base import Context
-from solvers.outcome import Proof, Termination
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.errors import MethodMismatch
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import path_mcf
+from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
+from opticoll.formulations.flows.weighted_paths import extract_paths, widest_path
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import BadInput, Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]
 NAME = "alltoall.path-mcf"

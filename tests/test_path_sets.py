@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from formulations.alltoall.path_sets import (
+from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
     arc_disjoint_paths,
@@ -20,8 +20,8 @@ from formulations.alltoall.path_sets import (
     read_rule,
     to_arrays,
 )
-from formulations.base import NotApplicable
-from instances import BadInput, Topology, parse
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import BadInput, Topology, parse
 
 GRAPHS = ("ring:6", "petersen", "mesh:2x4", "genkautz:n=7,d=3", "hypercube:3", "dgx1", "hypercube:2+host=1.5")
 RULES = (PathRule("all"), PathRule("all", lmax=4), PathRule("shortest"), PathRule("k", 3), PathRule("disjoint"))
@@ -160,7 +160,7 @@ def test_sets_survive_their_arrays_and_bad_arrays_do_not():
 
 
 def test_a_walk_with_a_cycle_is_no_path():
-    from formulations.alltoall.path_sets import path_set_of
+    from opticoll.formulations.flows.path_sets import path_set_of
 
     ring = parse("ring:3")
     arc = {(u, v): a for a, (u, v) in enumerate(zip(ring.tail.tolist(), ring.head.tolist(), strict=True))}

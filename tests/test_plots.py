@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import plots, plots_model
-from analysis.plots_style import PALETTE, drawing, inline, label, png, series, svg
-from formulations import formulation
-from instances import parse
-from solvers.compile import compile_model
+from opticoll.analysis.plots import model_plots as plots_model
+from opticoll.analysis.plots import store_plots as plots
+from opticoll.analysis.plots.style import PALETTE, drawing, inline, label, png, series, svg
+from opticoll.formulations import formulation
+from opticoll.instances import parse
+from opticoll.solvers.compile import compile_model
 
 
 def bounds_table(**changes):

@@ -9,19 +9,20 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from analysis import report, report_data
-from analysis.claims import claims, journal
-from analysis.figures import figures
-from analysis.report_console import show
-from analysis.report_data import collect
-from analysis.report_html import Markup, tag, text
-from analysis.report_sections import missing_bounds, runs_behind
-from analysis.report_tables import Column, table, written
-from analysis.store import Store
-from formulations import formulations
-from instances import parse
-from instances.errors import BadInput
-from solvers.task import Run, Task
+from opticoll.analysis import ledger as journal
+from opticoll.analysis.ledger import claims
+from opticoll.analysis.papers import figures
+from opticoll.analysis.report import findings as report_data
+from opticoll.analysis.report import page as report
+from opticoll.analysis.report.console import show
+from opticoll.analysis.report.findings import collect
+from opticoll.analysis.report.html_tables import Column, Markup, table, tag, text, written
+from opticoll.analysis.report.sections import missing_bounds, runs_behind
+from opticoll.analysis.store import Store
+from opticoll.errors import BadInput
+from opticoll.formulations import formulations
+from opticoll.instances import parse
+from opticoll.solvers.task import Run, Task
 
 EVIL = "file:\"><script>alert(1)</script><img src=x onerror=alert(2)>'&.json"
 
@@ -305,7 +306,7 @@ def test_a_folder_that_cannot_be_made_is_refused(store, tmp_path):
 
 
 def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("analysis.report_sections.MOST_ROWS", 2)
+    monkeypatch.setattr("opticoll.analysis.report.sections.MOST_ROWS", 2)
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = " ".join("".join(page.words).split())
     assert "The first 2 of 7 rows" in words

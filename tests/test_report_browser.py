@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import report
-from analysis.store import Store
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.analysis.report import page as report
+from opticoll.analysis.store import Store
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 pytestmark = pytest.mark.skipif(
     find_spec("PySide6") is None, reason="needs a browser: pip install 'opticoll[browser]' (Qt's Chromium)"

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import report
-from analysis.cells import failed_run
-from analysis.cli import main
-from analysis.figures import figures
-from analysis.store import Store
-from analysis.study_file import Cell
-from formulations import formulations
-from instances import parse
-from solvers.outcome import Proof, Termination
-from solvers.runner import solve
-from solvers.task import Run, Task
+from opticoll.analysis.cli import main
+from opticoll.analysis.papers import figures
+from opticoll.analysis.report import page as report
+from opticoll.analysis.store import Store
+from opticoll.analysis.study.cells import failed_run
+from opticoll.analysis.study.study_file import Cell
+from opticoll.formulations import formulations
+from opticoll.instances import parse
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Proof, Run, Task, Termination
 
 #: A small instance of every formulation.
 INSTANCES = {

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.lumorph.round_bounds import priced_bound, round_bounds, single_demand
-from formulations.rounds.check import Limits
-from formulations.rounds.collectives import Collective, collective
-from instances import Topology, parse
-from solvers import runner
-from solvers.task import Task
+from opticoll.formulations.lumorph.round_bounds import priced_bound, round_bounds, single_demand
+from opticoll.formulations.rounds.collectives import Collective, collective
+from opticoll.formulations.rounds.round_schedule import Limits
+from opticoll.instances import Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.task import Task
 
 
 def named(topology, wanted, limits):

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.lumorph import rounds
-from instances import parse
-from instances.errors import BadInput
-from solvers.compile import compile_model
-from solvers.methods.base import Context
-from solvers.methods.round_program import _constructed, _program, column_vector
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.errors import BadInput
+from opticoll.formulations.lumorph import rounds
+from opticoll.instances import parse
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.lumorph.certified_rounds import _constructed, _program, column_vector
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 
 def context(spec, **given):

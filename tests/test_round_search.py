@@ -9,23 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.base import NotApplicable
-from formulations.lumorph.round_bounds import round_bounds
-from formulations.rounds.check import Limits, violations
-from formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
-from formulations.rounds.schedule import direct
-from instances import BadInput, parse
-from solvers import runner
-from solvers.outcome import Proof
-from solvers.rounds import assign_rounds
-from solvers.rounds.exchange import balanced, line_classes, line_load, mesh_exchange, searched, shifts
-from solvers.rounds.halving import halving_broadcast
-from solvers.rounds.prices import tight_bound
-from solvers.rounds.ring import ring_all_gather
-from solvers.rounds.search import PhaseSearch
-from solvers.rounds.spreading import Policy, spread_copies
-from solvers.rounds.symmetric import symmetric_copies, symmetries
-from solvers.task import Task
+from opticoll.formulations.lumorph.round_bounds import round_bounds
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
+from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
+from opticoll.instances import BadInput, parse
+from opticoll.solvers import runner
+from opticoll.solvers.methods.lumorph.assignment import assign_rounds, tight_bound
+from opticoll.solvers.methods.lumorph.constructions import (
+    balanced,
+    halving_broadcast,
+    line_classes,
+    line_load,
+    mesh_exchange,
+    ring_all_gather,
+    searched,
+    shifts,
+)
+from opticoll.solvers.methods.lumorph.round_search import PhaseSearch
+from opticoll.solvers.methods.lumorph.spreading import Policy, spread_copies
+from opticoll.solvers.methods.lumorph.symmetric_rounds import symmetric_copies, symmetries
+from opticoll.solvers.task import Proof, Task
 
 
 def valid(topology, wanted, limits, schedule):
@@ -73,7 +77,9 @@ def test_searched_lines_keep_to_their_load(monkeypatch):
     assert rest is not None
     np.testing.assert_array_equal(rest[0], np.arange(8))
     assert (rest[1:] != np.arange(8)).all()
-    monkeypatch.setattr("solvers.rounds.exchange.CALLS", 2)  # what no search finds, a longer one does not
+    monkeypatch.setattr(
+        "opticoll.solvers.methods.lumorph.constructions.CALLS", 2
+    )  # what no search finds, a longer one does not
     parts = searched(6, 2, 5)
     assert parts is None, "five permutations cannot hold six moves of a tile"
     assert searched(8, 1, 8) is None, "load 1 in 8 parts is below the cut of 16"
@@ -176,7 +182,7 @@ def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveg
 
 
 def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
-    from solvers.rounds.routing import candidates
+    from opticoll.solvers.methods.lumorph.assignment import candidates
 
     mesh = parse("lightpath:3x3")
     _, source = exchanged(mesh)

@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.rounds.check import BLOCKS, Limits, violations
-from formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases, read_collective
-from formulations.rounds.schedule import chained, direct, from_values, opposite_arcs, together
-from instances import parse
-from instances.errors import BadInput
+from opticoll.errors import BadInput
+from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases, read_collective
+from opticoll.formulations.rounds.round_schedule import (
+    BLOCKS,
+    Limits,
+    chained,
+    direct,
+    from_values,
+    opposite_arcs,
+    together,
+    violations,
+)
+from opticoll.instances import parse
 
 NONE = dict.fromkeys(BLOCKS, 0.0)
 

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from reference import optimum_of
 
-from formulations.base import NotApplicable
-from instances import BadFile, BadInput, Topology, parse
-from solvers import runner, verify
-from solvers.compile import compile_model
-from solvers.errors import BadOption, MethodMismatch, SolverUnavailable
-from solvers.outcome import Outcome, Proof, Termination
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers import runner, verify
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 KEYS = {
     "formulation", "paper", "instance", "instance_hash", "n", "arcs", "method", "form", "solver", "termination",
@@ -120,8 +119,8 @@ def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
 def test_branching_starts_from_no_vector_that_is_not_feasible(monkeypatch, vector):
     from types import SimpleNamespace
 
-    from solvers import isolation
-    from solvers.methods import certified_branching
+    from opticoll.solvers import isolation
+    from opticoll.solvers.methods import certified_branching
 
     task = Task("optree.one-stage", "wdm-ring:n=4,wavelengths=2")
     plan = make_plan(task)
@@ -403,7 +402,7 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
 @pytest.mark.parametrize("name", ["alltoall.master", "alltoall.link-mcf"])
 def test_exported_files_hold_the_same_problem(tmp_path, suffix, name):
-    from solvers.isolation import call_isolated
+    from opticoll.solvers.isolation import call_isolated
 
     path = tmp_path / f"model.{suffix}"
     runner.export(name, "genkautz:n=5,d=2", path)
@@ -434,7 +433,7 @@ def test_the_generic_dual_bound_is_weak_duality(tmp_path):
     import scipy.sparse as sp
     from reference import optimum
 
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.standard_form import StandardForm
 
     random = np.random.default_rng(3)
     for sense in ("min", "max"):
@@ -458,7 +457,7 @@ def test_a_value_past_its_bound_proves_nothing():
 
 
 def test_options_are_rehearsed_before_a_study_starts():
-    from solvers.rehearsal import rehearse_options
+    from opticoll.solvers.plan import rehearse_options
 
     good = make_plan(Task("alltoall.master", "ring:4", method="highs", settings={"simplex_strategy": "4"}))
     rehearse_options(good)
@@ -502,8 +501,8 @@ def test_a_value_may_be_past_its_bound_by_a_part_of_its_size_only():
 def test_bounds_of_integer_programs_are_rounded_in_exact_arithmetic():
     import scipy.sparse as sp
 
-    from solvers.relaxation import rounded
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.weak_duality import rounded
 
     def whole(sense, offset, cost):
         ends = np.array([-np.inf]), np.array([np.inf]), np.zeros(1), np.full(1, 2.0**60)
@@ -523,16 +522,14 @@ def planted(monkeypatch, name, **changed):
     """A formulation with other bounds than its own, in this process."""
     from dataclasses import replace
 
-    import formulations
-
     model = replace(formulations.formulation(name), **changed)
     monkeypatch.setattr(formulations, "formulation", lambda asked: model)
-    monkeypatch.setattr("solvers.plan.formulation", lambda asked: model, raising=False)
+    monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda asked: model, raising=False)
     return model
 
 
 def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
-    from formulations.base import Bound
+    from opticoll.formulations.model import Bound
 
     def wrong(data, duals):
         return Bound("planted", 0.1, "wrong")
@@ -548,7 +545,7 @@ def test_a_bound_beyond_an_exact_one_is_an_error_that_is_shown(monkeypatch):
 
 
 def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
-    from formulations.base import Bound
+    from opticoll.formulations.model import Bound
 
     planted(
         monkeypatch, "alltoall.master", closed_forms=None,
@@ -579,7 +576,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
     import scipy.linalg
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    from solvers.outcome import Outcome, Termination
+    from opticoll.solvers.task import Outcome, Termination
 
     shown = []
 
@@ -598,7 +595,7 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
         return Outcome(Termination.OPTIMAL, x=found.x, objective=16.0, bound=16.0, row_duals=y + 1e14 * null)
 
     monkeypatch.setattr(runner, "solve_isolated", lie)
-    monkeypatch.setattr("solvers.relaxation.solve_isolated", lie)
+    monkeypatch.setattr("opticoll.solvers.weak_duality.solve_isolated", lie)
     run = runner.solve(Task("optree.tree", "wdm-ring:n=24,wavelengths=4", method="highs"))
     assert run.objective == 16.0
     assert run.proof != Proof.OPTIMAL

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from opticoll.analysis.papers.alltoall.scaling_figures import ROUTES, TOL, draw, finding, rows_of, slope
 
-from analysis.figures import figures
-from analysis.figures.scaling import ROUTES, TOL, draw, finding, rows_of, slope
-from analysis.study_file import STUDIES, load
+from opticoll.analysis.papers import figures
+from opticoll.analysis.study.study_file import STUDIES, load
 
 
 def run(method: str, n: int, **changes: Any) -> dict[str, Any]:

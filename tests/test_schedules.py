@@ -15,22 +15,19 @@ from programs import all_pairs_allreduce, naive_outcome, ring, step
 from reference import optimum
 from test_alltoall_certificates import topologies
 
-from analysis.cli import main
-from formulations import formulation
-from formulations.schedules import interpreter
-from formulations.schedules.build import schedule_text
-from formulations.schedules.chunking import cut
-from formulations.schedules.link_schedule import schedule_routes
-from formulations.schedules.lowering import fits_runtime, lower
-from formulations.schedules.msccl_xml import read_xml, write_xml
-from formulations.schedules.program import Place
-from formulations.schedules.routes import Route, routes_of, shortest_routes
-from formulations.schedules.schedule_json import links_document
-from formulations.schedules.verdict import REASONS
-from formulations.schedules.verification import verify_document, verify_file, verify_program
-from instances import BadFile, BadInput, Topology, parse
-from solvers import runner
-from solvers.compile import compile_model
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulation
+from opticoll.formulations.schedules import interpreter
+from opticoll.formulations.schedules.link_schedule import schedule_routes
+from opticoll.formulations.schedules.lowering import fits_runtime, lower, schedule_text
+from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
+from opticoll.formulations.schedules.program import REASONS, Place
+from opticoll.formulations.schedules.schedule_json import links_document
+from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of, shortest_routes
+from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
+from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
 
 relaxed = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -428,7 +425,7 @@ ROUTE_CHANGES = [
 
 @pytest.mark.parametrize(("change", "reason"), ROUTE_CHANGES)
 def test_corrupted_routes_are_refused(change, reason, tmp_path):
-    from formulations.schedules.schedule_json import weighted_routes_document
+    from opticoll.formulations.schedules.schedule_json import weighted_routes_document
 
     topology = parse("hypercube:3")
     document = weighted_routes_document(topology, shortest_routes(topology))

@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from reference import optimum
 
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import orbits as reduction
-from instances import parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.methods import screened_lp
-from solvers.methods.base import Context
-from solvers.methods.orbit_lp import solve_reduced
-from solvers.outcome import Proof, Termination
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import flow_orbits as reduction
+from opticoll.instances import parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.flows import orbit_lp as screened_lp
+from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.task import Proof, Task, Termination
 
 SPECS = (
     "genkautz:n=30,d=3",

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from formulations.base import NotApplicable
-from formulations.rounds.edge_colouring import matchings
-from formulations.sipml import duty_cycle, ocs_circuits
-from formulations.sipml.transfers import transfers_of
-from instances import BadInput, ServerPool, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.methods import koenig_bisection
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.analysis.papers.sipml import claims as duty_cycle
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.edge_colouring import matchings
+from opticoll.formulations.sipml import ocs_circuits
+from opticoll.formulations.sipml.transfers import transfers_of
+from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.sipml import koenig_bisection
+from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ocs-circuits"
 

@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from formulations.base import NotApplicable
-from formulations.sipml import ocs_circuits, placement
-from formulations.sipml.hybrid import hybrid_traffic
-from instances import BadInput, parse
-from instances.op_graph import OpGraph
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.methods.degree_aware import Repair, Unrolled
-from solvers.methods.placement_enumeration import Enumeration
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.analysis.papers.sipml.claims import hybrid_traffic
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.sipml import ocs_circuits, placement
+from opticoll.instances import BadInput, parse
+from opticoll.instances.op_graph import OpGraph
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled
+from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
+from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.placement"
 FREE = {"replicas": 1, "degree": 99}

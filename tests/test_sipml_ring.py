@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from formulations.base import NotApplicable
-from formulations.optree.wavelengths import wavelengths_needed
-from formulations.sipml import ring_wavelengths as ring
-from formulations.sipml.ring_sets import heaviest_set, strip
-from instances import BadInput, ServerPool, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.methods.ring_first_fit import attainable_times, first_fit, search
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.wavelengths import wavelengths_needed
+from opticoll.formulations.sipml import ring_wavelengths as ring
+from opticoll.formulations.sipml.arc_sets import heaviest_set, strip
+from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.sipml.ring_sets import attainable_times, first_fit, search
+from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ring-wavelengths"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.cli import main
-from formulations import formulations
-from formulations.arrays import Array, Size, check_arrays, check_shapes
-from instances import BadFile, parse
-from solvers import runner
-from solvers.task import Task
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulations
+from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
+from opticoll.instances import BadFile, parse
+from opticoll.solvers import runner
+from opticoll.solvers.task import Task
 from tests.mutated_solutions import CASES
 
 ROOT = Path(__file__).parent.parent
@@ -87,7 +87,7 @@ def test_sizes_agree_and_are_limited():
 
 
 def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.standard_form import StandardForm
 
     for wrong in ({"g": np.zeros((3, 3)), "F": np.asarray(1.0)}, {"g": np.full((8, 4), np.nan), "F": np.asarray(1.0)},
                   {"F": np.asarray(1.0)}):  # fmt: skip

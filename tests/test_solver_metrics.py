@@ -14,13 +14,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import benchmark_set, report_solvers, solver_metrics
-from analysis.benchmark_set import Best
-from analysis.report_html import Markup
-from instances.errors import BadFile, BadInput
-from solvers.isolation import call_isolated
-from solvers.standard_form import StandardForm
-from solvers.verify import kkt
+from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.analysis.benchmark.benchmark_set import Best
+from opticoll.analysis.report import solvers_section as report_solvers
+from opticoll.analysis.report.html_tables import Markup
+from opticoll.errors import BadFile, BadInput
+from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.verify import kkt
 
 LIMIT = 60.0
 
@@ -421,7 +422,7 @@ def test_units_change_no_residual(scale, units, dx, dy):
 
 
 def test_the_set_is_graded_and_covers_every_formulation_it_can():
-    from formulations import formulations
+    from opticoll.formulations import formulations
 
     problems = benchmark_set.problems()
     assert len(problems) >= 40
@@ -435,7 +436,7 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
 
 
 def test_best_known_values_are_proven_and_of_these_instances():
-    from instances import parse
+    from opticoll.instances import parse
 
     best = benchmark_set.best_known()
     hashes = {one.instance: parse(one.instance).hash for one in benchmark_set.problems()}

@@ -12,24 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from formulations.lumorph import round_bounds
-from formulations.lumorph.cuts import cut_bounds
-from formulations.lumorph.min_overlap import length_bound, prepare
-from formulations.rounds.collectives import collective
-from instances import Topology, parse
-from instances.registry import held
-from solvers.adapters import adapters
-from solvers.isolation import interpreter
-from solvers.methods import method_named, methods
-from solvers.routing.first_reroutings import reroute_first
-from solvers.routing.min_overlap import straight_or_shortest
+from opticoll.formulations.lumorph import round_bounds
+from opticoll.formulations.lumorph.circuits import cut_bounds
+from opticoll.formulations.lumorph.min_overlap import length_bound, prepare
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.instances import Topology, parse
+from opticoll.instances.registry import held
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.isolation import interpreter
+from opticoll.solvers.methods import method_named, methods
+from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
 
 #: Packages that take longer to be imported than small commands to be answered.
 SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", "highspy", "ortools")
 
 SOLVE = """
 import json, sys
-from solvers.methods.procedure import run_in_worker
+from opticoll.solvers.methods.procedure import run_in_worker
 formulation, instance, settings = sys.argv[1:]
 arguments = {"formulation": formulation, "instance": instance, "method": "auto", "form": None,
              "settings": dict([settings.split("=")]), "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,
@@ -40,14 +39,14 @@ print(json.dumps({"ended": values["termination"], "loaded": list(sys.modules)}))
 
 IMPORT = """
 import json, sys
-import solvers.runner
+import opticoll.solvers.runner
 print(json.dumps({"loaded": list(sys.modules)}))
 """
 
 
 def told(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
-    place = interpreter("solvers.worker:main")[-1].partition("; from")[0]
+    place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
     command = [sys.executable, "-P", "-c", f"{place}\n{code}", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     answer: dict[str, object] = json.loads(done.stdout)
@@ -92,15 +91,15 @@ def test_what_is_no_method_is_none(name: str) -> None:
 
 
 def test_held_finds_what_a_module_holds_and_nothing_else() -> None:
-    assert held("solvers.methods.sssp", "METHOD") is methods()["sssp"]
-    assert held("solvers.methods.sssp", "NOTHING") is None
+    assert held("opticoll.solvers.methods.alltoall.single_paths", "METHOD") is methods()["sssp"]
+    assert held("opticoll.solvers.methods.alltoall.single_paths", "NOTHING") is None
     for module in (
-        "solvers.methods.none",
+        "opticoll.solvers.methods.none",
         "solvers.nowhere.sssp",
         "sssp",
         "",
-        "solvers.methods.",
-        "solvers.methods.a-b",
+        "opticoll.solvers.methods.",
+        "opticoll.solvers.methods.a-b",
     ):
         assert held(module, "METHOD") is None
 

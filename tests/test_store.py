@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis import schema
-from analysis.publish import AlreadyStored, publish
-from analysis.store import Store
-from instances.errors import BadFile, BadInput
-from solvers.outcome import Proof, Termination
-from solvers.task import Run, Task
+from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store.publishing import AlreadyStored, publish
+from opticoll.errors import BadFile, BadInput
+from opticoll.solvers.task import Proof, Run, Task, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.product import expand
-from analysis.study_file import Study, find, load, studies
-from instances.errors import BadFile, BadInput, BadSpec
+from opticoll.analysis.study.study_file import Study, find, load, studies
+from opticoll.errors import BadFile, BadInput, BadSpec
+from opticoll.instances.spec import expand
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def test_include_and_exclude(tmp_path: Path) -> None:
 
 
 def test_groups_of_methods(tmp_path: Path) -> None:
-    from solvers.adapters import adapters
+    from opticoll.solvers.adapters import adapters
 
     study = read(tmp_path, BASE.replace("highs-simplex", "@solvers"))
     able = {name for name, adapter in adapters().items() if adapter.capabilities.lp}

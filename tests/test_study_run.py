@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.cell_lock import claim
-from analysis.cells import CellJob, run_cell
-from analysis.store import Store
-from analysis.study import run_study
-from analysis.study_file import Cell, Study, load
-from instances.errors import BadInput
-from solvers import runner
-from solvers.errors import SolverUnavailable
-from solvers.executor import InProcess, JobCrashed, make_executor
-from solvers.outcome import Proof, Termination
-from solvers.task import Run, Task
+from opticoll.analysis.store import Store
+from opticoll.analysis.store.publishing import claim
+from opticoll.analysis.study import run_study
+from opticoll.analysis.study.cells import CellJob, run_cell
+from opticoll.analysis.study.study_file import Cell, Study, load
+from opticoll.errors import BadInput, SolverUnavailable
+from opticoll.solvers import runner
+from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
+from opticoll.solvers.task import Proof, Run, Task, Termination
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,8 +32,8 @@ DRIVER = """
 import random, sys, time, types
 from pathlib import Path
 import numpy as np
-from solvers.task import Run, Task
-from solvers.outcome import Proof, Termination
+from opticoll.solvers.task import Run, Task
+from opticoll.solvers.task import Proof, Termination
 
 def solve(task, on_progress=None):
     time.sleep(random.uniform(0.001, 0.008) if task.seed < int(sys.argv[4]) else 3600.0)
@@ -45,15 +43,15 @@ def solve(task, on_progress=None):
                values={"x": np.full(500, float(task.seed))})
 
 import solvers
-solvers.runner = sys.modules["solvers.runner"] = types.SimpleNamespace(solve=solve)
+opticoll.solvers.runner = sys.modules["opticoll.solvers.runner"] = types.SimpleNamespace(solve=solve)
 if sys.argv[3] == "nolock":
     import contextlib
-    import analysis.cells
-    analysis.cells.claim = lambda path: contextlib.nullcontext(True)
-from analysis.store import Store
-from analysis.study import run_study
-from analysis.study_file import Cell, Study
-from solvers.executor import InProcess
+    import opticoll.analysis.study.cells
+    opticoll.analysis.study.cells.claim = lambda path: contextlib.nullcontext(True)
+from opticoll.analysis.store import Store
+from opticoll.analysis.study import run_study
+from opticoll.analysis.study.study_file import Cell, Study
+from opticoll.solvers.executor import InProcess
 
 cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(int(sys.argv[2])))
 print("ready", flush=True)
@@ -295,7 +293,7 @@ def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: py
         if len(naps) == 3:
             held.__exit__(None, None, None)
 
-    monkeypatch.setattr("analysis.study.time.sleep", nap)
+    monkeypatch.setattr("opticoll.analysis.study.time.sleep", nap)
     assert run_cell(CellJob(CELL, str(store.root), "s")).status == "busy"
     assert run(store) == "done"
     assert len(naps) == 3
@@ -313,7 +311,7 @@ def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("analysis.cell_lock.fcntl.flock", refuse)
+    monkeypatch.setattr("opticoll.analysis.store.publishing.fcntl.flock", refuse)
     with claim(tmp_path / "x.lock") as ours:
         assert ours
 

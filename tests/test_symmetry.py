@@ -10,18 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import orbits as reduction
-from formulations.alltoall.closed_forms import closed_form
-from instances import Topology, parse
-from instances.automorphisms import arc_image, automorphisms
-from instances.orbits import orbits_of
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.outcome import Proof
-from solvers.plan import make_plan
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import flow_orbits as reduction
+from opticoll.formulations.flows.flow_bounds import closed_form
+from opticoll.instances import Topology, parse
+from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Proof, Task
 
 relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from formulations import formulation
-from instances import Topology
-from solvers import verify
-from solvers.runner import solve
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.instances import Topology
+from opticoll.solvers import verify
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 MODELS = ["alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf"]
 
@@ -76,9 +76,9 @@ def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 
-    from solvers.outcome import Outcome, Termination
-    from solvers.scaling import unit_columns
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.compile import unit_columns
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Outcome, Termination
 
     def form(tiny, integer=False):
         return StandardForm(

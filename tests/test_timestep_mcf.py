@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 from test_alltoall_certificates import topologies
 
-from analysis.cli import main
-from formulations import formulation
-from formulations.alltoall import timestep_mcf as model
-from formulations.alltoall.time_expanded import step_distances, unroll
-from formulations.base import NotApplicable
-from instances import BadInput, Topology, parse
-from solvers import runner, verify
-from solvers.compile import compile_model
-from solvers.task import Task
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import timestep_mcf as model
+from opticoll.formulations.flows.time_expanded import step_distances, unroll
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import BadInput, Topology, parse
+from opticoll.solvers import runner, verify
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genkautz:n=6,d=2", "hypercube:2+host=1.5")
@@ -68,7 +68,7 @@ def test_the_fluid_time_at_the_diameter(spec, steps):
 
 
 def test_the_curve_over_the_steps():
-    from analysis.timestep_curve import curve
+    from opticoll.analysis.papers.alltoall.figures import curve
 
     rows = curve("twisted-hypercube:3", range(2, 6))
     assert [row["steps"] for row in rows] == [2, 3, 4, 5]

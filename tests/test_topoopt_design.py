@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.base import NotApplicable
-from formulations.topoopt import circuits, cost, design, iteration_time
-from formulations.topoopt.design import Ring, build_design, lower_bounds, read_design, residuals
-from formulations.topoopt.topology_finder import group_ports, ocs_reconfig, ring_ports, topology_finder
-from instances import BadInput, ServerPool, parse
-from instances.servers import AllReduceGroup
-from solvers.methods import methods
-from solvers.methods.procedure import _rebuild, send
-from solvers.task import Task
+from opticoll.analysis.papers.topoopt import network_cost as cost
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topoopt import design
+from opticoll.formulations.topoopt import design as iteration_time
+from opticoll.formulations.topoopt import server_circuits as circuits
+from opticoll.formulations.topoopt.design import Ring, build_design, lower_bounds, read_design, residuals
+from opticoll.formulations.topoopt.finder import group_ports, ocs_reconfig, ring_ports, topology_finder
+from opticoll.instances import BadInput, ServerPool, parse
+from opticoll.instances.servers import AllReduceGroup
+from opticoll.solvers.methods import methods
+from opticoll.solvers.methods.procedure import _rebuild, send
+from opticoll.solvers.task import Task
 
 SPECS = [
     "n=2,degree=1,traffic=dlrm", "n=2,degree=3,traffic=alltoall", "n=3,degree=1,traffic=random",

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.claims.base import Laboratory
-from analysis.claims.topoopt import CLAIMS
-from analysis.figures.topoopt import FIGURES
-from formulations.topoopt import binary_trees, rings
+from opticoll.analysis.ledger.claim import Laboratory
+from opticoll.analysis.papers.topoopt.claims import CLAIMS
+from opticoll.analysis.papers.topoopt.figures import TOPOOPT_FIGURES as FIGURES
+from opticoll.formulations.topoopt import totient_rings as binary_trees
+from opticoll.formulations.topoopt import totient_rings as rings
 
 BY_NAME = {claim.id.removeprefix("topoopt."): claim for claim in CLAIMS}
 #: Swept over so many cases, or solved, that they are left to the slow tests.
@@ -71,7 +72,7 @@ def test_a_wrong_claim_would_be_found(monkeypatch):
 
 @pytest.mark.slow
 def test_a_wrong_theorem_1_would_be_found(monkeypatch):
-    monkeypatch.setattr("analysis.claims.topoopt.rings.theorem_1", lambda n, d: 0.9 * d * n ** (1 / d))
+    monkeypatch.setattr("opticoll.analysis.papers.topoopt.claims.rings.theorem_1", lambda n, d: 0.9 * d * n ** (1 / d))
     row = BY_NAME["theorem-1"].examine(Laboratory(None))
     assert (row["verdict"], row["violations"] > 0) == ("not-reproduced", True)
     assert row["counterexample"]

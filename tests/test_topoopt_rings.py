@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.base import NotApplicable
-from formulations.topoopt import binary_trees, rings
-from formulations.topoopt.coin_change import as_printed, coin_routes, coin_sequence, coin_table
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topoopt import totient_rings as binary_trees
+from opticoll.formulations.topoopt import totient_rings as rings
+from opticoll.formulations.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
 
 
 def test_the_papers_examples():

@@ -8,17 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
-from formulations import formulation
-from formulations.base import NotApplicable
-from formulations.topoopt import routing
-from formulations.topoopt.design import TopologyDesign, residuals
-from formulations.topoopt.forwarding import routed_design
-from formulations.topoopt.topology_finder import topology_finder
-from instances import ServerPool, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.outcome import Proof
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topoopt import routing
+from opticoll.formulations.topoopt.design import TopologyDesign, residuals
+from opticoll.formulations.topoopt.finder import topology_finder
+from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.instances import ServerPool, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.task import Proof, Task
 
 NAME = "topoopt.routing"
 MODEL = formulation(NAME)

@@ -11,18 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from formulations import formulation
-from formulations.topoopt import strategy
-from formulations.topoopt.design import residuals as design_residuals
-from instances import parse
-from instances.errors import BadInput
-from instances.servers import ServerPool
-from instances.training_jobs import JOBS, traffic_of, training_job
-from solvers.compile import compile_model
-from solvers.methods.strategy_front import front
-from solvers.runner import solve
-from solvers.task import Task
-from solvers.wiring.alternation import alternate, chain, first_strategy, planned, time_over, way_loads
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.topoopt import strategy
+from opticoll.formulations.topoopt.design import residuals as design_residuals
+from opticoll.instances import parse
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.training_jobs import JOBS, traffic_of, training_job
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.topoopt.alternating import (
+    alternate,
+    chain,
+    first_strategy,
+    front,
+    planned,
+    time_over,
+    way_loads,
+)
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 MODELS = tuple(JOBS)
 

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 from scipy.optimize import linprog
 
-from analysis.figures import figures
-from analysis.report_data import collect
-from analysis.store import Store
-from analysis.study_file import find, load, tasks
-from formulations import formulation
-from formulations.base import NotApplicable
-from formulations.topoopt import topology
-from formulations.topoopt.reach import most_within, travelled
-from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
-from instances import parse
-from instances.errors import BadInput
-from instances.servers import AllReduceGroup, ServerPool
-from solvers.compile import compile_model
-from solvers.runner import solve
-from solvers.task import Task
-from solvers.wiring.oracle import Oracle
-from solvers.wiring.search import Options, WiringSearch, renamings
+from opticoll.analysis.papers import figures
+from opticoll.analysis.report.findings import collect
+from opticoll.analysis.store import Store
+from opticoll.analysis.study.study_file import find, load, tasks
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.topoopt import topology
+from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
+from opticoll.formulations.topoopt.forwarding import most_within, travelled
+from opticoll.instances import parse
+from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.topoopt.design_search import Options, WiringSearch, renamings
+from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
+from opticoll.solvers.runner import solve
+from opticoll.solvers.task import Task
 
 
 def pool_of(seed, n, degree, *, sparse=0.0):
@@ -178,7 +178,7 @@ def random_wiring(random, n, degree):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 7), st.integers(1, 3))
 def test_no_completion_beats_the_bound_of_a_partial_wiring(seed, n, degree):
-    from solvers.wiring.kernels import beyond
+    from opticoll.solvers.methods.topoopt.wiring_kernels import beyond
 
     random = np.random.default_rng(seed)
     count, demand = random_wiring(random, n, degree), random.random((n, n)) * (random.random((n, n)) < 0.8)
@@ -204,7 +204,7 @@ def test_no_completion_beats_the_bound_of_a_partial_wiring(seed, n, degree):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 6), st.integers(1, 2))
 def test_lengths_bound_a_wiring_from_both_sides(seed, n, degree):
-    from solvers.wiring.kernels import length_bounds
+    from opticoll.solvers.methods.topoopt.wiring_kernels import length_bounds
 
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances import BadInput, BadSpec, ServerPool, parse
-from instances.servers import AllReduceGroup
-from instances.training_jobs import JOBS, bert_layers, traffic_of, training_job
+from opticoll.instances import BadInput, BadSpec, ServerPool, parse
+from opticoll.instances.servers import AllReduceGroup
+from opticoll.instances.training_jobs import JOBS, bert_layers, traffic_of, training_job
 
 EVERY = [(name, section) for name, (_, sections) in JOBS.items() for section in sections]
 

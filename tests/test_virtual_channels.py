@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from reference import optimum
 
-from formulations import formulation
-from formulations.alltoall import virtual_channels as model
-from formulations.alltoall.path_sets import PathRule, build_path_set, path_set_of, subset
-from formulations.base import NotApplicable
-from instances import Topology, parse
-from solvers import runner
-from solvers.compile import compile_model
-from solvers.outcome import Proof
-from solvers.routing.layering import breaking_cycles, conflict_colouring, random_assignment
-from solvers.task import Task
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import virtual_channels as model
+from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.alltoall.layer_assignment import breaking_cycles, conflict_colouring, random_assignment
+from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.virtual-channels"
 HEURISTICS = {

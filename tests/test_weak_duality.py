@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers import verify
-from solvers.standard_form import StandardForm
-from solvers.weak_duality import WeakDuality
+from opticoll.solvers import verify
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.weak_duality import WeakDuality
 
 INF = np.inf
 

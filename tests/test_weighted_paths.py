@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 from reference import SMALL, optimum
 
-from analysis.cli import cli
-from formulations import formulation
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall import weighted_paths as wp
-from instances import BadFile, parse
-from instances.errors import BadInput
-from solvers.compile import compile_model
+from opticoll.analysis.cli import cli
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows import weighted_paths as wp
+from opticoll.instances import BadFile, parse
+from opticoll.solvers.compile import compile_model
 
 
 def solved(spec):

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import PAPER
-from formulations.alltoall import concurrent_flow as model
-from formulations.base import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from instances.topology import Topology
+    from opticoll.instances.digraph import Topology
 
 NAME = "alltoall.child"
 

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import PAPER
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall.bounds import bounds as flow_bounds
-from formulations.alltoall.bounds import closed_forms as flow_closed_forms
-from formulations.base import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
-from instances.topology import Topology
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
+from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +184,7 @@ def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
 def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
     """``sum c l / sum_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
 
-    Lengths are read as by :func:`formulations.alltoall.concurrent_flow.length_bound`.
+    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
     from scipy.sparse.csgraph import dijkstra
 

@@ -3,7 +3,7 @@ r"""Maximum concurrent flow grouped by source: the master LP of the decompositio
 Source  all-to-all paper, (6)-(9)
 Sets    u in V vertices; a in A arcs; s in S sources (the ranks that send), ascending
 Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u for what s sends [shards], (N, N): 1 for
-        all u != s (the paper's) or ``--set demand=...`` (:mod:`instances.demands`)
+        all u != s (the paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`)
 Vars    g_as >= 0 flow that left source s, over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
 
 max F  s.t.
@@ -12,7 +12,7 @@ max F  s.t.
 
 Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m |S| + 1. T = 1/F is the
 time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths l >= 0.
-Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`formulations.alltoall.closed_forms`. One pair alone: maximum
+Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`opticoll.formulations.flows.flow_bounds`. One pair alone: maximum
 flow over demand.
 The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.alltoall import PAPER
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall.bounds import bounds, closed_forms
-from formulations.base import Formulation, Parameter
-from instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
-from instances.pinned_files import PREFIX
-from instances.topology import Topology
+from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
+from opticoll.formulations.model import Formulation, Parameter
+from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
+from opticoll.instances.digraph import Topology
+from opticoll.instances.readers.untrusted import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     NotApplicable
         If the instance is no topology of at least two ranks in which all that is demanded has a path.
     BadInput
-        For a demand that is none (:func:`instances.demands.read_demand`).
+        For a demand that is none (:func:`opticoll.instances.demands.read_demand`).
     """
     text = (parameters or {}).get("demand", UNIFORM)
     if text == UNIFORM:

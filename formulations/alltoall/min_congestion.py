@@ -17,7 +17,7 @@ An optimum is one *of its path set* (``paths``, ``k``, ``lmax``; the paper sampl
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
 
 Routes over sets too large to list (methods over ``paths=all``) bring their own paths, as in
-:mod:`formulations.alltoall.path_mcf`.
+:mod:`opticoll.formulations.alltoall.path_mcf`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import PAPER, path_mcf
-from formulations.alltoall.path_mcf import PathFlow, arc_load
-from formulations.alltoall.path_sets import path_violations, rule_parameters
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import PAPER, path_mcf
+from opticoll.formulations.alltoall.path_mcf import PathFlow, arc_load
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from formulations.alltoall.path_sets import PathSet
+    from opticoll.formulations.flows.path_sets import PathSet
 
 NAME = "alltoall.min-congestion"
 
@@ -246,7 +246,7 @@ def chosen_paths(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> P
     NotApplicable
         If the values do not take exactly one path for every pair.
     """
-    from formulations.alltoall.path_sets import subset
+    from opticoll.formulations.flows.path_sets import subset
 
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
     if paths is not None and x.shape == (paths.paths,):

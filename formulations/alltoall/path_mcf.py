@@ -10,7 +10,7 @@ max F  s.t.
     serve[k]       (B f)_k >= F                 (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
-Path sets: see :mod:`formulations.alltoall.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k,
+Path sets: see :mod:`opticoll.formulations.flows.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k,
 or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and
 proof are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
 unrestricted optimum beside it.
@@ -31,10 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import PAPER, concurrent_flow
-from formulations.alltoall.bounds import bounds as flow_bounds
-from formulations.alltoall.path_sets import (
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
+from opticoll.formulations.flows.path_sets import (
     PathRule,
     PathSet,
     build_path_set,
@@ -44,16 +46,15 @@ from formulations.alltoall.path_sets import (
     read_rule,
     rule_parameters,
 )
-from formulations.alltoall.path_stripping import WeightedPath
-from formulations.arrays import Array, Size
-from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from instances.topology import Topology
+    from opticoll.instances.digraph import Topology
 
 NAME = "alltoall.path-mcf"
 
@@ -283,7 +284,7 @@ def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest:
 def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     """``sum c l / sum_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set for any lengths, ``(m,)``.
 
-    Lengths are read as by :func:`formulations.alltoall.concurrent_flow.length_bound`.
+    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
     lengths = concurrent_flow.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:

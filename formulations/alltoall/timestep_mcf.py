@@ -19,7 +19,7 @@ no optimum and keeps every dual bound finite.
 Groups. ``--set aggregate=commodity`` is the paper's model: one group a pair, D_uk = 1 at its destination.
 ``aggregate=source`` has one group a source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is exact,
 that is, has the same optimum and the same possible U: *causality* and *balance* say that f_k is a flow from (s_k, 0) to
-the (u, L) in the graph unrolled over time (:mod:`formulations.alltoall.time_expanded`; the slack of causality
+the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.flows.time_expanded`; the slack of causality
 is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
 commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
 are the two neighbours of this aggregation, and so they are not offered: groups of several sources (s -> t and t -> s
@@ -43,14 +43,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import PAPER
-from formulations.alltoall import concurrent_flow as static
-from formulations.alltoall.bounds import bounds as fluid_bounds
-from formulations.alltoall.time_expanded import step_distances, unroll
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from instances.topology import Topology
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows import concurrent_flow as static
+from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
+from opticoll.formulations.flows.time_expanded import step_distances, unroll
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -336,7 +336,7 @@ def bounds(data: StepFlow) -> list[Bound]:
 
 def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
     """An exactly feasible flow near an approximate one: a flow in the graph unrolled over time, made exact."""
-    from formulations.alltoall.single_source import unit_flow
+    from opticoll.formulations.flows.single_source import unit_flow
 
     f = np.asarray(values["f"], dtype=float)
     if f.shape != data.shape or not np.isfinite(f).all():

@@ -32,17 +32,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.alltoall import PAPER, min_congestion
-from formulations.arrays import Array
-from formulations.base import Bound, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.alltoall import PAPER, min_congestion
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from formulations.alltoall.path_sets import PathSet
-    from instances.topology import Topology
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.instances.digraph import Topology
 
     I64 = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from formulations.lumorph.round_program import RoundProgram
+    from opticoll.formulations.lumorph.round_rows import RoundProgram
 
 #: Runs, as far as they look at fewer than so many routes a round.
 RUNS, LOOKS = 40, 40_000

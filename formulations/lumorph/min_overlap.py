@@ -2,7 +2,7 @@ r"""Routes of least overlap: one path a circuit, the busiest arc with as few cir
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path incidence
+Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path incidence
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda integer, the overlap
 
 Arc form (``model=arc``), as printed:  min Lambda  s.t.
@@ -27,12 +27,12 @@ Yen):  min Lambda  s.t.  congestion[a] (A x)_a <= Lambda, choose[k] (B x)_k = 1.
 Overlap counts circuits and ignores wavelengths and capacities, as the paper does; parallel arcs count apart. Any
 topology will do, also with links missing, so long as every circuit has a path.
 
-Bounds: cuts (:mod:`formulations.lumorph.cuts`), a closed form for recursive exchanges on intact meshes, and for any
+Bounds: cuts (:mod:`opticoll.formulations.lumorph.circuits`), a closed form for recursive exchanges on intact meshes, and for any
 lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ), LP duality; lengths are rounded to integers first,
 so that the rounding up is exact.
 
 Methods may give the arc form's routes as paths: x of one entry a circuit with ``path_arcs`` and ``path_pair`` as in
-:mod:`formulations.alltoall.path_mcf`, instead of m entries a circuit.
+:mod:`opticoll.formulations.alltoall.path_mcf`, instead of m entries a circuit.
 """
 
 from __future__ import annotations
@@ -43,16 +43,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import min_congestion
-from formulations.alltoall.path_mcf import PathFlow, bounded_distances
-from formulations.alltoall.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.lumorph import PAPER
-from formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
-from formulations.lumorph.cuts import cut_bounds, exchange_overlap, grid_shape, is_mesh
-from instances.topology import Topology
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.alltoall.path_mcf import PathFlow, bounded_distances
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
+from opticoll.formulations.lumorph import PAPER
+from opticoll.formulations.lumorph.circuits import (
+    FORMS,
+    Circuits,
+    CircuitSpec,
+    cut_bounds,
+    exchange_overlap,
+    grid_shape,
+    is_mesh,
+    read_circuits,
+)
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

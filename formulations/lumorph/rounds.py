@@ -2,7 +2,7 @@ r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 
 Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
-Data    Pre, Post collective (:mod:`formulations.rounds.collectives`); L lasers and photodiodes of a tile;
+Data    Pre, Post collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of a tile;
         W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, listed flat (N,);
         R[p,r] in {0,1} round r of phase p is used;
@@ -24,22 +24,22 @@ most 1", not "= 1"; (8), (9) and the range of the objective drop their end indic
 max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-(6) carry R_r on the right, (7) row by
 row: the linear relaxation then knows receptions, sends and cuts.
 R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
-is the best of :func:`formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` limits
+is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` limits
 the program to so many rounds, and is refused where a greedy schedule takes fewer. Possession cannot express sums:
 reductions are copies run backwards, and an all-reduce is a reduce-scatter and an all-gather one after the other
-(:func:`formulations.rounds.collectives.phases`), each phase p in its own rounds.
+(:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
 An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
 any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds
 hold for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition,
 ``composition_proven`` whether each phase on its own is proven, over any routes.
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
-``fixed`` uses :meth:`~formulations.lumorph.round_program.RoundProgram.wave`.
+``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_rows.RoundProgram.wave`.
 
 Symmetry (``symmetry=true``) is broken twice: wavelengths are named round by round by the busiest receiver, and
     mirror[g]            round of delivery 0 <= round of its image under g, for every symmetry g of the mesh that
-                         leaves arcs, collective and routes as they are (:mod:`formulations.lumorph.mesh_symmetry`).
-Schedules by other methods come as the named arrays of :mod:`formulations.rounds.schedule`, over any routes.
+                         leaves arcs, collective and routes as they are (:mod:`opticoll.formulations.lumorph.round_rows`).
+Schedules by other methods come as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any routes.
 """
 
 from __future__ import annotations
@@ -50,33 +50,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
-from formulations.lumorph import PAPER
-from formulations.lumorph.greedy_rounds import greedy_rounds
-from formulations.lumorph.round_bounds import round_bounds
-from formulations.lumorph.round_program import RoundProgram
-from formulations.lumorph.round_rows import Rows, rows
-from formulations.lumorph.sum_bounds import sum_bounds
-from formulations.rounds.check import Limits, violations
-from formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from formulations.rounds.schedule import (
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.lumorph import PAPER
+from opticoll.formulations.lumorph.greedy_rounds import greedy_rounds
+from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph.round_rows import RoundProgram, Rows, rows
+from opticoll.formulations.model import (
+    Bound,
+    CvxpyModel,
+    Formulation,
+    MatrixModel,
+    Named,
+    NotApplicable,
+    Parameter,
+    PyomoModel,
+)
+from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
+from opticoll.formulations.rounds.round_schedule import (
+    Limits,
     RoundSchedule,
     chained,
     direct,
     from_values,
     opposite_arcs,
     schedule_arrays,
+    violations,
 )
-from instances import Topology
-from instances.lightpath import LightpathMesh
+from opticoll.instances import Topology
+from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.collectives import Collective
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
@@ -103,7 +111,7 @@ PARAMETERS = (
 class RoundModel:
     """Data of the model.
 
-    ``topology`` any (a :class:`~instances.lightpath.LightpathMesh` brings its own limits); ``collective`` as asked
+    ``topology`` any (a :class:`~opticoll.instances.photonic.LightpathMesh` brings its own limits); ``collective`` as asked
     for, ``phases`` what it is composed of; ``limits`` of one round; ``given`` programs instead of those made here;
     ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
     """
@@ -192,7 +200,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     BadInput
         For a collective that makes no sense, or parameters out of range.
     """
-    from formulations.base import read_parameters
+    from opticoll.formulations.model import read_parameters
 
     given = read_parameters(PARAMETERS, parameters or {}, NAME)
     if not isinstance(instance, Topology):
@@ -376,7 +384,7 @@ def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, ND
 
 
 def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
-    from formulations.rounds.schedule import taken_paths
+    from opticoll.formulations.rounds.round_schedule import taken_paths
 
     here = np.flatnonzero(taken)
     columns, ends = program.columns, program.ends
@@ -402,7 +410,7 @@ def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """The schedule replayed, see :mod:`formulations.rounds.check`; each block counts its violations.
+    """The schedule replayed, see :mod:`opticoll.formulations.rounds.round_schedule`; each block counts its violations.
 
     ``wave`` counts circuits off their fixed wavelength, ``rmax`` rounds beyond those that the phases may take together.
     Where C is given, ``binary`` is how far it is from whole numbers, and ``columns`` whether it says the same schedule.

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from formulations.base import NotApplicable
-from instances.lightpath import LightpathMesh
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from instances import Topology
+    from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
 
@@ -121,7 +121,7 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
     NotApplicable
         If a pair has no route, or they are too many.
     """
-    from formulations.alltoall.path_sets import k_shortest_paths
+    from opticoll.formulations.flows.path_sets import k_shortest_paths
 
     if int(sources.size) * k * 2 > MOST_ARCS:
         msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; use a method"

@@ -11,7 +11,7 @@ min sum_c y_c  s.t.
     conflict[a,c]   sum_r A_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c
 
-Bounds and optimum: :mod:`formulations.optree.wavelengths`. The LP relaxation is the bound by counting arcs unrounded.
+Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation is the bound by counting arcs unrounded.
 An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 where it is not taken;
 so that large ones need no x. The checker takes either and looks at every arc and wavelength.
 """
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.optree import PAPER
-from formulations.optree.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
-from instances.wdm import WdmFibres
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.optree import PAPER
+from opticoll.formulations.rounds.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
+from opticoll.instances.photonic import WdmFibres
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -3,7 +3,7 @@ r"""The tree of an all-gather on an optical line or ring: whole radices for the 
 Source  OpTree, Theorems 1 and 2, in whole numbers
 Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
-Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`formulations.optree.stages`); k = ``depth``
+Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`opticoll.formulations.optree.tree_theory`); k = ``depth``
         (0: any)
 Vars    y_e in {0,1} the tree has stage e, (|E|,)
 
@@ -33,23 +33,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array, Size
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.optree import PAPER, theory
-from formulations.optree.one_stage import whole_fibres
-from formulations.optree.schedules import fabric_of, tree_schedule, violations
-from formulations.optree.stages import COUNTS, MOST_NODES, Fabric, check_radices, walks
-from instances.errors import BadInput
+from opticoll.errors import BadInput
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.optree import PAPER
+from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations.optree.one_stage import whole_fibres
+from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
+from opticoll.formulations.optree.tree_theory import COUNTS, MOST_NODES, Fabric, check_radices, walks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from formulations.optree.stages import Walks
-    from formulations.rounds.schedule import RoundSchedule
-    from instances.wdm import WdmFibres
+    from opticoll.formulations.optree.tree_theory import Walks
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.photonic import WdmFibres
 
     I64 = NDArray[np.int64]
 

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances import untrusted
-from instances.errors import BadInput
-from instances.pinned_files import PREFIX, pinned, read_pinned
-from instances.spec import nearest
+from opticoll.errors import BadInput
+from opticoll.instances.readers import untrusted
+from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
+from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -271,7 +271,7 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
 
 
 class CollectiveSpec(str):
-    """The name of a collective; a file's is pinned to its contents (:mod:`instances.pinned_files`)."""
+    """The name of a collective; a file's is pinned to its contents (:mod:`opticoll.instances.readers.untrusted`)."""
 
     __slots__ = ()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.errors import BadInput
+from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from formulations.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
-from instances import untrusted
-from instances.errors import BadFile
+from opticoll.errors import BadFile
+from opticoll.formulations.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
+from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,16 +18,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from formulations.schedules.routes import Route
-from instances import untrusted
-from instances.errors import BadFile
+from opticoll.errors import BadFile
+from opticoll.formulations.schedules.shard_routes import Route
+from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from formulations.schedules.chunking import Chunked
-    from formulations.schedules.link_schedule import LinkSchedule
-    from instances.topology import Topology
+    from opticoll.formulations.schedules.link_schedule import LinkSchedule
+    from opticoll.formulations.schedules.shard_routes import Chunked
+    from opticoll.instances.digraph import Topology
 
 FORMAT = "opticoll-schedule/1"
 #: Largest file [bytes], and most transfers or vertices on routes in it.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from formulations.base import NotApplicable
-from formulations.schedules import interpreter
-from formulations.schedules.link_execution import pair_capacity, run_links, run_routes
-from formulations.schedules.msccl_xml import read_xml
-from formulations.schedules.schedule_json import LinkSteps, load, read_schedule
-from formulations.schedules.verdict import Verdict, refused
-from instances.topology import Topology
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.schedules import interpreter
+from opticoll.formulations.schedules.link_schedule import pair_capacity, run_links, run_routes
+from opticoll.formulations.schedules.msccl_xml import read_xml
+from opticoll.formulations.schedules.program import Verdict, refused
+from opticoll.formulations.schedules.schedule_json import LinkSteps, load, read_schedule
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from formulations.schedules.program import Program
+    from opticoll.formulations.schedules.program import Program
 
 
 def verify_file(
@@ -69,7 +69,7 @@ def verify_program(
     }
     verdict = interpreter.run(program, capacity, alpha=alpha, beta=beta)
     if verdict.valid:
-        from formulations.schedules.lowering import fits_runtime
+        from opticoll.formulations.schedules.lowering import fits_runtime
 
         verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits_runtime(program)})
     return _beside_the_fluid(verdict, topology, collective)
@@ -89,11 +89,11 @@ def _beside_the_fluid(verdict: Verdict, topology: Topology, collective: str) -> 
 
 def _fluid_bound(topology: Topology, collective: str) -> float:
     if collective == "allgather":
-        from formulations.alltoall.all_gather_cuts import worst_cut
+        from opticoll.formulations.alltoall.all_gather import worst_cut
 
         return worst_cut(topology).time
-    from formulations.alltoall.bounds import bounds
-    from formulations.alltoall.concurrent_flow import all_to_all_topology, by_source
+    from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
+    from opticoll.formulations.flows.flow_bounds import bounds
 
     data = by_source(all_to_all_topology(topology, "alltoall"))
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)

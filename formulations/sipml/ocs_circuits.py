@@ -8,7 +8,7 @@ Vars    c_p in 1 .. high_p circuits of the pair, whole, (|P|,); t >= 0 the time 
         with ``model=switches`` also x_pq in {0,1} circuit of p on switch q, (|P|, D)
 
 min (max V / B) t  s.t.
-    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`formulations.sipml.transfers`)
+    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
     ports_out[i]   sum_{p from i} c_p <= D
     ports_in[j]    sum_{p to j} c_p <= D
     count[p]       sum_q x_pq = c_p                                (model=switches, instead of the ports)
@@ -35,13 +35,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.rounds.edge_colouring import matchings
-from formulations.sipml import PAPER
-from formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, chord_count, chords, least_times, transfers_of
-from instances.servers import ServerPool
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.rounds.edge_colouring import matchings
+from opticoll.formulations.sipml import PAPER
+from opticoll.formulations.sipml.transfers import (
+    TIME_ROUNDINGS,
+    Transfers,
+    chord_count,
+    chords,
+    least_times,
+    transfers_of,
+)
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

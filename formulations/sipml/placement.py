@@ -25,7 +25,7 @@ with times in units of the total work, which is the horizon: everything on one G
 GPU 0 (both rules are the same for every rotation of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
-group. The placement is repeated in every group (:func:`formulations.sipml.hybrid.hybrid_traffic`).
+group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
 
 Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with at least h before them and at least
 r behind them, h + max(work/k, ceil(m/k) shortest) + r.
@@ -41,11 +41,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.sipml import PAPER
-from instances.op_graph import OpGraph
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.sipml import PAPER
+from opticoll.instances.op_graph import OpGraph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -8,9 +8,9 @@ Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavel
 Vars    c_p in low_p .. high_p circuits of the pair, whole, (|P|,); t the time T in units of max V / B
 
 min (max V / B) t  s.t.
-    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`formulations.sipml.transfers`)
+    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
 
-model=sets (:mod:`formulations.sipml.ring_sets`), of a size that does not depend on W; f, over >= 0 whole, idle >= 0:
+model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), of a size that does not depend on W; f, over >= 0 whole, idle >= 0:
     walk[r]        walks of a commodity (d,v) are kept up at node a: in - out - over ending there + over starting = 0
     light[d]       walks that leave 0 uncrossed + over (those that cross) <= W
     serve[p]       c_p - sum f - sum over <= 0
@@ -21,7 +21,7 @@ model=arcs, x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2,
 
 Bounds. For weights w_p >= 0 no assignment has sum w_p c_p above W times (heaviest set clockwise + anticlockwise),
 which a dynamic program finds; with needs rounded up to whole circuits that is a bound on T
-(:func:`formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that leave an
+(:func:`opticoll.formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that leave an
 interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
 Every pair has circuits at all times: there may be no solution (``refute``). Assignments may also be given as
@@ -36,17 +36,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array, Size
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.optree.one_stage import whole_fibres
-from formulations.optree.wavelengths import arcs_taken
-from formulations.sipml import PAPER
-from formulations.sipml.ring_sets import Walks, heaviest_set, strip, walks
-from formulations.sipml.transfers import TIME_ROUNDINGS, Transfers, chord_count, chords, least_times, transfers_of
-from instances.families.server_pools import servers
-from instances.servers import ServerPool
-from instances.wdm import WdmRing
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.optree.one_stage import whole_fibres
+from opticoll.formulations.rounds.wavelengths import arcs_taken
+from opticoll.formulations.sipml import PAPER
+from opticoll.formulations.sipml.arc_sets import Walks, heaviest_set, strip, walks
+from opticoll.formulations.sipml.transfers import (
+    TIME_ROUNDINGS,
+    Transfers,
+    chord_count,
+    chords,
+    least_times,
+    transfers_of,
+)
+from opticoll.instances.families.server_pools import servers
+from opticoll.instances.photonic import WdmRing
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations import outward
-from instances.errors import BadInput
+from opticoll.errors import BadInput
+from opticoll.formulations import outward
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-r"""What a wired server pool is: circuits, rings of the all-reduce groups, and a route for every byte.
+"""What a wired server pool is: circuits, rings of the all-reduce groups, and a route for every byte.
 
 Source  TopoOpt, section 4
 Data    V servers of degree d; T_st >= 0 point-to-point traffic [bytes], (n,n); groups k of servers M_k, each member of
@@ -27,6 +27,17 @@ As named arrays (every entry a number; numbers of circuits, groups and servers c
     route_start (Q+1,), route_circuits (.,) route q is route_circuits[route_start[q]:route_start[q+1]], circuits
     route_bytes (Q,)
     loads (m,)                              stated
+
+Iteration time of a training job on a wired pool: Eq. (1).
+
+Source  TopoOpt, section 5.4, Eq. (1)
+
+    T = R / (n B) + alpha A / (n B) + C
+
+R all-reduce bytes and A point-to-point bytes of all servers together, n B the bandwidth of all servers, C the time of
+computing. alpha is measured: the point-to-point traffic is done when its busiest circuit is, so that with d circuits a
+server alpha = Lambda n d / A, where Lambda is the greatest point-to-point load of a circuit. By any routing alpha is at
+least the mean hops of a byte, and equal to that where all circuits carry the same; an ideal switch has alpha = 1.
 """
 
 from __future__ import annotations
@@ -37,11 +48,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array, Size
-from formulations.base import Bound, NotApplicable
-from instances.servers import ServerPool
-from instances.topology import Topology
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.instances.digraph import Topology
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +61,10 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
+    from numpy.typing import NDArray
+
+    pass  # SELFIMPORT
+
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
@@ -429,3 +444,58 @@ def _layers(others: int, degree: int) -> I64:
         found.append(min(layer, left))
         left -= found[-1]
     return np.array(found, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """What forwarding does to point-to-point traffic: alpha, mean hops of a byte, bandwidth tax of all traffic."""
+
+    alpha: float
+    mean_hops: float
+    tax: float
+
+
+def slowdown(design: TopologyDesign) -> Slowdown:
+    """Alpha and mean hops of a design's point-to-point traffic, and the tax of all of it.
+
+    Ring hops take one circuit each, so what is left of the loads after taking those off is point-to-point.
+
+    Raises
+    ------
+    NotApplicable
+        Without point-to-point traffic, or where some ring hop has no circuit of its own.
+    """
+    pool = design.pool
+    direct = float(pool.point_to_point.sum())
+    if direct == 0:
+        msg = f"slow-down: {pool.spec} has no point-to-point traffic; take a hybrid placement"
+        raise NotApplicable(msg)
+    load = point_to_point_loads(design)
+    alpha = float(load.max()) * pool.n * pool.degree / direct
+    return Slowdown(alpha, float(load.sum()) / direct, design.bandwidth_tax)
+
+
+def point_to_point_loads(design: TopologyDesign) -> NDArray[np.float64]:
+    """Point-to-point bytes over every circuit, ``(m,)``.
+
+    Raises
+    ------
+    NotApplicable
+        Where some ring hop has no circuit of its own.
+    """
+    pool, circuits = design.pool, design.circuits
+    ringed = design.demand - pool.point_to_point
+    number = np.zeros((pool.n, pool.n))
+    np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1.0)
+    if ((ringed > 0) & (number == 0)).any():
+        msg = f"slow-down: a ring hop of {pool.spec} has no circuit of its own; its load cannot be told apart"
+        raise NotApplicable(msg)
+    own = np.divide(ringed, number, out=np.zeros_like(ringed), where=number > 0)
+    return np.maximum(design.loads - own[circuits[:, 0], circuits[:, 1]], 0.0)
+
+
+def iteration_time(
+    reduce: float, direct: float, alpha: float, servers: int, bandwidth: float, computing: float = 0.0
+) -> float:
+    """Eq. (1) [s]: ``reduce`` R, ``direct`` A [bytes], ``bandwidth`` B of a server [bytes/s], ``computing`` C [s]."""
+    return (reduce + alpha * direct) / (servers * bandwidth) + computing

@@ -1,4 +1,4 @@
-r"""Routing of least maximum load over circuits that are fixed: what host-based forwarding could attain.
+"""Routing of least maximum load over circuits that are fixed: what host-based forwarding could attain.
 
 Source  TopoOpt, section 5.5 (routing strategy, figure 15); Shahrokhi & Matula, J. ACM 37(2), 1990
 Sets    v in V servers; a in A circuits; s in S servers that send
@@ -12,6 +12,8 @@ max F  s.t.
 
 Circuits into s are fixed at 0. All demand at once has a maximum load of Lambda_0 / F: F = Lambda_0 / min max load, at
 most 1. Any lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
+
+Routes out of flows: a design from circuits, rings and what every source sends over each circuit.
 """
 
 from __future__ import annotations
@@ -21,22 +23,68 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.alltoall import concurrent_flow as model
-from formulations.alltoall.bounds import any_lengths_bound
-from formulations.base import Bound, Formulation, NotApplicable, Parameter
-from formulations.topoopt import PAPER
-from formulations.topoopt.circuits import ports_left
-from formulations.topoopt.design import TopologyDesign, server_pool
-from formulations.topoopt.flow_routes import routed_by_flow
-from formulations.topoopt.forwarding import routed_design
-from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
-from instances.servers import ServerPool
+from opticoll.errors import BadInput
+from opticoll.formulations import outward
+from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import any_lengths_bound
+from opticoll.formulations.flows.single_source import strip_paths, unit_flow
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.topoopt import PAPER
+from opticoll.formulations.topoopt.design import TopologyDesign, build_design, ring_demand, server_pool
+from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
+from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.formulations.topoopt.server_circuits import ports_left
+from opticoll.instances.digraph import Topology
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from opticoll.formulations.topoopt.design import Ring
+    from opticoll.instances.servers import ServerPool
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    from collections.abc import Mapping
+
+
+def routed_by_flow(
+    pool: ServerPool, circuits: I64, rings: Sequence[Ring], sources: I64, flow: F64
+) -> TopologyDesign | None:
+    """The design whose routes share flows as these do, every byte of its demand served exactly.
+
+    Parameters
+    ----------
+    pool, circuits, rings
+        As for :func:`opticoll.formulations.topoopt.design.build_design`.
+    sources
+        Servers that send, ``(K,)``.
+    flow
+        What left each of them over every circuit, in any unit, ``(m, K)``; need not be exact.
+
+    Returns
+    -------
+    None if the flow does not reach every server.
+    """
+    topology = Topology(pool.n, circuits[:, 0], circuits[:, 1])
+    demand = ring_demand(pool, rings)
+    unit = float(demand.max(initial=0.0)) or 1.0
+    wanted = np.ascontiguousarray(demand[sources].T) / unit
+    exact = unit_flow(topology, sources, wanted, flow)
+    if exact is None or not np.isfinite(exact).all():
+        return None
+    routes: list[tuple[list[int], float]] = []
+    for k, source in enumerate(sources.tolist()):
+        targets = np.flatnonzero(wanted[:, k] > 0)
+        try:
+            found = strip_paths(topology, source, exact[:, k], targets, wanted[targets, k])
+        except BadInput:
+            return None
+        routes += [(path.arcs, path.amount * unit) for paths in found for path in paths]
+    return build_design(pool, circuits, rings, routes)
+
 
 NAME = "topoopt.routing"
 #: More servers than this have too large a flow matrix for any solver here.

@@ -5,7 +5,7 @@ Sets    k in K kinds of equal parts of a model (layers of one size, or a set of 
         one out: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (layers that can
         be split: in s equal parts on blocks of s servers, s a divisor of n)
 Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
-        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`instances.training_jobs` has it); n servers,
+        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`opticoll.instances.training_jobs` has it); n servers,
         d interfaces of b = ``bandwidth`` [bytes/s] each; M = ``memory`` of a server [bytes], its weights taking
         ``weight_bytes`` each; C = ``computing`` [s], the same for every strategy; alpha_c
 Vars    x_kc >= 0 parts of kind k laid out as c, whole, (K,C)
@@ -30,21 +30,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.topoopt import PAPER
-from formulations.topoopt.design import server_pool
-from formulations.topoopt.reach import travelled
-from instances.servers import AllReduceGroup, ServerPool
-from instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topoopt import PAPER
+from opticoll.formulations.topoopt.design import server_pool
+from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from instances.training_jobs import Traffic
+    from opticoll.instances.training_jobs import Traffic
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

@@ -31,7 +31,7 @@ use: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: as many as there are ports). ``rings=default`` takes every group's
 all-reduce on the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists:
-groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`formulations.topoopt.design`), checked there.
+groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`opticoll.formulations.topoopt.design`), checked there.
 
 Closed form: D only from each server to its successors on d rings over all servers is carried with tax 1.
 """
@@ -45,17 +45,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations import outward
-from formulations.arrays import Array
-from formulations.base import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from formulations.topoopt import PAPER, design
-from formulations.topoopt.circuits import HALF
-from formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
-from formulations.topoopt.flow_routes import routed_by_flow
-from formulations.topoopt.forwarding import routed_design
-from formulations.topoopt.reach import travelled
-from formulations.topoopt.topology_finder import ocs_reconfig, topology_finder
-from instances.servers import ServerPool
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.topoopt import PAPER, design
+from opticoll.formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
+from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
+from opticoll.formulations.topoopt.forwarding import routed_design, travelled
+from opticoll.formulations.topoopt.routing import routed_by_flow
+from opticoll.formulations.topoopt.server_circuits import HALF
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -507,7 +506,7 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of :func:`formulations.topoopt.design.residuals`, and of the parameters.
+    """Worst violation of every block of :func:`opticoll.formulations.topoopt.design.residuals`, and of the parameters.
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other rings than those.
     """
@@ -530,7 +529,7 @@ def objective(data: Wiring, values: Mapping[str, F64]) -> float:
 
 
 def bounds(data: Wiring) -> list[Bound]:
-    """Ports, depth of places, and transport (:mod:`formulations.topoopt.reach`)."""
+    """Ports, depth of places, and transport (:mod:`opticoll.formulations.topoopt.forwarding`)."""
     n, d = data.n, data.degree
     told = f"at most {d} + ... + {d}^h pairs of every server within h hops, as a transport problem"
     hops = data.byte_hops

@@ -1,15 +1,23 @@
-"""Random regular graphs and Xpander: undirected expanders, seeded."""
+"""Shortest-path expanders: a network formed by routing every pair on a shortest path.
+
+Random regular graphs and Xpander: undirected expanders, seeded.
+"""
 
 from __future__ import annotations
 
+import heapq
 import random
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.errors import BadInput
-from instances.links import both_ways
-from instances.spec import check_positive, family
-from instances.topology import Topology, check_size
+from opticoll.errors import BadInput
+from opticoll.instances.digraph import Topology, both_ways, check_size
+from opticoll.instances.spec import check_positive, family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 #: Most links (n d / 2) that the generators below draw; they are loops in Python.
 MAX_DRAWN_LINKS = 500_000
@@ -153,3 +161,162 @@ def _grow(links: list[tuple[int, int]], node: int, count: int, rng: np.random.Ge
         links[at] = (u, node)
         links.append((v, node))
     return len(chosen) == count
+
+
+#: Most nodes and arcs: the formation routes thousands of paths in Python.
+MAX_NODES, MAX_ARCS_FORMED = 1024, 8192
+_PAIRING_TRIES = 100
+
+
+@family(
+    "sp-expander",
+    example="sp-expander:n=64,d=4,seed=1",
+    source="Efficient all-to-all schedules for direct-connect topologies, appendix E",
+)
+def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
+    r"""Shortest-path expander: a d-regular digraph formed by routing every pair on a shortest path.
+
+    Start from the complete digraph, every link of weight :math:`\varepsilon`. Route the pairs
+    :math:`(s, t)` one by one on a shortest path; add 1 to the weight of each of its links, which are then
+    *formed*; as soon as a node has :math:`d` formed links out (in), remove its other links out (in).
+    The formed links are the topology: directed, simple, strongly connected, in- and out-degree :math:`d`.
+
+    The source leaves open, and here it is chosen: :math:`\varepsilon = 1/(2n)`, so that the number of new
+    links on a path only breaks ties between weights; pairs come source by source, sources and each
+    source's destinations in a seeded random order; among equal paths the one found first by Dijkstra's
+    algorithm with a heap on (weight, node). Routing stops when no unformed link is left, since the
+    topology cannot change any more. If nodes are then short of links (the only link left would be a
+    loop or a parallel arc), they are linked at random, where needed by an exchange with a formed link:
+    :math:`a \to b` gives way to :math:`a \to v` and :math:`u \to b`. A draw that is not strongly
+    connected, or in which a pair has no path left, is repeated with the next random order.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, 2 to 1024.
+    d
+        Degree, ``1 <= d < n``, with ``n d`` at most 8192.
+    seed
+        Seed of :func:`numpy.random.default_rng`, not negative.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    what = "sp-expander"
+    check_positive(n, "n", what, least=2)
+    check_positive(d, "d", what)
+    check_positive(seed, "seed", what, least=0)
+    check_size(n, n * d, what)
+    if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
+        msg = f"{what}: n={n}, d={d} is above n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; ask for a smaller one"
+        raise BadInput(msg)
+    if d >= n:
+        msg = f"{what}: degree d={d} must be below n={n} in a digraph without parallel arcs"
+        raise BadInput(msg)
+    rng = np.random.default_rng(seed)
+    for _ in range(_PAIRING_TRIES):
+        formation = _Formation(n, d)
+        if not all(formation.route(s, t) for s, t in _pairs(n, rng) if not formation.settled()):
+            continue
+        if not formation.complete(rng):
+            continue
+        topology = Topology(
+            n,
+            [u for u, weights in enumerate(formation.weight) for _ in weights],
+            [v for weights in formation.weight for v in weights],
+            spec=what,
+        )
+        if topology.connected:
+            return topology
+    msg = f"{what}: no strongly connected digraph in {_PAIRING_TRIES} draws for n={n}, d={d}; try another seed"
+    raise BadInput(msg)
+
+
+def _pairs(n: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+    for s in rng.permutation(n).tolist():
+        yield from ((s, t) for t in rng.permutation(n).tolist() if t != s)
+
+
+class _Formation:
+    """Links formed so far; weights count in units of epsilon = 1/(2n)."""
+
+    def __init__(self, n: int, d: int) -> None:
+        self.d = d
+        self.unit = 2 * n
+        self.weight: list[dict[int, int]] = [{} for _ in range(n)]
+        self.indegree = [0] * n
+        self.open_out = set(range(n))
+        self.open_in = set(range(n))
+
+    def settled(self) -> bool:
+        """Whether no unformed link is left."""
+        return not any(self.unformed(u, v) for u in self.open_out for v in self.open_in)
+
+    def unformed(self, u: int, v: int) -> bool:
+        return u != v and v not in self.weight[u]
+
+    def form(self, u: int, v: int) -> None:
+        """Form the link u -> v, and close the nodes that are full."""
+        self.weight[u][v] = 1 + self.unit
+        self.indegree[v] += 1
+        if len(self.weight[u]) == self.d:
+            self.open_out.discard(u)
+        if self.indegree[v] == self.d:
+            self.open_in.discard(v)
+
+    def route(self, s: int, t: int) -> bool:
+        """Lay a shortest path from s to t; False if there is none."""
+        if s in self.open_out and t in self.open_in and self.unformed(s, t):
+            self.form(s, t)  # nothing is shorter than one unformed link
+            return True
+        distance, before = {s: 0}, {s: s}
+        heap, done = [(0, s)], set()
+        waiting = set(self.open_in)  # not yet reached over an unformed link: the first reach is shortest
+        while heap:
+            far, u = heapq.heappop(heap)
+            if u in done:
+                continue
+            done.add(u)
+            if u == t:
+                break
+            steps = list(self.weight[u].items())
+            if u in self.open_out and waiting:
+                fresh = sorted(v for v in waiting if self.unformed(u, v))
+                waiting.difference_update(fresh)
+                steps += [(v, 1) for v in fresh]
+            for v, weight in steps:
+                if v not in done and (v not in distance or far + weight < distance[v]):
+                    distance[v], before[v] = far + weight, u
+                    heapq.heappush(heap, (far + weight, v))
+        if t not in done:
+            return False
+        while t != s:
+            u = before[t]
+            if t in self.weight[u]:
+                self.weight[u][t] += self.unit
+            else:
+                self.form(u, t)
+            t = u
+        return True
+
+    def complete(self, rng: np.random.Generator) -> bool:
+        """Give every node d links out and in; False if an exchange is needed and there is none."""
+        n = len(self.weight)
+        out = [u for u in range(n) for _ in range(self.d - len(self.weight[u]))]
+        into = [v for v in range(n) for _ in range(self.d - self.indegree[v])]
+        for u, v in zip(rng.permutation(out).tolist(), rng.permutation(into).tolist(), strict=True):
+            if self.unformed(u, v):
+                self.form(u, v)
+                continue
+            formed = [(a, b) for a in range(n) for b in self.weight[a]]
+            options = [(a, b) for a, b in formed if self.unformed(a, v) and self.unformed(u, b) and a != u]
+            if not options:
+                return False
+            a, b = options[int(rng.integers(len(options)))]
+            del self.weight[a][b]
+            self.indegree[b] -= 1
+            self.form(a, v)
+            self.form(u, b)
+        return True

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.errors import BadInput
-from instances.spec import check_positive, family
-from instances.topology import MAX_VERTICES, Topology, check_size
+from opticoll.errors import BadInput
+from opticoll.instances.digraph import MAX_VERTICES, Topology, check_size
+from opticoll.instances.spec import check_positive, family
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,13 +1,22 @@
-"""Machines: the DGX-1 and the optical lines and rings of TeraRack."""
+"""Machines: the DGX-1 and the optical lines and rings of TeraRack.
+
+Topologies read from files.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from instances.links import both_ways
-from instances.spec import family
-from instances.topology import Topology
-from instances.wdm import WdmLine, WdmRing
+from opticoll.instances.digraph import Topology, both_ways
+from opticoll.instances.photonic import WdmLine, WdmRing
+from opticoll.instances.readers.files import read_topology
+from opticoll.instances.spec import family
+
+if TYPE_CHECKING:
+    from opticoll.instances.digraph import Topology
+
 
 #: NVLinks between the eight V100 of a DGX-1: pairs joined by one link, and by two.
 _SINGLE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
@@ -66,3 +75,21 @@ def wdm_ring(n: int, wavelengths: int) -> WdmRing:
         If a parameter is out of range.
     """
     return WdmRing(n, wavelengths)
+
+
+@family("file", example="file:PATH", source="formats: opticoll.instances.readers.files", rest=True)
+def from_file(path: str) -> Topology:
+    """Topology from an edge list, GraphML or JSON file.
+
+    Parameters
+    ----------
+    path
+        File; ``.graphml`` and ``.xml`` are read as GraphML, ``.json`` as JSON, all else as an edge list.
+        :mod:`opticoll.instances.readers.files` documents the formats.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large, or describes no topology.
+    """
+    return read_topology(path)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from instances.errors import BadInput, BadSpec
-from instances.op_graph import MAX_DEPENDENCIES, MAX_SUB_OPS, OpGraph
-from instances.spec import Dimensions, check_positive, family, nearest
+from opticoll.errors import BadInput, BadSpec
+from opticoll.instances.op_graph import MAX_DEPENDENCIES, MAX_SUB_OPS, OpGraph
+from opticoll.instances.spec import Dimensions, check_positive, family, nearest
 
 #: Sustained arithmetic of one GPU [flop/us]; two bytes a number.
 FLOPS, NUMBER = 100e6, 2.0

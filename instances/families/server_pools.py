@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from instances.errors import BadSpec
-from instances.files import read_matrix
-from instances.servers import AllReduceGroup, ServerPool, check_servers
-from instances.spec import check_positive, family, nearest
-from instances.training_jobs import JOBS, check_placement, traffic_of, training_job
+from opticoll.errors import BadSpec
+from opticoll.instances.readers.files import read_matrix
+from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
+from opticoll.instances.spec import check_positive, family, nearest
+from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from instances.training_jobs import Traffic
+    from opticoll.instances.training_jobs import Traffic
 
 #: TopoOpt, section 2.1: size of one ring-AllReduce transfer with all tables replicated, and without them.
 _REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
@@ -116,7 +116,7 @@ def servers(
         :math:`[0, 2\,volume)`, so ``volume`` in the mean. ``file:PATH.csv``: an n×n matrix in bytes,
         comma or space separated, zero on the diagonal. Or one iteration of a training job, all-reduce groups
         and point-to-point traffic: ``dlrm``, ``candle``, ``bert``, ``ncf``, ``resnet50``, ``vgg``, see
-        :mod:`instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
+        :mod:`opticoll.instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
         :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
     seed
         Seed of ``random``; other traffic does not read it.

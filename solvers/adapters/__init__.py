@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from instances.registry import contributed
-from instances.spec import nearest
-from solvers.adapters.base import Adapter
-from solvers.errors import MethodMismatch
+from opticoll.errors import MethodMismatch
+from opticoll.instances.registry import contributed
+from opticoll.instances.spec import nearest
+from opticoll.solvers.adapters.interface import Adapter
 
 
 @cache

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvers.adapters.base import Adapter, Capabilities
-from solvers.adapters.protobuf_options import effective, set_options
-from solvers.adapters.trail import Trail, fill
-from solvers.errors import BadOption, MethodMismatch
-from solvers.outcome import Outcome, Termination
+from opticoll.errors import BadOption, MethodMismatch
+from opticoll.solvers.adapters.common import Trail, fill
+from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.adapters.protobuf import effective, set_options
+from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from solvers.adapters.base import Progress
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
 
 _MAX_DENOMINATOR = 10**6
 _MAX_ACTIVITY = 2**60

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvers.adapters.base import Adapter, Capabilities
-from solvers.adapters.options import refused
-from solvers.adapters.protobuf_arrays import extend
-from solvers.adapters.protobuf_options import effective, set_options
-from solvers.adapters.trail import fill
-from solvers.errors import BadOption
-from solvers.outcome import Outcome, Termination
+from opticoll.errors import BadOption
+from opticoll.solvers.adapters.common import fill, refused
+from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.adapters.protobuf import effective, extend, set_options
+from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from solvers.adapters.base import Progress
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {
     "OPTIMAL": Termination.OPTIMAL,

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvers.adapters.base import Adapter, Capabilities, LicenceState
-from solvers.adapters.options import refused, typed, unknown
-from solvers.adapters.trail import Trail, fill, finite, row_kinds
-from solvers.errors import SolverUnavailable
-from solvers.outcome import Outcome, Termination
+from opticoll.errors import SolverUnavailable
+from opticoll.solvers.adapters.common import Trail, fill, finite, refused, row_kinds, typed, unknown
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from solvers.adapters.base import Progress
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {
     2: (Termination.OPTIMAL, "OPTIMAL"),

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from solvers.adapters.base import Adapter, Capabilities, LicenceState
-from solvers.adapters.names import plain_names
-from solvers.adapters.options import refused, typed, unknown
-from solvers.adapters.trail import NO_ANSWER, Trail, fill, finite
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.outcome import Outcome, Termination
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.adapters.common import NO_ANSWER, Trail, fill, finite, plain_names, refused, typed, unknown
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from solvers.adapters.base import Progress
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {
     "kOptimal": Termination.OPTIMAL,

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvers.adapters.base import Adapter, Capabilities, LicenceState
-from solvers.adapters.names import plain_names
-from solvers.adapters.options import refused, unknown
-from solvers.adapters.trail import Trail, fill, finite
-from solvers.errors import BadOption, SolverUnavailable
-from solvers.outcome import Outcome, Termination
+from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers.adapters.common import Trail, fill, finite, plain_names, refused, unknown
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from solvers.adapters.base import Progress
-    from solvers.outcome import SolveRequest
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
 
 _TERMINATION = {
     "optimal": Termination.OPTIMAL,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from instances.registry import contributed, held
-from solvers.adapters import adapters
-from solvers.methods.base import Method
+from opticoll.instances.registry import contributed, held
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.methods.method import Method
 
 if TYPE_CHECKING:
-    from formulations.base import Formulation
+    from opticoll.formulations.model import Formulation
 
 
 @cache

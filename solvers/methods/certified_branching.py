@@ -1,29 +1,328 @@
-r"""Branch and bound whose bound is ours: HiGHS finds solutions, a tree of our own proves them.
+"""Best-first branch and bound over LP relaxations, dives in between; every leaf's bound is recomputed by us.
+
+The LP solver (HiGHS's dual simplex from the last basis: only column bounds change, so it stays dual feasible) is an
+oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see :mod:`opticoll.solvers.methods.certified_branching`;
+its own words prove nothing. A leaf that cannot be closed by them keeps the bound of its parent.
+
+What closes a leaf of a branch-and-bound tree, recomputed from vectors that anybody may have made.
+
+For min c'x with rows ``l <= A x <= u`` and the leaf's own column bounds, any y bounds the leaf's optimum from below;
+a ray y whose bound with c = 0 is positive shows that the leaf is empty (Farkas). Both hold in exact arithmetic, see
+:mod:`opticoll.solvers.weak_duality`.
+
+Branch and bound whose bound is ours: HiGHS finds solutions, a tree of our own proves them.
 
 1. HiGHS's branch and bound looks for a good solution for ``search_s`` seconds. Its bound is its word, and is not used.
-2. A best-first tree on the same matrix (:mod:`solvers.branching.tree`) closes every leaf by row duals or a Farkas ray
+2. A best-first tree on the same matrix (:mod:`opticoll.solvers.methods.certified_branching`) closes every leaf by row duals or a Farkas ray
    whose bound we recompute. So ``proof: optimal`` does not rest on any solver's word; it costs many more seconds.
 """
 
 from __future__ import annotations
 
+import heapq
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.base import Parameter
-from solvers.compile import compile_model
-from solvers.methods.base import Answer, Method
-from solvers.outcome import SolveRequest, Termination
-from solvers.verify import FEASIBLE, matrix_violations
+from opticoll.errors import NoSolution
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.adapters.highs import pass_form
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import SolveRequest, Termination
+from opticoll.solvers.verify import FEASIBLE, matrix_violations
+from opticoll.solvers.weak_duality import WeakDuality, objective_step, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from solvers.methods.base import Context
-    from solvers.standard_form import StandardForm
+    from opticoll.solvers.standard_form import StandardForm
+
+    F64 = NDArray[np.float64]
+    from collections.abc import Callable
+
+    from opticoll.solvers.methods.method import Context
+
+
+@dataclass(frozen=True, eq=False)
+class LeafBounds:
+    """Bounds of leaves of one minimization problem, fast enough for thousands a second."""
+
+    problem: WeakDuality
+    offset: float
+
+    @classmethod
+    def of(cls, form: StandardForm) -> LeafBounds:
+        """Prepare a problem (a minimization)."""
+        assert form.sense == "min"
+        return cls(WeakDuality.of(form), form.offset)
+
+    def bound(self, y: F64, lower: F64, upper: F64) -> float:
+        """The bound that row duals y, ``(rows,)``, prove with these column bounds, ``(columns,)``."""
+        return self.problem.bound(y, lower, upper, self.offset)
+
+    def empty(self, ray: F64, lower: F64, upper: F64) -> bool:
+        """Whether the ray, or its opposite, shows that no x lies within rows and column bounds."""
+        scale = float(np.abs(ray).max(initial=0.0))
+        if not 0 < scale < np.inf:
+            return False
+        return any(self.problem.empty(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
+
+
+#: An integer column this near a whole number counts as whole.
+WHOLE = 1e-6
+#: A column's pseudo-costs are trusted once each side was seen so often; until then both children are tried.
+RELIABLE = 4
+#: At most so many columns are tried at a node, with so many simplex iterations each.
+TRIED, TRIAL_ITERATIONS = 8, 60
+#: Improvement of the bound that a trial shows at least, so that products do not vanish.
+LEAST_GAIN = 1e-6
+
+
+@dataclass(order=True)
+class Node:
+    """A part of the problem: its changed column bounds, and the bound that its parent proved."""
+
+    bound: float
+    order: int
+    changes: dict[int, tuple[float, float]] = field(compare=False)
+    branched: tuple[int, bool, float, float] | None = field(compare=False, default=None)
+
+
+class Tree:
+    """The search.
+
+    Parameters
+    ----------
+    form
+        A minimization.
+    incumbent, x
+        A known objective and solution, if any.
+    tol
+        Relative gap that counts as closed.
+    tick
+        Called before every node with (incumbent, bound, nodes, open); raises TimeoutError to end the search.
+    found
+        Called with every better x.
+    """
+
+    def __init__(
+        self, form: StandardForm, *, incumbent: float = np.inf, x: F64 | None = None, tol: float = 1e-6,
+        tick: Callable[[float, float, int, int], None] = lambda *_: None,
+        found: Callable[[F64, float], None] = lambda *_: None,
+    ) -> None:  # fmt: skip
+        self.form, self.leaf = form, LeafBounds.of(form)
+        self.incumbent, self.x, self.tol = incumbent, x, tol
+        self.tick, self.found = tick, found
+        self.whole = np.flatnonzero(np.asarray(form.integer))
+        self.step = objective_step(form)
+        self.nodes = self.unproven = 0
+        self.closed = np.inf  # the least bound among closed leaves
+        self._order = 0
+        self._oracle = _Oracle(form)
+        self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
+        self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
+        self._gain = np.zeros((2, form.cost.size))
+        self._seen = np.zeros((2, form.cost.size))
+        self._open: list[Node] = []
+        self._current: Node | None = None
+
+    @property
+    def bound(self) -> float:
+        """What the tree proves by now: the least bound of open and closed leaves, or the incumbent."""
+        open_ones = [node.bound for node in (self._current, *self._open[:1]) if node is not None]
+        return rounded(self.form, min([*open_ones, self.closed, self.incumbent]))
+
+    def run(self) -> None:
+        """Search until nothing is open; the tick may end it earlier, ``bound`` holds in any case.
+
+        Raises
+        ------
+        TimeoutError
+            From the tick.
+        """
+        heapq.heappush(self._open, Node(-np.inf, 0, {}))
+        while self._open:
+            self._current = heapq.heappop(self._open)
+            while self._current is not None:
+                self.tick(self.incumbent, self.bound, self.nodes, len(self._open))
+                self._current = self._deal(self._current)
+
+    def _cut(self, bound: float) -> bool:
+        """Whether a leaf of this bound cannot hold anything (sufficiently) better than the incumbent."""
+        if not np.isfinite(self.incumbent):
+            return bool(bound == np.inf)
+        return rounded(self.form, bound) >= self.incumbent - self.tol * abs(self.incumbent)
+
+    def _close(self, bound: float) -> None:
+        self.closed = min(self.closed, bound)
+
+    def _deal(self, node: Node) -> Node | None:
+        """Bound a node; close it, or branch, put one child on the heap and return the other to dive on."""
+        if self._cut(node.bound):
+            self._close(node.bound)
+            return None
+        lower, upper = self._lower.copy(), self._upper.copy()
+        for column, (low, high) in node.changes.items():
+            lower[column], upper[column] = low, high
+        self.nodes += 1
+        state, x, duals = self._oracle.solve(lower, upper)
+        bound = node.bound
+        if state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper):
+            self._learn(node, np.inf)
+            return None
+        if duals is not None and state != "infeasible":
+            bound = max(bound, self.leaf.bound(duals, lower, upper))
+            self._learn(node, bound)
+        if self._cut(bound):
+            self._close(bound)
+            return None
+        fraction = np.abs(x[self.whole] - np.rint(x[self.whole])) if x is not None else np.ones(self.whole.size)
+        free = lower[self.whole] < upper[self.whole]
+        if x is not None and state == "optimal" and (fraction <= WHOLE).all():
+            self._accept(x, lower, upper)
+            if self._cut(bound) or not free.any():
+                self._close(bound)
+                return None
+        candidates = self.whole[free & (fraction > WHOLE)] if x is not None else self.whole[free]
+        if candidates.size == 0:
+            candidates = self.whole[free]
+        if candidates.size == 0:
+            self.unproven += 1  # nothing to branch on, and no vector that closes it
+            self._close(bound)
+            return None
+        return self._branch(node, bound, x, candidates, lower, upper)
+
+    def _accept(self, x: F64, lower: F64, upper: F64) -> None:
+        """Take a solution with whole columns, its continuous ones solved again for exactly whole values."""
+        low, high = lower.copy(), upper.copy()
+        low[self.whole] = high[self.whole] = np.rint(x[self.whole])
+        state, again, _ = self._oracle.solve(low, high)
+        if state != "optimal" or again is None:
+            return
+        value = float(self.form.cost @ again) + self.form.offset
+        if value < self.incumbent - 1e-12 * abs(value):
+            self.incumbent, self.x = value, again
+            self.found(again, value)
+
+    def _branch(
+        self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
+    ) -> Node:
+        at = 0.5 * (lower + upper) if x is None else np.clip(x, lower, upper)
+        column = self._choose(bound, at, candidates, lower, upper) if x is not None else int(candidates[0])
+        below = float(np.floor(at[column] + WHOLE)) if at[column] < upper[column] else upper[column] - 1.0
+        fraction = float(np.clip(at[column] - below, 0.0, 1.0))
+        children = []
+        for up, ends in ((False, (lower[column], below)), (True, (below + 1.0, upper[column]))):
+            self._order += 1
+            children.append(Node(bound, -self._order, {**node.changes, column: ends}, (column, up, fraction, bound)))
+        dive = 1 if fraction > 0.5 else 0
+        heapq.heappush(self._open, children[1 - dive])
+        return children[dive]
+
+    def _learn(self, node: Node, bound: float) -> None:
+        """Take a child's gain into the pseudo-costs of the column it was branched on."""
+        if node.branched is None or not np.isfinite(node.branched[3]):
+            return
+        column, up, fraction, before = node.branched
+        self._see(column, up, fraction, bound - before)
+
+    def _see(self, column: int, up: bool, fraction: float, gain: float) -> None:
+        """Count what rounding a column up or down gained; an empty child counts as closing the gap."""
+        if not np.isfinite(gain):
+            if not np.isfinite(self.incumbent):
+                return
+            gain = abs(self.incumbent) * 0.1
+        self._gain[int(up), column] += max(gain, 0.0) / max(1.0 - fraction if up else fraction, WHOLE)
+        self._seen[int(up), column] += 1
+
+    def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
+        """The column whose children promise the largest product of gains; unknown ones are tried."""
+        fraction = np.clip(x[candidates] - np.floor(x[candidates] + WHOLE), 0.0, 1.0)
+        typical = self._gain.sum(axis=1) / np.maximum(self._seen.sum(axis=1), 1.0)
+        rate = np.where(
+            self._seen[:, candidates] > 0, self._gain[:, candidates] / np.maximum(self._seen[:, candidates], 1.0),
+            typical[:, None],
+        )  # fmt: skip
+        score = np.maximum(rate[0] * fraction, LEAST_GAIN) * np.maximum(rate[1] * (1 - fraction), LEAST_GAIN)
+        order = np.argsort(-(score + 1e-9 * np.minimum(fraction, 1 - fraction)), kind="stable")
+        unsure = [k for k in order.tolist() if self._seen[:, candidates[k]].min() < RELIABLE][:TRIED]
+        for k in unsure:
+            column, gains = int(candidates[k]), []
+            below = float(np.floor(x[column] + WHOLE))
+            for up in (False, True):
+                low, high = lower.copy(), upper.copy()
+                low[column], high[column] = (below + 1.0, high[column]) if up else (low[column], below)
+                gain = self._oracle.try_out(low, high, self.leaf, bound)
+                self._see(column, up, float(fraction[k]), gain)
+                gains.append(min(max(gain, LEAST_GAIN), 1e6))
+            score[k] = gains[0] * gains[1]
+        return int(candidates[int(np.argmax(score))])
+
+
+class _Oracle:
+    """HiGHS's dual simplex on one LP with changing column bounds."""
+
+    def __init__(self, form: StandardForm) -> None:
+        import highspy
+
+        self._highs = highspy.Highs()
+        self._highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
+        for name, value in (
+            ("output_flag", False), ("presolve", "off"), ("solver", "simplex"), ("threads", 1),
+            ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+        ):  # fmt: skip
+            self._highs.setOptionValue(name, value)
+        pass_form(highspy, self._highs, replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
+        self._lower, self._upper = form.col_lower.copy(), form.col_upper.copy()
+        self._most = 2**31 - 1
+        self._answers = 0
+
+    def solve(self, lower: F64, upper: F64) -> tuple[str, F64 | None, F64 | None]:
+        """State, x, and row duals (a ray of them if infeasible)."""
+        self._move(lower, upper)
+        self._highs.run()
+        status = self._highs.getModelStatus().name
+        if status == "kInfeasible":
+            return "infeasible", None, self._ray()
+        found = self._highs.getSolution()
+        duals = np.array(found.row_dual, dtype=float) if found.dual_valid else None
+        if status == "kOptimal":
+            self._answers += 1
+            return "optimal", np.array(found.col_value, dtype=float), duals
+        if not self._answers and duals is None:
+            msg = f"HiGHS does not solve the relaxation (it ends {status}): there is nothing to prove with"
+            raise NoSolution(msg)
+        return "unknown", None, duals
+
+    def try_out(self, lower: F64, upper: F64, leaf: LeafBounds, before: float) -> float:
+        """Gain of a child's bound after a few iterations; infinite if it is shown to be empty."""
+        basis = self._highs.getBasis()
+        self._highs.setOptionValue("simplex_iteration_limit", TRIAL_ITERATIONS)
+        try:
+            state, _, duals = self.solve(lower, upper)
+        finally:
+            self._highs.setOptionValue("simplex_iteration_limit", self._most)
+            self._highs.setBasis(basis)
+        if duals is None:
+            return 0.0
+        if state == "infeasible":
+            return float(np.inf) if leaf.empty(duals, lower, upper) else 0.0
+        return max(leaf.bound(duals, lower, upper) - before, 0.0)
+
+    def _move(self, lower: F64, upper: F64) -> None:
+        moved = np.flatnonzero((lower != self._lower) | (upper != self._upper)).astype(np.int32)
+        if moved.size:
+            self._highs.changeColsBounds(moved.size, moved, lower[moved], upper[moved])
+            self._lower, self._upper = lower.copy(), upper.copy()
+
+    def _ray(self) -> F64 | None:
+        highs: Any = self._highs
+        _, has, values = highs.getDualRay()
+        return np.array(values, dtype=float) if has else None
+
 
 #: Seconds between two saved states.
 SAVE_S = 1.0
@@ -54,7 +353,7 @@ class _Proof:
 
     def search(self) -> None:
         """HiGHS on the whole problem, for its solution."""
-        from solvers.isolation import solve_here
+        from opticoll.solvers.isolation import solve_here
 
         seconds = float(self.context.parameters["search_s"])
         left = self.context.remaining()
@@ -71,7 +370,7 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        from solvers.branching.tree import Tree
+        pass  # SELFIMPORT
 
         tree = Tree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
                     found=self._found)  # fmt: skip
@@ -126,11 +425,15 @@ def _turned(value: float | None, flip: float) -> float | None:
     return None if value is None or not np.isfinite(value) else flip * value
 
 
-METHOD = Method(
-    name="certified-branching",
-    title="Branch and bound with certified leaves",
-    summary="integer programs to proof by our own tree over LP duals that are recomputed; HiGHS finds the solutions",
-    applies=lambda formulation: formulation.problem == "MILP",
-    parameters=(Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),),
-    run=run,
+METHODS = (
+    Method(
+        name="certified-branching",
+        title="Branch and bound with certified leaves",
+        summary="integer programs to proof by our own tree over LP duals that are recomputed; HiGHS finds the solutions",
+        applies=lambda formulation: formulation.problem == "MILP",
+        parameters=(
+            Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),
+        ),
+        run=run,
+    ),
 )

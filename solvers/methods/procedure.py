@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.pinned_files import PREFIX
-from solvers.methods.base import Answer, Context
-from solvers.outcome import Termination
-from solvers.task import Task
+from opticoll.instances.readers.untrusted import PREFIX
+from opticoll.solvers.methods.method import Answer, Context
+from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from solvers.scratch import Report
+    from opticoll.solvers.scratch import Report
 
 
 def send(
@@ -70,9 +69,9 @@ def _rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
 def run_in_worker(
     arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Target of :func:`solvers.isolation.call_isolated`: plan the task here and run its procedure."""
-    from solvers.plan import make_plan
-    from solvers.runner import solve
+    """Target of :func:`opticoll.solvers.isolation.call_isolated`: plan the task here and run its procedure."""
+    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.runner import solve
 
     start = time.monotonic()
     task = _rebuild(arguments, arrays)

@@ -1,0 +1,190 @@
+"""Sweeps: populations of graphs, their certified optima, and how often a bound or theorem fails on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.instances import Topology, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.standard_form import StandardForm
+
+#: Relative difference up to which two numbers of a sweep are one.
+SAME = 1e-6
+#: Largest graph of :func:`regular_digraphs`.
+EXHAUSTED = 5
+
+
+def spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Smallest, median and largest of some ratios."""
+    return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
+
+
+@dataclass
+class Sweep:
+    """Cases of a bound or theorem: ratios of bound to optimum, and the cases in which it fails, smallest first."""
+
+    ratios: list[float] = field(default_factory=list)
+    wrong: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, ratio: float, *, holds: bool, size: int, case: str) -> None:
+        """Count a case; ``case`` says what is found in it, ``size`` how large it is."""
+        self.ratios.append(ratio)
+        if not holds:
+            self.wrong.append((size, case))
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The fields of a measurement."""
+        return {
+            "count": len(self.ratios),
+            "violations": len(self.wrong),
+            "tightness": spread(self.ratios),
+            "counterexample": min(self.wrong)[1] if self.wrong else None,
+        }
+
+    @property
+    def met(self) -> int:
+        """Cases with ratio 1."""
+        return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
+
+
+def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Optimum, columns and row duals of a linear program, by SciPy in this process.
+
+    The duals, ``(rows,)``, are those of the minimisation and not positive on rows with an upper bound only.
+
+    Raises
+    ------
+    ArithmeticError
+        If it has no optimum.
+    """
+    from scipy.optimize import linprog
+
+    equal = form.row_lower == form.row_upper
+    above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
+    rows = form.A.tocsr()
+    from scipy.sparse import vstack
+
+    found = linprog(
+        -form.cost if form.sense == "max" else form.cost,
+        A_ub=vstack([rows[above], -rows[below]]), b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
+        A_eq=rows[equal], b_eq=form.row_upper[equal],
+        bounds=np.column_stack([form.col_lower, form.col_upper]), method="highs",
+    )  # fmt: skip
+    if found.status != 0:
+        msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {found.message}"
+        raise ArithmeticError(msg)
+    duals = np.zeros(equal.size)
+    duals[equal] = found.eqlin.marginals
+    duals[above] += found.ineqlin.marginals[: above.sum()]
+    duals[below] -= found.ineqlin.marginals[above.sum() :]
+    return form.objective(found.x), found.x, duals
+
+
+def certified_flow(topology: Topology) -> float:
+    """The all-to-all flow F of the master LP: its flow checked by the model's checker, its optimality by arc lengths.
+
+    Raises
+    ------
+    ArithmeticError
+        If either does not agree with the solver.
+    """
+    from opticoll.formulations.flows import concurrent_flow as model
+    from opticoll.solvers.compile import compile_model
+
+    data = model.by_source(topology)
+    form = compile_model(model.build_matrix(data))
+    value, x, duals = linear_optimum(form)
+    lengths = np.maximum(-form.rows["capacity"].gather(duals), 0.0)
+    above = model.length_bound(data, lengths)
+    worst = max(model.residuals(data, form.values(x)).values())
+    if worst > SAME or abs(above / value - 1) > SAME:
+        msg = f"{topology.spec}: F = {value} is not certified (bound {above}, worst violation {worst:.2g})"
+        raise ArithmeticError(msg)
+    return value
+
+
+def regular_digraphs() -> Iterator[Topology]:
+    """Every connected d-regular digraph without loops and parallel arcs on 3..5 labelled vertices, every d."""
+    for n in range(3, EXHAUSTED + 1):
+        for d in range(1, n):
+            rows = [list(combinations([v for v in range(n) if v != u], d)) for u in range(n)]
+            for number, heads in enumerate(product(*rows)):
+                head = np.array(heads).ravel()
+                if (np.bincount(head, minlength=n) == d).all():
+                    topology = Topology(n, np.repeat(np.arange(n), d), head, spec=f"digraph {number}, n={n}, d={d}")
+                    if topology.connected:
+                        yield topology
+
+
+#: Graphs of a degree that every vertex has, beside the digraphs of :func:`regular_digraphs`.
+REGULAR = (
+    *(f"ring:{n}" for n in range(3, 17)),
+    *(f"ring:{n},directed" for n in range(3, 17)),
+    *(f"complete:{n}" for n in range(3, 10)),
+    *(f"hypercube:{d}" for d in (2, 3, 4)),
+    *(f"bipartite:{k}x{k}" for k in range(2, 6)),
+    *(f"torus:{shape}" for shape in ("3x3", "3x4", "4x4", "4x5", "5x5")),
+    *(f"circulant:n={n},offsets=1x{k}" for n in range(6, 16) for k in range(2, (n + 1) // 2)),
+    *(f"kautz:d={d},D={D}" for d, D in ((2, 2), (2, 3), (3, 2))),
+    *(f"genkautz:n={n},d=2" for n in range(6, 31, 3)),
+    *(f"genkautz:n={n},d=3" for n in range(8, 25, 4)),
+    *(f"genkautz:n={n},d=4" for n in range(10, 26, 5)),
+    *(f"random-regular:n={n},d=3,seed={s}" for n in (8, 12, 16, 20) for s in range(1, 6)),
+    *(f"xpander:n={n},d=3,seed={s}" for n in (8, 12, 16, 20) for s in (1, 2)),
+    *(f"sp-expander:n={n},d=3,seed=1" for n in (8, 12, 16)),
+    "petersen",
+    "twisted-hypercube:3",
+)
+#: Graphs of vertices with different degrees, and with links disabled.
+IRREGULAR = (
+    *(f"path:{n}" for n in range(2, 9)),
+    *(f"star:{n}" for n in range(4, 9)),
+    *(f"mesh:{shape}" for shape in ("2x3", "2x4", "3x3", "3x4", "4x4")),
+    *(f"torus:4x4+fail={k},seed={s}" for k in (1, 2, 3) for s in (0, 1)),
+    *(f"genkautz:n=12,d=3+fail={k},seed=0" for k in (1, 2)),
+    "bipartite:2x3",
+    "debruijn:d=2,D=3",
+    "dgx1",
+)
+
+
+@cache
+def regular_graphs() -> tuple[tuple[Topology, float], ...]:
+    """Give the regular graphs with their optimum F: all up to 5 vertices, and those of families."""
+    found = [*regular_digraphs(), *map(_topology, REGULAR)]
+    return tuple((topology, certified_flow(topology)) for topology in found)
+
+
+@cache
+def irregular_graphs() -> tuple[tuple[Topology, float], ...]:
+    """Give the irregular graphs with their optimum F."""
+    return tuple((topology, certified_flow(topology)) for topology in map(_topology, IRREGULAR))
+
+
+def population(*, regular_only: bool = False) -> str:
+    """The graphs in words."""
+    words = (
+        f"all {sum(1 for _ in regular_digraphs())} regular digraphs of 3..5 vertices, {len(REGULAR)} of families up "
+    )
+    return (
+        words + "to 30 vertices" + ("" if regular_only else f", {len(IRREGULAR)} irregular ones or with failed links")
+    )
+
+
+def _topology(spec: str) -> Topology:
+    found = parse(spec)
+    if not isinstance(found, Topology):
+        msg = f"{spec} is no topology"
+        raise TypeError(msg)
+    return found

@@ -1,0 +1,206 @@
+"""How cost grows with N: the ways to an all-to-all optimum on GenKautz of degree 4, phase by phase, to 1e-4."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.plots.store_plots import family_of
+from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Ways to the optimum: what they are called, formulation, method.
+ROUTES = (
+    ("link MCF, one LP", "alltoall.link-mcf", "time-form"),
+    ("master + children", "alltoall.link-mcf", "master-child"),
+    ("master + path stripping", "alltoall.link-mcf", "flow-decomposition"),
+    ("column generation", "alltoall.link-mcf", "column-generation"),
+    ("master, interior point", "alltoall.master", "time-form"),
+    ("master, certified PDHG", "alltoall.master", "certified-pdhg"),
+)
+#: Phases, and what their panels are called.
+PHASES = {
+    "build": "Build and compile the model",
+    "solve": "Solve (for decompositions: the master)",
+    "certify": "Verify and certify",
+    "decompose": "Split the master's flows by destination",
+}
+TOL = 1e-4
+#: A line through fewer points, or over less than this factor of N, is no slope; what takes less [s] is start-up.
+FEWEST, SPAN, SHORTEST_S = 3, 1.7, 0.02
+#: Start-up weighs on smaller N: they are left out of a fit where there are enough larger ones.
+LARGE = 64
+COLUMNS = ["route", "phase", "n", "seconds", "state"]
+
+
+def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Seconds of every phase by route and N.
+
+    ``state`` is ``measured``; ``late`` for a solve that its time limit ended, ``seconds`` being that limit and a lower
+    bound; ``refused`` for one that the memory did not allow, ``seconds`` being undefined. Of several runs the fastest
+    one counts, and one that ended in time before one that did not.
+    """
+    import pandas as pd
+
+    kautz = (rows["instance"].map(family_of) == "genkautz") & ~rows["instance"].str.contains("+", regex=False)
+    degree = rows["instance"].map(lambda spec: argument(spec, "d")) == "4"
+    tolerance = np.isclose(rows["requested_tol"].astype(float), TOL, rtol=1e-9)
+    found: list[dict[str, Any]] = []
+    for _, row in rows[kautz & degree & tolerance].iterrows():
+        route = next((r for r, name, m in ROUTES if (row["formulation"], row["method"]) == (name, m)), None)
+        if route is None:
+            continue
+        here = {"route": route, "n": int(row["n"])}
+        if row["termination"] == "refused":
+            found.append({**here, "phase": "solve", "seconds": np.nan, "state": "refused"})
+        elif row["termination"] == "time-limit" and row["requested_time_limit_s"] is not None:
+            limit = float(row["requested_time_limit_s"])
+            found.append({**here, "phase": "solve", "seconds": limit, "state": "late"})
+        elif row["ok"] and row["proof"] == "optimal":
+            for phase, seconds in _phases(row).items():
+                if seconds is not None and seconds > 0:
+                    found.append({**here, "phase": phase, "seconds": seconds, "state": "measured"})
+    order = {"measured": 0, "late": 1, "refused": 2}
+    table = pd.DataFrame(found, columns=COLUMNS)
+    ranked = table.assign(_rank=table["state"].map(order)).sort_values(["_rank", "seconds"], kind="stable")
+    return ranked.drop_duplicates(["route", "phase", "n"])[COLUMNS].sort_values(["route", "phase", "n"])
+
+
+def _phases(row: Any) -> dict[str, float | None]:
+    """Seconds by phase: a procedure's own where it tells them, since its process takes a while to start."""
+    metrics = json.loads(row["metrics"] or "{}")
+    own = next((metrics[k] for k in ("master_s", "generation_s", "iteration_s") if metrics.get(k)), None)
+    built = row["time_build_s"]
+    return {
+        "build": None if built is None or np.isnan(built) else float(built + row["time_compile_s"]),
+        "solve": float(row["time_solve_s"]) if own is None else float(own),
+        "certify": float(row["time_verify_s"]),
+        "decompose": metrics.get("decompose_s"),
+    }
+
+
+def slope(points: pd.DataFrame) -> tuple[float, int, int] | None:
+    """Exponent of N by least squares on log-log over measured points, with the N that it spans; None for too few."""
+    used = points[(points["state"] == "measured") & (points["seconds"] >= SHORTEST_S)]
+    large = used[used["n"] >= LARGE]
+    for some in (large, used):
+        if len(some) >= FEWEST and some["n"].max() >= SPAN * some["n"].min():
+            break
+    else:
+        return None
+    used = some
+    exponent = np.polyfit(np.log(used["n"].to_numpy(float)), np.log(used["seconds"].to_numpy(float)), 1)[0]
+    return float(exponent), int(used["n"].min()), int(used["n"].max())
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """One panel a phase; a solve that was ended is drawn hollow with an arrow, at its limit and never on a line."""
+    with style():
+        figure = new_figure(8.2, 7.6)
+        grid = figure.subplots(2, 2, sharex=True)
+        handles: dict[str, Any] = {}
+        for axes, (phase, title) in zip(grid.ravel(), PHASES.items(), strict=True):
+            here = table[table["phase"] == phase]
+            ends: list[tuple[float, float, str, str]] = []
+            for number, (route, _, _) in enumerate(ROUTES):
+                colour, marker = series(number)
+                points = here[here["route"] == route].sort_values("n")
+                known, late = points[points["state"] == "measured"], points[points["state"] == "late"]
+                if len(known):
+                    (handles[route],) = axes.plot(
+                        known["n"], known["seconds"], color=colour, marker=marker, linewidth=1.4, markersize=5,
+                        label=route,
+                    )  # fmt: skip
+                    fitted = slope(points)
+                    if fitted is not None:
+                        last = known.iloc[-1]
+                        ends.append((float(last["n"]), float(last["seconds"]), f"N^{fitted[0]:.1f}", colour))
+                if len(late):
+                    axes.plot(
+                        late["n"], late["seconds"], color=colour, marker=marker, linestyle="none", markersize=6,
+                        markerfacecolor="none",
+                    )  # fmt: skip
+                    axes.plot(
+                        late["n"], late["seconds"] * 1.35, color=colour, marker="^", markersize=4, linestyle="none"
+                    )
+                for n in points[points["state"] == "refused"]["n"]:
+                    axes.plot(n, 0.97, color=colour, marker="x", markersize=7, linestyle="none",
+                              transform=axes.get_xaxis_transform(), clip_on=False)  # fmt: skip
+            log_axes(axes)
+            _widen(axes)
+            for x, y, text, colour in _apart(ends):
+                axes.annotate(text, (x, y), (6, 0), textcoords="offset points", color=colour, fontsize=8.5, va="center")
+            axes.set_title(title, loc="left", color=INK)
+        for axes in grid[1]:
+            axes.set_xlabel("ranks N")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("seconds")
+        legend_below(figure, [*handles.values(), *_signs(set(table["state"]))])
+    return figure
+
+
+def _widen(axes: Axes) -> None:
+    """Room for the labels on the right, and at least two decades of time, so that noise looks like noise."""
+    if not axes.lines:
+        return
+    axes.set_xlim(24, 2200)
+    low, high = axes.get_ylim()
+    middle, half = np.sqrt(low * high), max(np.sqrt(high / low), 10.0)
+    axes.set_ylim(middle / half, middle * half)
+
+
+def _signs(states: set[str]) -> list[Any]:
+    """Legend entries of what is no measurement."""
+    from matplotlib.lines import Line2D
+
+    signs: dict[str, dict[str, Any]] = {
+        "late": {"marker": "o", "markerfacecolor": "none", "label": "ended by its time limit (at least)"},
+        "refused": {"marker": "x", "label": "refused: would not fit in memory"},
+    }
+    return [Line2D([], [], color=MUTED, linestyle="none", **signs[state]) for state in signs if state in states]
+
+
+def _apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
+    """Labels at nearly the same place, moved up one after the other."""
+    placed: list[tuple[float, float, str, str]] = []
+    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+        for other in placed:
+            if abs(np.log(x / other[0])) < 0.7 and y < 1.9 * other[1]:
+                y = 1.9 * other[1]
+        placed.append((x, y, text, colour))
+    return placed
+
+
+def finding(table: pd.DataFrame) -> str:
+    """Exponents of N with the range of N they were fitted on, and the largest N in time."""
+    parts = []
+    for route, _, _ in ROUTES:
+        here = table[table["route"] == route]
+        told = []
+        for phase in PHASES:
+            fitted = slope(here[here["phase"] == phase])
+            if fitted is not None:
+                told.append(f"{phase} N^{fitted[0]:.1f} (N = {fitted[1]} to {fitted[2]})")
+        reached = here[(here["phase"] == "solve") & (here["state"] == "measured")]["n"]
+        top = "" if reached.empty else f", proven up to N = {int(reached.max())}"
+        late = here[here["state"] == "late"]["n"]
+        ended = "" if late.empty else f", ended by its limit from N = {int(late.min())}"
+        if told:
+            parts.append(f"{route}: {', '.join(told)}{top}{ended}")
+    return "; ".join(parts) + "." if parts else "Too few points for a slope yet."
+
+
+FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "alltoall-scaling", "alltoall", "figure 6", "How cost grows with N, GenKautz of degree 4, to a gap of 1e-4",
+        "The link MCF grows much faster than the decomposition; the master is the bottleneck of that at large N.",
+        "scaling", rows_of, draw, finding,
+    ),
+)  # fmt: skip

@@ -1,0 +1,304 @@
+"""How far the papers' heuristics end from the optimum: one figure a paper, over families of small instances.
+
+A heuristic's value is divided by the proven optimum of the same problem, where any run in the store has proven one
+(filled marks), else by the best bound that is our own (open marks: the ratio is at most this). A run without a verified
+value, or without anything to divide by, is a cross at the edge and counted: nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.plots.style import (
+    INK,
+    MUTED,
+    label,
+    legend_below,
+    log_axes,
+    name_rows,
+    new_figure,
+    series,
+    strip_and_box,
+    style,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+_COLUMNS = [
+    "formulation", "instance", "problem", "heuristic", "objective", "reference", "proven", "ratio", "ended", "id"
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Heuristics:
+    """Which runs of a formulation are heuristics, and what they are measured against.
+
+    Parameters
+    ----------
+    formulation
+        Whose runs.
+    methods
+        Those that are heuristics.
+    settings
+        Settings that tell variants of a method apart.
+    over
+        The formulation whose optimum of the same instance is the reference, in the same unit; none: its own.
+    metric
+        A metric of the run in place of the objective, where the optimum is only a bound on it; none: the objective.
+    called
+        What the paper calls them; none: the method's name.
+    """
+
+    formulation: str
+    methods: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    over: str = ""
+    metric: str = ""
+    called: str = ""
+
+
+def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
+    """The runs of heuristics over what is known of their problems.
+
+    Parameters
+    ----------
+    rows
+        Results with ``ok`` and ``problem`` (instance and the formulation's own parameters).
+    wanted
+        The heuristics.
+
+    Returns
+    -------
+    DataFrame
+        ``formulation``, ``instance``, ``problem``, ``heuristic``, ``objective``, ``reference``, ``proven`` (whether the
+        reference is the optimum), ``ratio`` (at least 1: value over reference, turned over for a maximum; none without
+        a verified value or a reference), ``ended`` (how the run ended), ``id`` (its record).
+    """
+    found: list[dict[str, Any]] = []
+    for one in wanted:
+        here = rows[(rows["formulation"] == one.formulation) & rows["method"].isin(one.methods)]
+        same = "instance" if one.over else "problem"
+        others = dict(list(rows[rows["formulation"] == (one.over or one.formulation)].groupby(same)))
+        for run in here.to_dict("records"):
+            reference, proven = _reference(others.get(run[same]), one.metric)
+            value = _value(run, one.metric)
+            ratio = None
+            if value is not None and reference is not None:
+                above, below = (value, reference) if run["sense"] == "min" else (reference, value)
+                if below > 0:
+                    ratio = max(above / below, 1.0) if proven else above / below
+            found.append(
+                {
+                    "formulation": one.formulation, "instance": run["instance"], "problem": run["problem"],
+                    "heuristic": _name(run, one), "objective": value, "reference": reference,
+                    "proven": proven, "ratio": ratio, "ended": run.get("termination"), "id": run.get("id"),
+                }
+            )  # fmt: skip
+    table = pd.DataFrame(found, columns=_COLUMNS).astype({"ratio": float, "objective": float, "proven": bool})
+    return table.drop_duplicates(["formulation", "problem", "heuristic", "objective"])
+
+
+def _reference(runs: pd.DataFrame | None, metric: str) -> tuple[float | None, bool]:
+    """The proven optimum of a problem's runs, else their tightest bound, else none; and whether it is the optimum."""
+    if runs is None:
+        return None, False
+    optimum = runs.loc[runs["ok"] & (runs["proof"] == "optimal"), "objective"]
+    if not optimum.empty:
+        return float(optimum.iloc[0]), not metric
+    bounds = runs["bound"].dropna()
+    if bounds.empty:
+        return None, False
+    return float(bounds.max() if runs["sense"].iloc[0] == "min" else bounds.min()), False
+
+
+def _value(run: dict[Any, Any], metric: str) -> float | None:
+    if not run["ok"]:
+        return None
+    value = json.loads(run["metrics"] or "{}").get(metric) if metric else run["objective"]
+    return None if value is None else float(value)
+
+
+def _name(run: dict[Any, Any], one: Heuristics) -> str:
+    asked = json.loads(run["requested_settings"] or "{}")
+    words = ", ".join(f"{name} {asked[name]}" for name in one.settings if name in asked)
+    name = one.called or str(run["method"])
+    return f"{name}, {words}" if words else name
+
+
+def _groups(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Formulation, heuristic and runs of every line of a figure."""
+    return [(str(key[0]), str(key[1]), here) for key, here in rows.groupby(["formulation", "heuristic"])]
+
+
+def draw(rows: pd.DataFrame) -> Figure:
+    """Draw a strip and a box for every heuristic, one below the other; n is the number of problems."""
+    from matplotlib.lines import Line2D
+
+    groups = _groups(rows)
+    measured = rows[rows["ratio"].notna()]
+    spread = np.random.default_rng(0)
+    with style():
+        figure = new_figure(7.0, 1.7 + 0.5 * max(len(groups), 1))
+        axes = figure.add_subplot()
+        names = sorted(set(rows["formulation"]))
+        for row, (formulation, _, every) in enumerate(groups):
+            colour, marker = series(names.index(formulation))
+            here = every[every["ratio"].notna()]
+            strip_and_box(axes, row, here["ratio"], here["proven"].tolist(), colour, marker, spread)
+            lost = len(every) - len(here)
+            if lost:
+                edge = axes.get_yaxis_transform()
+                axes.plot(1.012, row, marker="x", color=INK, markersize=6, transform=edge, clip_on=False)
+                axes.text(1.028, row, str(lost), va="center", fontsize=9, transform=edge)
+        name_rows(axes, [_told(heuristic, here) for _, heuristic, here in groups])
+        if len(measured) and measured["ratio"].max() > 4:
+            log_axes(axes, "x")
+        elif len(measured) and measured["ratio"].max() < 1.02:
+            axes.set_xlim(0.98, 1.1)  # all at the optimum: a wider scale would make noise of nothing
+        axes.set_xlabel("heuristic's value ÷ optimum [–], 1 = optimal")
+        handles = [
+            Line2D([], [], linestyle="none", marker=series(k)[1], color=series(k)[0], markersize=5, label=name)
+            for k, name in enumerate(names)
+        ]
+        if not measured["proven"].all():
+            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
+                                  label="open: ÷ best bound"))  # fmt: skip
+        if len(measured) < len(rows):
+            handles.append(Line2D([], [], linestyle="none", marker="x", color=INK, label="runs without a value"))
+        legend_below(figure, handles)
+    return figure
+
+
+def _told(heuristic: str, here: pd.DataFrame) -> str:
+    sure = here[here["proven"] & here["ratio"].notna()]
+    return f"{label(heuristic, 46)}\n{_standing(sure)}, n = {here['problem'].nunique()}"
+
+
+def _standing(sure: pd.DataFrame) -> str:
+    """How many are optimal; a closed form can also be below, where it is no schedule of the model."""
+    best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
+    return f"{best} optimal, {below} below" if below else f"{best} optimal"
+
+
+def finding(rows: pd.DataFrame) -> str:
+    """Say of every heuristic how often it is optimal, its median and its worst ratio, and what has none."""
+    parts = []
+    for _, heuristic, every in _groups(rows):
+        here = every[every["ratio"].notna()]
+        sure = here[here["proven"]]
+        best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
+        open_ = f", {len(here) - len(sure)} over a bound" if len(sure) < len(here) else ""
+        under = f", below it on {below}" if below else ""
+        lost = f", {len(every) - len(here)} without a value or a bound" if len(here) < len(every) else ""
+        shown = f", median {here['ratio'].median():.3g}, worst {here['ratio'].max():.3g}" if len(here) else ""
+        parts.append(f"{heuristic}: optimal on {best} of {len(here)}{under}{open_}{lost}{shown}")
+    return "; ".join(parts) + "."
+
+
+def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
+    """OpTree's own gaps, and the steps of Table I's other algorithms over the proven optimum of the same rings."""
+    from opticoll.formulations.optree import tree_theory as theory
+
+    found = gap_rows(rows, wanted)
+    trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")]
+    trees = trees[
+        trees["instance"].str.startswith("wdm-ring:") & trees["problem"].str.contains("[count=exact]", regex=False)
+    ]
+    closed = []
+    for run in trees.drop_duplicates("problem").to_dict("records"):
+        nodes, wavelengths = (int(argument(run["instance"], name) or 0) for name in ("n", "wavelengths"))
+        if not nodes or not wavelengths:
+            continue
+        best = float(run["objective"])
+        for algorithm in theory.TABLE_I:
+            steps = float(algorithm.steps(nodes, wavelengths))
+            closed.append(
+                {
+                    "formulation": "closed forms of Table I", "instance": run["instance"], "problem": run["problem"],
+                    "heuristic": f"{algorithm.name}, Table I", "objective": steps, "reference": best, "proven": True,
+                    "ratio": steps / best, "ended": "closed form", "id": run["id"],
+                }
+            )  # fmt: skip
+    return pd.concat([found, pd.DataFrame(closed, columns=_COLUMNS)]) if closed else found
+
+
+#: Every heuristic of each paper that is a method here.
+HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
+    "alltoall": (
+        Heuristics("alltoall.min-congestion", ("sssp", "lp-rounding")),
+        Heuristics("alltoall.path-mcf", ("mcf-extp",), over="alltoall.master"),
+        Heuristics("alltoall.path-mcf", ("highs",), ("paths",), over="alltoall.master", called="pMCF"),
+        Heuristics("alltoall.virtual-channels", ("layer-assignment",), ("heuristic",)),
+    ),
+    "lumorph": (
+        Heuristics("lumorph.min-overlap", ("random-shortest", "xy-routes", "sssp", "lp-rounding")),
+        Heuristics(
+            "lumorph.rounds",
+            ("recursive", "ring", "tree", "double-binary-tree", "divide-and-conquer", "layer-to-layer"), ("radix",),
+        ),
+    ),
+    "sipml": (
+        Heuristics("sipml.ring-wavelengths", ("ring-first-fit",)),
+        Heuristics("sipml.placement", ("degree-aware",)),
+    ),
+    "optree": (Heuristics("optree.tree", ("uniform-tree",), ("count",)),),
+    "topoopt": (
+        Heuristics("topoopt.topology", ("topology-finder", "ocs-reconfig"), ("objective",)),
+        Heuristics("topoopt.strategy", ("alternating",), metric="iteration_time"),
+    ),
+}  # fmt: skip
+
+
+def _figure(
+    paper: str, where: str, title: str, says: str, study: str = "",
+    gaps: Callable[[pd.DataFrame, tuple[Heuristics, ...]], pd.DataFrame] = gap_rows,
+) -> PaperFigure:  # fmt: skip
+    name, wanted = f"gap-{paper}", HEURISTICS[paper]
+    return PaperFigure(name, paper, where, title, says, study or name, lambda rows: gaps(rows, wanted), draw, finding)
+
+
+FIGURES: tuple[PaperFigure, ...] = (
+    _figure(
+        "alltoall",
+        "sections 3.1, 3.2, App. D.1",
+        "Paths and layers by heuristics over the optimum",
+        "Load-aware shortest paths underperform the ILP, where tractable, by more than 2 times; MCF-extP and disjoint "
+        "paths match the MCF; three heuristics assign virtual channels.",
+    ),
+    _figure(
+        "lumorph",
+        "Algorithms 1, 2",
+        "Routes and rounds by heuristics over the optimum or a bound",
+        "Routes are random shortest ones, or those of a MILP for the least overlap of circuits.",
+    ),
+    _figure(
+        "sipml",
+        "sections 3.2, 3.3",
+        "First fit and degree-aware placement over the optimum or a bound",
+        "The placement heuristic is used because its ILP is prohibitive; wavelengths are reused on the ring.",
+    ),
+    _figure(
+        "optree",
+        "Theorem 2, Table I",
+        "Trees of the theorem's depth, and other algorithms, over the best trees",
+        "The depth of Theorem 2 makes the number of communication steps least. Table I's closed forms are drawn beside "
+        "it: those below the best tree are algorithms that are no trees, or formulas that no schedule attains.",
+        gaps=_with_table_1,
+    ),
+    _figure(
+        "topoopt",
+        "sections 4.1, 4.2",
+        "Circuits and strategies by heuristics over the optimum or a bound",
+        "TopologyFinder finds an efficient topology and routing; alternating is better than one plane after the other.",
+        study="topoopt-gap",
+    ),
+)

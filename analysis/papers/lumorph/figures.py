@@ -1,0 +1,317 @@
+"""The figures of the LuMorph paper: all-reduces built on a machine and timed, and rounds against the best bound."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: Grids of 256 tiles: eight wafers of 4x8 as a square, or in a row.
+WIDE = ("16x16", "8x32", "4x64")
+WAVEGUIDES = (4, 8, 16, 20, 32, 40, 64)
+KB, MB = 1e3, 1e6
+#: Buffers of figure 8, and of figure 7 [bytes].
+TOLD = (64 * KB, 4 * MB, 64 * MB)
+SIZES = tuple(sorted({*(float(size) for size in np.logspace(3, 9, 25)), *TOLD}))
+#: Series of figure 7: ours on LIGHTPATH, the baselines on an ideal electrical switch.
+_OPTICAL = ("LUMORPH-2", "LUMORPH-4", "LUMORPH-16", "D&C")
+_SWITCH = {"ring": "ring, ideal switch", "tree": "tree, ideal switch", "double-binary-tree": "two trees, ideal switch"}
+_RING = _SWITCH["ring"]
+#: Reconfiguration delays [us] and rates of a laser [Gb/s] of figure 8; 18.75 GB/s is 150 Gb/s.
+DELAYS = tuple(float(r) for r in np.logspace(-2, 2, 33))
+#: Most machines with a collective that the last figure has room for.
+MOST_PLACES = 30
+RATES = (10.0, 25.0, 50.0, 75.0, 112.0, 150.0, 224.0, 400.0, 800.0)
+
+
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows)
+
+
+# figure 6 -----------------------------------------------------------------------------------------------------
+
+
+def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
+    from opticoll.analysis.papers.lumorph.built_schedules import reconfigurations
+
+    # One bundle a GPU is all its wavelengths: both ways of counting are the same for LUMORPH-2.
+    ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
+    return _table([
+        {"grid": grid, "algorithm": name, "per_wavelength": each, "waveguides": w,
+         "reconfigurations": reconfigurations(name, grid, w, per_wavelength=each)}
+        for grid in WIDE for name, each in ways for w in WAVEGUIDES
+    ])  # fmt: skip
+
+
+def _split(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(7.2, 4.2)
+        panels = figure.subplots(1, 2, sharey=True)
+        handles: list[Any] = []
+        for axes, name in zip(panels, ("LUMORPH-2", "LUMORPH-4"), strict=True):
+            for number, grid in enumerate(WIDE):
+                colour, marker = series(number)
+                for each in (True, False):
+                    here = rows[(rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)]
+                    if here.empty:
+                        continue
+                    told = f"{grid}" if each else f"{grid}, wavelengths ignored"
+                    handle = axes.plot(
+                        here["waveguides"], here["reconfigurations"], color=colour, marker=marker, markersize=5,
+                        linewidth=1, linestyle="-" if each else "--", markerfacecolor=colour if each else "none",
+                        label=told,
+                    )  # fmt: skip
+                    handles += handle if name == "LUMORPH-4" else []
+            for w in (20, 40):
+                axes.axvline(w, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+            log_axes(axes, "xy")
+            axes.set_xticks([4, 8, 20, 40])
+            axes.set_xlabel("waveguides on every arc")
+            axes.set_title(f"{name}, 256 GPUs")
+        panels[0].set_ylabel("reconfigurations of an all-reduce")
+        legend_below(figure, handles)
+    return figure
+
+
+def _split_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for (grid, name), here in rows.groupby(["grid", "algorithm"], sort=False):
+        counts = []
+        for each, told in ((True, ""), (False, " with wavelengths ignored")):
+            mine = here[here["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
+            if not mine.empty:
+                counts.append(f"{mine[20]} and {mine[40]}{told}")
+        parts.append(f"{name} on {grid} {', '.join(counts)}")
+    return "Reconfigurations with 20 and 40 waveguides: " + "; ".join(parts) + "."
+
+
+# figure 7 -----------------------------------------------------------------------------------------------------
+
+
+def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
+    from opticoll.analysis.papers.lumorph.built_schedules import GRIDS, optical, switch_times
+    from opticoll.analysis.papers.lumorph.cost import LIGHTPATH, least_time
+
+    rows = []
+    for n in (64, 128, 256):
+        for size in SIZES:
+            each = {name: optical(name, GRIDS[n], waveguides=40).time(size) for name in _OPTICAL}
+            each |= {told: switch_times(name, n, size) for name, told in _SWITCH.items()}
+            each["lower bound, LIGHTPATH"] = least_time(n, size, LIGHTPATH)
+            rows += [{"n": n, "size": size, "algorithm": name, "time_us": time} for name, time in each.items()]
+    return _table(rows)
+
+
+def _time(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(9.4, 4.4)
+        numbers = {name: number for number, name in enumerate((*_OPTICAL, *_SWITCH.values()))}
+        handles: list[Any] = []
+        counts = sorted(set(rows["n"]))
+        panels = figure.subplots(1, len(counts), sharey=True, squeeze=False)[0]
+        for axes, n in zip(panels, counts, strict=True):
+            for name, here in rows[rows["n"] == n].groupby("algorithm", sort=False):
+                bound = name == "lower bound, LIGHTPATH"
+                colour = INK if bound else series(numbers[str(name)])[0]
+                handle = axes.plot(
+                    here["size"] / MB, here["time_us"], color=colour, linewidth=1.6 if not bound else 1,
+                    linestyle=(0, (2, 2)) if bound else "--" if name in _SWITCH.values() else "-", label=str(name),
+                )  # fmt: skip
+                handles += handle if n == counts[0] else []
+            log_axes(axes)
+            axes.set_xlabel("buffer [MB]")
+            axes.set_title(f"{n} GPUs")
+        panels[0].set_ylabel("all-reduce [µs]")
+        legend_below(figure, handles, columns=4)
+    return figure
+
+
+def _time_finding(rows: pd.DataFrame) -> str:
+    last = rows[rows["n"] == rows["n"].max()]
+    wide = last.pivot_table(index="size", columns="algorithm", values="time_us")
+    parts = []
+    for size in TOLD:
+        at = wide.loc[size]
+        ours = at[["LUMORPH-2", "LUMORPH-4"]]
+        parts.append(
+            f"{_bytes(size)}: {ours.idxmin()} takes {ours.min():.0f} µs, {1 - ours.min() / at[_RING]:.0%} less than "
+            f"the ring and {ours.min() / at[_SWITCH['double-binary-tree']]:.2f} times the two trees"
+        )
+    return f"{int(last['n'].iloc[0])} GPUs, " + "; ".join(parts) + "."
+
+
+# figure 8 -----------------------------------------------------------------------------------------------------
+
+
+def _sweep_rows(_: pd.DataFrame) -> pd.DataFrame:
+    from opticoll.analysis.papers.lumorph.built_schedules import optical, switch_times
+    from opticoll.analysis.papers.lumorph.cost import Machine
+
+    rows = []
+    for size in TOLD:
+        for what, values in (("delay", DELAYS), ("rate", RATES)):
+            for value in values:
+                machine = Machine(reconfigure_us=value) if what == "delay" else Machine(laser_gbps=value)
+                each = {name: optical(name, "16x16", waveguides=40).time(size, machine) for name in _OPTICAL[:2]}
+                each[_RING] = switch_times("ring", 256, size, machine if what == "delay" else Machine())
+                rows += [
+                    {"sweep": what, "value": value, "size": size, "algorithm": name, "time_us": time}
+                    for name, time in each.items()
+                ]
+    return _table(rows)
+
+
+def _sweep(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(8.4, 4.6)
+        panels = figure.subplots(1, 2)
+        handles: list[Any] = []
+        lines = dict(zip(TOLD, (":", "--", "-"), strict=True))
+        for axes, what in zip(panels, ("delay", "rate"), strict=True):
+            for number, (name, mine) in enumerate(rows[rows["sweep"] == what].groupby("algorithm", sort=False)):
+                for size, here in mine.groupby("size"):
+                    handle = axes.plot(
+                        here["value"], here["time_us"], color=series(number)[0], linewidth=1.5,
+                        linestyle=lines[float(str(size))], label=f"{name}, {_bytes(float(str(size)))}",
+                    )  # fmt: skip
+                    handles += handle if what == "delay" else []
+            log_axes(axes)
+        for value in (3.7, 25.0):
+            panels[0].axvline(value, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+            panels[0].annotate(f"{value:g}", (value, 0.98), (3, 0), xycoords=("data", "axes fraction"),
+                               textcoords="offset points", color=MUTED, fontsize=8, va="top")  # fmt: skip
+        panels[1].axvline(150, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+        panels[0].set_xlabel("reconfiguration delay r [µs]")
+        panels[1].set_xlabel("rate of a laser [Gb/s]; the ring has 300 GB/s")
+        panels[0].set_ylabel("all-reduce, 256 GPUs [µs]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _bytes(size: float) -> str:
+    return f"{size / MB:g} MB" if size >= MB else f"{size / KB:g} KB"
+
+
+def _sweep_finding(rows: pd.DataFrame) -> str:
+    delays = rows[rows["sweep"] == "delay"]
+    parts = []
+    for size, here in delays.groupby("size"):
+        wide = here.pivot_table(index="value", columns="algorithm", values="time_us")
+        told = []
+        for name in _OPTICAL[:2]:
+            gap = (wide[name] - wide[_RING]).to_numpy()
+            # Time is linear in r, so the break-even follows from any two delays.
+            r = wide.index.to_numpy()
+            even = r[0] - gap[0] * (r[-1] - r[0]) / (gap[-1] - gap[0])
+            told.append(f"{name} {even:.1f} µs")
+        parts.append(f"{_bytes(float(str(size)))}: {', '.join(told)}")
+    return "Delay at which the ring on an ideal switch draws level: " + "; ".join(parts) + "."
+
+
+# rounds over the bound ----------------------------------------------------------------------------------------
+
+
+def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    found = rows[rows["ok"] & (rows["formulation"] == "lumorph.rounds")].copy()
+    if found.empty:
+        return found
+    settings = [json.loads(text) for text in found["settings"]]
+    # A fixed wavelength a route is another problem.
+    free = np.array([told.get("wavelengths", "free") == "free" for told in settings])
+    found, settings = found[free].copy(), [told for told, kept in zip(settings, free, strict=True) if kept]
+    found["collective"] = [told.get("collective", "all-gather") for told in settings]
+    found["radix"] = [str(told.get("radix", 2)) for told in settings]
+    found["algorithm"] = [
+        f"{method}, radix {radix}" if method == "recursive" else method
+        for method, radix in zip(found["method"], found["radix"], strict=True)
+    ]
+    # The best bound that any run of the same problem has; a file's collective is a problem of its own.
+    problem = ["instance", "collective"]
+    found["pieces"] = [str(told.get("pieces", 1)) for told in settings]
+    problem.append("pieces")
+    found["best_bound"] = found.groupby(problem)["bound"].transform("max")
+    found = found[found["best_bound"].notna() & (found["best_bound"] > 0)]
+    found["over"] = found["objective"] / found["best_bound"]
+    return found.drop_duplicates([*problem, "algorithm"]).sort_values(["n", *problem, "algorithm"])
+
+
+def _place(instance: str, wanted: str, pieces: str) -> str:
+    grid = instance.partition(":")[2].partition(",")[0]
+    machine = f"{grid} L={argument(instance, 'lasers') or 16} W={argument(instance, 'waveguides') or 1}"
+    return f"{machine} {wanted}" + (f" x{pieces}" if pieces != "1" else "")
+
+
+def _over(rows: pd.DataFrame) -> Figure:
+    with style():
+        told = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
+        places = rows.assign(place=[_place(*each) for each in told])
+        # Those that most algorithms were tried on, if there are many.
+        tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
+        places = places[places["place"].isin(tried.index[:MOST_PLACES])]
+        order = list(dict.fromkeys(places["place"]))
+        names = sorted(set(places["algorithm"]))
+        figure = new_figure(7.6, 1.6 + 0.27 * len(order))
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, name in enumerate(names):
+            here = places[places["algorithm"] == name]
+            colour, marker = series(number)
+            shift = (number - (len(names) - 1) / 2) * 0.09
+            handles += axes.plot(
+                here["over"], [order.index(p) + shift for p in here["place"]], color=colour, marker=marker,
+                markersize=5, linestyle="", label=name,
+            )  # fmt: skip
+        axes.axvline(1.0, color=INK, linewidth=1)
+        log_axes(axes, "x")
+        axes.set_yticks(range(len(order)), order, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xlabel("rounds ÷ best bound [–]")
+        axes.set_ylabel("machine, collective")
+        legend_below(figure, handles)
+    return figure
+
+
+def _over_finding(rows: pd.DataFrame) -> str:
+    parts = [
+        f"{name}: median {here['over'].median():.2f}, worst {here['over'].max():.2f}, optimal in "
+        f"{int((here['over'] <= 1).sum())} of {len(here)}"
+        for name, here in rows.groupby("algorithm")
+    ]
+    return "Rounds over the best bound, " + "; ".join(parts) + "."
+
+
+FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "lumorph-6", "lumorph", "figure 6", "Reconfigurations of an all-reduce by the number of waveguides",
+        "Fewer waveguides (20) between GPUs lead to more reconfigurations, with 40 there are far fewer; 30 are enough "
+        "to remove all congestion.",
+        None, _split_rows, _split, _split_finding,
+    ),
+    PaperFigure(
+        "lumorph-7", "lumorph", "figure 7", "Time of an all-reduce by the size of the buffer",
+        "LUMORPH-2 and LUMORPH-4 are fastest, also against ring and tree on an ideal switch: nearly 80% less time at "
+        "64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
+        None, _time_rows, _time, _time_finding,
+    ),
+    PaperFigure(
+        "lumorph-8", "lumorph", "figure 8", "Time of an all-reduce by reconfiguration delay and by laser",
+        "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
+        "buffers most.",
+        None, _sweep_rows, _sweep, _sweep_finding,
+    ),
+    PaperFigure(
+        "lumorph-optimality", "lumorph", "ours", "Rounds of every algorithm over the best bound",
+        "The paper has no optimum to compare with: its solver fails at 8 GPUs.",
+        "lumorph-optimality", _over_rows, _over, _over_finding,
+    ),
+)  # fmt: skip

@@ -1,0 +1,149 @@
+"""Claims of the LuMorph paper about routes: least overlap against random shortest paths, by size and radix."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
+from opticoll.analysis.ledger.sweeps import Sweep
+from opticoll.analysis.papers.lumorph.built_schedules import optical
+
+if TYPE_CHECKING:
+    from opticoll.analysis.ledger.claim import Laboratory
+
+PAPER = "lumorph"
+#: Grids of 16 to 256 tiles, each twice the one before.
+GRIDS = ("4x4", "4x8", "8x8", "8x16", "16x16")
+#: Random draws of shortest paths for every step.
+DRAWS = 3
+#: Name of an exchange by its radix.
+RADIX = {2: "recursive-doubling", 4: "recursive-quadrupling"}
+
+
+@cache
+def overlaps(grid: str, radix: int) -> tuple[tuple[float, float], ...]:
+    """Least overlap, proven, and that of random shortest paths in the mean of :data:`DRAWS`, of every step.
+
+    Raises
+    ------
+    ArithmeticError
+        If the routes of a step do not meet its bound.
+    """
+    from opticoll.formulations.lumorph import min_overlap
+    from opticoll.instances import parse
+    from opticoll.solvers.methods.lumorph.overlap_search import load_of, shortest_routes, straight_or_shortest
+
+    mesh: Any = parse(f"lightpath:{grid}")
+    found = []
+    for step in range(math.ceil(math.log(mesh.n) / math.log(radix) - 1e-9)):
+        data = min_overlap.prepare(mesh, {"circuits": f"{RADIX[radix]}:{step}"})
+        least = load_of(straight_or_shortest(data.topology, *data.commodities))
+        if least > data.cuts[0].value:
+            msg = f"step {step} of radix {radix} on {grid}: {least} is not proven, the bound is {data.cuts[0].value}"
+            raise ArithmeticError(msg)
+        draws = [load_of(shortest_routes(data.topology, *data.commodities, np.random.default_rng([step, number])))
+                 for number in range(DRAWS)]  # fmt: skip
+        found.append((float(least), float(np.mean(draws))))
+    return tuple(found)
+
+
+def _verdict(good: bool) -> Verdict:
+    return Verdict.REPRODUCED if good else Verdict.NOT_REPRODUCED
+
+
+def _random(_: Laboratory) -> Measurement:
+    sweep = Sweep()
+    for grid in GRIDS:
+        for radix in RADIX:
+            least, drawn = (max(step[i] for step in overlaps(grid, radix)) for i in (0, 1))
+            sweep.add(drawn / least, holds=drawn > least, size=len(sweep.ratios), case=f"{grid}, radix {radix}")
+    return Measurement(
+        f"{min(sweep.ratios):.3g} to {max(sweep.ratios):.3g} times the overlap", _verdict(not sweep.wrong),
+        tuple(f"lightpath:{grid}" for grid in GRIDS),
+        f"Largest overlap of all steps, mean of {DRAWS} draws over the least, which straight routes attain and a cut "
+        "proves. How much is significant is not told.", **sweep.row,
+    )  # fmt: skip
+
+
+def _growing(_: Laboratory) -> Measurement:
+    found = {f"{RADIX[radix]}, {'random' if i else 'least'}": [max(step[i] for step in overlaps(grid, radix))
+             for grid in GRIDS] for radix in RADIX for i in (0, 1)}  # fmt: skip
+    never_falls = all(bool((np.diff(row) >= 0).all()) and row[-1] > row[0] for row in found.values())
+    return Measurement(
+        found, _verdict(never_falls), tuple(f"lightpath:{grid}" for grid in GRIDS),
+        "Largest overlap at 16, 32, 64, 128 and 256 tiles. The least is half the longer side (doubling) or all of it "
+        "(quadrupling), so that it stays where only the shorter side doubles.",
+    )  # fmt: skip
+
+
+def _quadrupling(_: Laboratory) -> Measurement:
+    sweep = Sweep()
+    for number, grid in enumerate(GRIDS):
+        two, four = (max(step[0] for step in overlaps(grid, radix)) for radix in (2, 4))
+        sweep.add(four / two, holds=four > two, size=number, case=f"{grid}: {four:g} and {two:g}")
+    return Measurement(
+        f"{min(sweep.ratios):g} to {max(sweep.ratios):g} times the overlap of doubling", _verdict(not sweep.wrong),
+        tuple(f"lightpath:{grid}" for grid in GRIDS), "Least overlaps, largest of all steps.", **sweep.row,
+    )  # fmt: skip
+
+
+def _bandwidth(_: Laboratory) -> Measurement:
+    """Time at twice and half the rate of a laser, by buffer."""
+    from dataclasses import replace
+
+    from opticoll.analysis.papers.lumorph.cost import LIGHTPATH
+
+    line = optical("LUMORPH-4", "16x16")
+    found = {}
+    for size, name in ((64e3, "64 KB"), (4e6, "4 MB"), (64e6, "64 MB"), (1e9, "1 GB")):
+        slow, fast = (line.time(size, replace(LIGHTPATH, laser_gbps=rate)) for rate in (112.0, 224.0))
+        found[name] = round(1 - fast / slow, 3)
+    gains = list(found.values())
+    return Measurement(
+        found, _verdict(gains == sorted(gains) and gains[-1] > gains[0]), ("lightpath:16x16",),
+        "Share of the time of LUMORPH-4 that lasers of 224 Gb/s save over 112 Gb/s: nothing where rounds cost all, "
+        "half where data do.", count=len(gains), violations=0,
+    )  # fmt: skip
+
+
+def _rack(laboratory: Laboratory) -> Measurement:
+    del laboratory
+    from opticoll.analysis.papers.lumorph.cost import LIGHTPATH
+
+    rounds = {n: -(-(n - 1) // LIGHTPATH.lasers) for n in (8, 16, 32, 64, 256)}
+    return Measurement(
+        {f"N={n}": count for n, count in rounds.items()}, _verdict(rounds[256] > 1 and rounds[8] == 1),
+        ("256 GPUs, 16 lasers",),
+        "Every GPU hears from all others by a photodiode each: ceil((N-1)/16) rounds at least, 16 at N = 256; one "
+        "round is possible up to N = 17.",
+    )  # fmt: skip
+
+
+_HARDWARE = "A measurement on the fabricated wafer; nothing here can repeat it."
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("lumorph.random-worse", PAPER, "section 5, figure 5", "Random shortest paths overlap significantly more than "
+          "routes of least overlap", "more", "exact", _random),
+    Claim("lumorph.overlap-grows", PAPER, "section 5, figure 5", "Overlaps increase up to 256 GPUs for either kind of "
+          "routes", "never falls, and rises from 16 to 256", "exact", _growing),
+    Claim("lumorph.quadrupling-overlap", PAPER, "section 5, figure 5", "Quadrupling causes more overlap than doubling",
+          "more", "exact", _quadrupling),
+    Claim("lumorph.laser-bandwidth", PAPER, "section 5, figure 8b", "Faster lasers help most at large buffers",
+          "rising with the buffer", "exact", _bandwidth),
+    Claim("lumorph.rack-all-to-all", PAPER, "section 3", "16 lasers do not complete an all-to-all of 256 GPUs in one "
+          "round", "more than 1", "exact", _rack),
+    Claim("lumorph.bit-errors", PAPER, "section 7", "Bit error rates below 7e-13 at 10 to 20 Gb/s", 7e-13,
+          reason=_HARDWARE),
+    Claim("lumorph.propagation-loss", PAPER, "section 7", "Waveguides lose less than 0.4 dB/cm", 0.4, reason=_HARDWARE),
+    Claim("lumorph.wafer", PAPER, "section 1", "A wafer connects up to 32 GPUs of 16 lasers", [32, 16],
+          reason="A property of the hardware: an input of the models."),
+    Claim("lumorph.power", PAPER, "section 2", "Photonic interconnects take a magnitude less power", "a magnitude",
+          reason="Taken from other papers; no model here has power."),
+    Claim("lumorph.zero-cost", PAPER, "section 6.1, figure 11", "Inception trains nearly as with communication for "
+          "free",
+          "near", reason="Needs FlexFlow's simulator and compute times measured on an A100, which are not published."),
+)  # fmt: skip

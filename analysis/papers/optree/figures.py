@@ -1,0 +1,237 @@
+"""Figures 4-6 of the OpTree paper: steps by depth, time by message size; and Lemma 1 against the proven optimum."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.formulations.optree import tree_theory as theory
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Message sizes of figures 5 and 6 [MiB].
+MESSAGES = (4, 8, 16, 32, 64, 128)
+#: Depths at which the text says the time is least, figure 4.
+TOLD = {512: 6, 1024: 6, 2048: 7, 4096: 8}
+
+
+def _trees(rows: pd.DataFrame) -> pd.DataFrame:
+    """Proven trees on rings: nodes, wavelengths, count, depth asked for (0: any) and steps, one row each."""
+    found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")].copy()
+    found = found[found["instance"].str.startswith("wdm-ring")]
+    settings = [json.loads(text or "{}") for text in found["settings"]]
+    found["count"] = [one.get("count", "lemma") for one in settings]
+    found["depth"] = [int(one.get("depth", 0)) for one in settings]
+    found["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in found["instance"]]
+    found = found.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
+    return found[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
+
+
+# figure 4 -----------------------------------------------------------------------------------------------------------
+
+
+def _depth_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    found = _trees(rows)
+    found = found[(found["depth"] > 0) & (found["wavelengths"] == 64) & found["count"].isin(("lemma", "exact"))]
+    return found.sort_values(["n", "count", "depth"])
+
+
+def _depth(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(7.2, 5.8)
+        every = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
+        handles: list[Any] = []
+        for axes, nodes in zip(every, TOLD, strict=True):
+            handles = max(handles, _depth_panel(axes, nodes, rows[rows["n"] == nodes]), key=len)
+        every[0].set_ylim(0.9, 1.4)
+        every[0].set_xlim(3.7, 9.3)
+        every[0].set_xticks(range(4, 10))
+        for axes in every[2:]:
+            axes.set_xlabel("depth of the tree k")
+        for axes in every[::2]:
+            axes.set_ylabel("steps ÷ OpTree's [–]")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
+    """Steps by depth for one number of nodes."""
+    least, depths = theory.optree_steps(nodes, 64), np.linspace(1, 10, 200)
+    handles: list[Any] = axes.plot(depths, [theory.theorem_1(nodes, 64, k) / least for k in depths], color=MUTED,
+                                   linewidth=1.3, label="Theorem 1")  # fmt: skip
+    handles += axes.plot(TOLD[nodes], theory.theorem_1(nodes, 64, TOLD[nodes]) / least, marker="*", markersize=13,
+                         color=INK, linestyle="none", label="best depth by the paper")  # fmt: skip
+    for number, (count, told) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths really needed"))):
+        here, (colour, marker) = rows[rows["count"] == count], series(number)
+        if len(here):
+            handles += axes.plot(here["depth"], here["objective"] / least, linestyle="none", marker=marker,
+                                 color=colour, markerfacecolor="none", markersize=6 + 2 * number,
+                                 label=f"best whole radices, {told}")  # fmt: skip
+    axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
+    axes.grid(visible=True)
+    axes.set_title(f"N = {nodes}")
+    return handles
+
+
+def _depth_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for _, here in rows.groupby("n"):
+        nodes = int(here["n"].iloc[0])
+        least = here.loc[here.groupby("count")["objective"].idxmin()].set_index("count")
+        told = "; ".join(
+            f"{count} {steps:.0f} at depth {depth}"
+            for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
+        )
+        parts.append(
+            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {told}"
+        )
+    return "Fewest steps, w = 64. " + ". ".join(parts) + "."
+
+
+# figures 5, 6 -------------------------------------------------------------------------------------------------------
+
+
+def _time_rows(panels: tuple[tuple[int, int], ...]) -> Any:
+    def select(rows: pd.DataFrame) -> pd.DataFrame:
+        found = _trees(rows)
+        wanted = [(n, w) in panels for n, w in zip(found["n"], found["wavelengths"], strict=True)]
+        return found[np.asarray(wanted, dtype=bool) & (found["depth"] == 0)].sort_values(["n", "wavelengths", "count"])
+
+    return select
+
+
+def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list[Any]:
+    """Time over message size of every algorithm, over OpTree's at the smallest message."""
+    handles: list[Any] = []
+    step = np.array([theory.step_time(size * 2.0**20 / nodes) for size in MESSAGES])
+    unit = theory.optree_steps(nodes, wavelengths) * step[0]
+    for number, algorithm in enumerate(a for a in theory.TABLE_I if a.name != "One-stage"):
+        colour, _ = series(number)
+        handles += axes.plot(MESSAGES, algorithm.steps(nodes, wavelengths) * step / unit, color=colour, linewidth=1.5,
+                             linestyle=(0, (5, 4)) if algorithm.name == "WRHT" else "-",
+                             label=algorithm.name)  # fmt: skip
+    colour, _ = series(3)
+    for count, marker, size in (("lemma", "o", 5), ("exact", "D", 9)):
+        here = rows[(rows["n"] == nodes) & (rows["wavelengths"] == wavelengths) & (rows["count"] == count)]
+        if len(here):
+            handles += axes.plot(MESSAGES, float(here["objective"].iloc[0]) * step / unit, linestyle="none",
+                                 marker=marker, markerfacecolor="none", color=colour, markersize=size,
+                                 label=f"best whole radices, {count}")  # fmt: skip
+    log_axes(axes)
+    axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
+    axes.set_xticks([], minor=True)
+    axes.set_title(f"N = {nodes}, w = {wavelengths}")
+    axes.set_xlabel("message gathered in all [MiB]")
+    return handles
+
+
+def _times(panels: tuple[tuple[int, int], ...]) -> Any:
+    def draw(rows: pd.DataFrame) -> Figure:
+        with style():
+            figure = new_figure(7.6, 4.2)
+            both = figure.subplots(1, len(panels), sharey=True)
+            handles: list[Any] = []
+            for axes, (nodes, wavelengths) in zip(both, panels, strict=True):
+                handles = max(handles, _panel(axes, nodes, wavelengths, rows), key=len)
+            both[0].set_ylabel("time ÷ OpTree's at 4 MiB [–]")
+            legend_below(figure, handles, columns=3)
+        return figure
+
+    return draw
+
+
+def _time_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for _, here in rows.groupby(["n", "wavelengths"]):
+        nodes, wavelengths = int(here["n"].iloc[0]), int(here["wavelengths"].iloc[0])
+        steps = ", ".join(
+            f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in theory.TABLE_I if a.name != "One-stage"
+        )
+        best = ", ".join(f"{count} {int(value)}" for count, value in zip(here["count"], here["objective"], strict=True))
+        parts.append(f"N = {nodes}, w = {wavelengths}: {steps}; best whole radices {best}")
+    grown = theory.step_time(128 * 2.0**20 / 1024) / theory.step_time(4 * 2.0**20 / 1024)
+    alone = theory.step_time(128 * 2.0**20) / theory.step_time(4 * 2.0**20)
+    return (
+        "Steps. " + ". ".join(parts) + f". Every time grows {grown:.3g}-fold from 4 to 128 MiB at N = 1024 if that is "
+        f"the size gathered in all, {alone:.3g}-fold if every node has that much."
+    )
+
+
+# Lemma 1 ------------------------------------------------------------------------------------------------------------
+
+
+def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    found = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & (rows["proof"] == "optimal")].copy()
+    found["ring"] = found["instance"].str.startswith("wdm-ring")
+    found["by"] = np.where(found["method"] == "cycle-cover", "closed form", "branch and bound")
+    return found.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
+
+
+def _lemma(rows: pd.DataFrame) -> Figure:
+    from opticoll.formulations.rounds.wavelengths import lemma_1
+
+    with style():
+        figure = new_figure(6.6, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, ((ring, by), here) in enumerate(rows.groupby(["ring", "by"])):
+            colour, marker = series(number)
+            said = np.array([lemma_1(int(n), ring=bool(ring)) for n in here["n"]])
+            handles += axes.plot(here["n"], said - here["objective"], linestyle="none", marker=marker, color=colour,
+                                 markersize=9 - 2 * (number % 2), markerfacecolor="none",
+                                 label=f"{'ring' if ring else 'line'}, {by}")  # fmt: skip
+        log_axes(axes, "x")
+        axes.set_yticks([0, 1])
+        axes.set_ylim(-0.4, 1.5)
+        axes.set_xlabel("nodes n")
+        axes.set_ylabel("Lemma 1 − proven optimum [wavelengths]")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _lemma_finding(rows: pd.DataFrame) -> str:
+    from opticoll.formulations.rounds.wavelengths import lemma_1
+
+    excess = [lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"],
+                                                                   strict=True)]  # fmt: skip
+    wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
+    return (
+        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and one too large on "
+        f"the rings of {', '.join(map(str, wrong))} nodes."
+        if wrong and max(excess) == 1 and all(n % 2 for n in wrong) else f"{len(rows)} proven optima, excess {excess}."
+    )  # fmt: skip
+
+
+_FIVE = ((1024, 64), (2048, 64))
+_SIX = ((1024, 96), (1024, 128))
+
+FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "optree-lemma1", "optree", "Lemma 1", "Wavelengths of a one-stage all-to-all: Lemma 1 over the optimum",
+        "floor(N^2/4) wavelengths on a line, ceil(N^2/8) on a ring.",
+        "optree-lemma1", _lemma_rows, _lemma, _lemma_finding,
+    ),
+    PaperFigure(
+        "optree-4", "optree", "figure 4", "Steps of all-gather trees by depth, 64 wavelengths",
+        "Time is least at depths 6, 6, 7 and 8 for 512, 1024, 2048 and 4096 nodes.",
+        "optree-fig4", _depth_rows, _depth, _depth_finding,
+    ),
+    PaperFigure(
+        "optree-5", "optree", "figure 5", "Time of all-gather by message size, 64 wavelengths",
+        "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times rise slowly "
+        "with the message.",
+        "optree-fig5", _time_rows(_FIVE), _times(_FIVE), _time_finding,
+    ),
+    PaperFigure(
+        "optree-6", "optree", "figure 6", "Time of all-gather by message size, 1024 nodes",
+        "OpTree is fastest and Ring slowest at 96 and 128 wavelengths; at 128 WRHT is slightly above NE.",
+        "optree-fig5", _time_rows(_SIX), _times(_SIX), _time_finding,
+    ),
+)  # fmt: skip

@@ -1,0 +1,458 @@
+"""Figures 10 and 12-15 of the TopoOpt paper, and the diameters of Theorem 1.
+
+TopologyFinder and OCS-reconfig against the best circuits: how far the heuristics are from what is proven.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.papers.topoopt import network_cost as cost
+from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.formulations.topoopt import totient_rings as rings
+from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
+from opticoll.formulations.topoopt.finder import topology_finder
+from opticoll.instances import parse
+from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from opticoll.formulations.topoopt.design import TopologyDesign
+
+
+BATCHES = (64, 128, 256, 512, 1024, 2048)
+DEGREES = (4, 8)
+#: Bandwidth of a link in figures 12-15 [bytes/s].
+LINK = 100e9 / 8
+#: What figure 12 has the fat-tree slower by: its bandwidth is fixed by cost, and stated as 5.7 / 1.4 in section 5.5.
+FAT_TREE = 5.7 / 1.4
+_NAMES = {"topoopt": "TopoOpt, patch panels", "ocs": "TopoOpt, OCSs", "ideal-switch": "Ideal Switch",
+          "expander": "Expander"}  # fmt: skip
+_TOLD_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows)
+
+
+@lru_cache(maxsize=32)
+def _design(degree: int, batch: int) -> TopologyDesign:
+    """The all-to-all DLRM of section 5.4 on 128 servers, forwarded by CoinChangeMod."""
+    pool = parse(f"servers:n=128,degree={degree},traffic=dlrm,section=5.4,batch={batch}")
+    return topology_finder(pool, forwarding="coin-change")
+
+
+def _gradients() -> float:
+    """Bytes that are summed, over all servers: R as figure 12's shares count it."""
+    return 128.0 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
+
+
+# figure 10 ------------------------------------------------------------------------------------------------------
+
+
+def _cost_rows(_: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for degree, bandwidth in ((4, 100), (8, 200)):
+        for servers in (128, 256, 432, 1024, 2000):
+            for architecture in cost.ARCHITECTURES:
+                price = cost.interconnect_cost(architecture, servers, degree, bandwidth)
+                rows.append({"degree": degree, "n": servers, "architecture": architecture, "cost": price})
+    return _frame(rows)
+
+
+def _cost(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(7.2, 4.0)
+        handles: list[Any] = []
+        for axes, (degree, here) in zip(figure.subplots(1, 2, sharey=True), rows.groupby("degree"), strict=True):
+            handles = []
+            for number, (architecture, line) in enumerate(here.groupby("architecture")):
+                colour, marker = series(number)
+                handles += axes.plot(line["n"], line["cost"] / 1e6, color=colour, marker=marker, markersize=5,
+                                     linewidth=1.2, label=_NAMES[str(architecture)])  # fmt: skip
+            log_axes(axes)
+            axes.set_xticks([128, 432, 1024, 2000], ["128", "432", "1024", "2000"])
+            axes.set_xticks([], minor=True)
+            axes.set_xlabel("servers")
+            axes.set_title(f"d = {degree}, B = {100 if degree == 4 else 200} Gb/s")
+        figure.axes[0].set_ylabel("interconnect cost [million $]")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _cost_finding(rows: pd.DataFrame) -> str:
+    table: Any = rows[rows["n"] == 128].pivot_table(index="degree", columns="architecture", values="cost")
+    ratios = table.div(table["topoopt"], axis=0)
+    parts = [f"{_NAMES[a]} {ratios.loc[4, a]:.2f} (d = 4) and {ratios.loc[8, a]:.2f} (d = 8)"
+             for a in cost.ARCHITECTURES if a != "topoopt"]  # fmt: skip
+    return "Over TopoOpt with patch panels, by the components of appendix G: " + ", ".join(parts) + "."
+
+
+# figure 12 ------------------------------------------------------------------------------------------------------
+
+
+def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for degree in DEGREES:
+        for batch in BATCHES:
+            design = _design(degree, batch)
+            direct, reduce, wired = float(design.pool.point_to_point.sum()), _gradients(), degree * LINK
+            alpha = slowdown(design).alpha
+            for name, slow, speed in (("TopoOpt", alpha, wired), ("Ideal Switch", 1.0, wired),
+                                      ("Fat-tree of the same cost", 1.0, wired / FAT_TREE)):  # fmt: skip
+                seconds = iteration_time(reduce, direct, slow, 128, speed)
+                rows.append({"degree": degree, "batch": batch, "network": name, "seconds": seconds, "alpha": alpha,
+                             "share": direct / reduce})  # fmt: skip
+    return _frame(rows)
+
+
+def _share(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(7.2, 4.2)
+        handles: list[Any] = []
+        for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
+            handles = []
+            for number, (network, line) in enumerate(here.groupby("network")):
+                colour, marker = series(number)
+                handles += axes.plot(line["batch"], line["seconds"] * 1e3, color=colour, marker=marker, markersize=5,
+                                     linewidth=1.2, label=str(network))  # fmt: skip
+            log_axes(axes, "x")
+            axes.set_ylim(bottom=0)
+            axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
+            axes.set_xticks([], minor=True)
+            axes.set_xlabel("samples per GPU")
+            axes.set_title(f"d = {degree}")
+        figure.axes[0].set_ylabel("communication of an iteration [ms]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _share_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for degree, here in rows.groupby("degree"):
+        table: Any = here.pivot_table(index="batch", columns="network", values="seconds")
+        tree = table["TopoOpt"] / table["Fat-tree of the same cost"]
+        ideal = table["TopoOpt"] / table["Ideal Switch"]
+        parts.append(
+            f"d = {degree}: TopoOpt over the ideal switch {ideal[128]:.2f} at batch 128 and {ideal[2048]:.2f} at 2048, "
+            f"over the fat-tree {tree[128]:.2f} and {tree[2048]:.2f}"
+        )
+    return "Eq. (1) with measured alpha, without computing. " + "; ".join(parts) + "."
+
+
+# figure 13 ------------------------------------------------------------------------------------------------------
+
+
+def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for degree in DEGREES:
+        for batch in BATCHES:
+            design = _design(degree, batch)
+            found, direct = slowdown(design), float(design.pool.point_to_point.sum())
+            tax = (_gradients() + found.mean_hops * direct) / (_gradients() + direct)
+            rows.append({"degree": degree, "batch": batch, "tax": tax, "ring_tax": found.tax})
+    return _frame(rows)
+
+
+def _tax(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, (degree, here) in enumerate(rows.groupby("degree")):
+            colour, marker = series(number)
+            handles += axes.plot(here["batch"], here["tax"], color=colour, marker=marker, linewidth=1.2,
+                                 label=f"d = {degree}, R the gradients' bytes")  # fmt: skip
+            handles += axes.plot(here["batch"], here["ring_tax"], color=colour, marker=marker, markerfacecolor="none",
+                                 linewidth=1, linestyle=(0, (4, 3)),
+                                 label=f"d = {degree}, R as rings send it")  # fmt: skip
+        told = np.array([(batch, tax) for (_, batch), tax in _TOLD_TAX.items()])
+        handles += axes.plot(told[:, 0], told[:, 1], marker="*", markersize=13, color=INK, linestyle="none",
+                             markerfacecolor="none", label="paper")  # fmt: skip
+        log_axes(axes, "x")
+        axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("samples per GPU")
+        axes.set_ylabel("bandwidth tax [–]")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _tax_finding(rows: pd.DataFrame) -> str:
+    table = rows.set_index(["degree", "batch"])["tax"]
+    parts = [f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {told:.2f})" for (d, b), told in _TOLD_TAX.items()]
+    return "; ".join(parts) + ", with all-reduce counted as figure 12 counts it."
+
+
+# figure 14 ------------------------------------------------------------------------------------------------------
+
+
+def _path_rows(_: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for degree in DEGREES:
+        count = np.bincount(rings.hops(128, rings.selected(128, degree))[1:])
+        below = np.cumsum(count) / 127
+        rows += [{"degree": degree, "hops": h, "cdf": below[h], "pairs": int(count[h])} for h in range(count.size)]
+    return _frame(rows)
+
+
+def _paths(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.0)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, ((degree, here), told) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
+            colour, _ = series(number)
+            handles += axes.step(here["hops"], here["cdf"], where="post", color=colour, linewidth=1.6,
+                                 label=f"d = {degree}")  # fmt: skip
+            axes.axvline(told, color=colour, linewidth=1, linestyle=(0, (2, 3)))
+            axes.annotate(f"paper's mean,\nd = {degree}", (told, 0.03), (4, 0), textcoords="offset points", fontsize=8,
+                          color=MUTED)  # fmt: skip
+        axes.grid(visible=True)
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("path length [hops]")
+        axes.set_ylabel("share of server pairs")
+        legend_below(figure, handles)
+    return figure
+
+
+def _path_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for degree, here in rows.groupby("degree"):
+        mean = float((here["hops"] * here["pairs"]).sum() / 127)
+        parts.append(f"d = {degree}: mean {mean:.2f}, longest {int(here['hops'].max())}")
+    return "; ".join(parts) + ". The paper's means are 5.7 and 3."
+
+
+# figure 15 ------------------------------------------------------------------------------------------------------
+
+
+def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    import json
+
+    found: list[dict[str, Any]] = []
+    for _, row in rows[
+        rows["ok"] & (rows["formulation"] == "topoopt.routing") & (rows["proof"] == "optimal")
+    ].iterrows():
+        metrics, settings = json.loads(row["metrics"]), json.loads(row["settings"] or "{}")
+        ports, samples = (argument(row["instance"], name) for name in ("degree", "batch"))
+        ours = argument(row["instance"], "section") == "5.4" and settings.get("traffic") == "point-to-point"
+        if not ours or int(row["n"]) != 128 or settings.get("circuits", "topology-finder") != "topology-finder":
+            continue
+        both = (("shortest paths, hashed", "heuristic_quantiles"), ("optimal routing", "load_quantiles"))
+        for routing, key in both:
+            if ports and samples and key in metrics:
+                found.append({"degree": int(ports), "batch": int(samples), "routing": routing, "loads": metrics[key]})
+    for degree, batch in sorted({(one["degree"], one["batch"]) for one in found}):
+        load = point_to_point_loads(_design(degree, batch))
+        quantiles = np.quantile(load, np.linspace(0, 1, 101)).tolist()
+        found.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
+    return _frame(found).drop_duplicates(["degree", "batch", "routing"]) if found else _frame(found)
+
+
+def _loads(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(7.2, 4.6)
+        handles: dict[str, Any] = {}
+        names = sorted(set(rows["routing"]))
+        panels = figure.subplots(1, rows["batch"].nunique(), sharey=True, squeeze=False)[0]
+        for axes, (batch, here) in zip(panels, rows.groupby("batch"), strict=True):
+            for _, row in here.iterrows():
+                colour, _ = series(names.index(row["routing"]))
+                name = f"d = {row['degree']}, {row['routing']}"
+                values = np.asarray(row["loads"]) / 1e6
+                line = axes.plot(values, np.linspace(0, 1, values.size), color=colour, linewidth=1.5, label=name,
+                                 linestyle="-" if row["degree"] == 4 else (0, (4, 2)))  # fmt: skip
+                handles.setdefault(name, line[0])
+            axes.grid(visible=True)
+            axes.set_xlim(left=0)
+            axes.set_ylim(0, 1.02)
+            axes.set_title(f"{batch} samples per GPU")
+            axes.set_xlabel("point-to-point load of a circuit [MB]")
+        figure.axes[0].set_ylabel("share of circuits")
+        legend_below(figure, list(handles.values()), columns=2)
+    return figure
+
+
+def _load_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for (degree, batch), here in rows.groupby(["degree", "batch"]):
+        told = [f"{name} {max(load) / 1e6:.1f} MB, least {min(load) / max(load):.2f} of it"
+                for name, load in zip(here["routing"], here["loads"], strict=True)]  # fmt: skip
+        parts.append(f"d = {degree}, batch {batch}: {', '.join(told)}")
+    return "Greatest load: " + "; ".join(parts) + "."
+
+
+# Theorem 1 ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _diameters() -> tuple[tuple[int, int, float], ...]:
+    return tuple(
+        (n, d, rings.diameter(n, rings.selected(n, d)) / rings.theorem_1(n, d))
+        for d in (1, 2, 3, 4, 6, 8)
+        for n in range(4, 513, 4)
+    )
+
+
+def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
+    return _frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
+
+
+def _diameter(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, (degree, here) in enumerate(rows.groupby("degree")):
+            colour, _ = series(number)
+            handles += axes.plot(here["n"], here["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
+        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        axes.grid(visible=True)
+        axes.set_ylim(0, 1.05)
+        axes.set_xlabel("servers n")
+        axes.set_ylabel("diameter ÷ d n^(1/d) [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _diameter_finding(rows: pd.DataFrame) -> str:
+    parts = [
+        f"d = {degree}: {here['ratio'].min():.2f}-{here['ratio'].max():.2f}" for degree, here in rows.groupby("degree")
+    ]
+    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
+
+
+TOPOOPT_FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "topoopt-theorem1", "topoopt", "Theorem 1", "Diameter of the selected rings over d n^(1/d)",
+        "The diameter is O(d n^(1/d)).", None, _diameter_rows, _diameter, _diameter_finding,
+    ),
+    PaperFigure(
+        "topoopt-10", "topoopt", "figure 10", "Cost of interconnects",
+        "OCSs cost 1.33 times patch panels, an ideal switch 3.2 times TopoOpt on average; the expander is cheapest.",
+        None, _cost_rows, _cost, _cost_finding,
+    ),
+    PaperFigure(
+        "topoopt-12", "topoopt", "figure 12", "Communication of a DLRM with a table on each of 128 servers",
+        "At d = 4 TopoOpt equals the ideal switch at batch 128 (fat-tree 2.7 times as slow) and takes 1.1 times the "
+        "fat-tree's time at 2048.",
+        None, _share_rows, _share, _share_finding,
+    ),
+    PaperFigure(
+        "topoopt-13", "topoopt", "figure 13", "Bandwidth tax of forwarding",
+        "1.11 (d = 4) and 1.05 (d = 8) at batch 64; 3.03 at batch 2048, d = 4.",
+        None, _tax_rows, _tax, _tax_finding,
+    ),
+    PaperFigure(
+        "topoopt-14", "topoopt", "figure 14", "Path lengths over TotientPerms rings, 128 servers",
+        "The mean is 5.7 at d = 4 and 3 at d = 8.", None, _path_rows, _paths, _path_finding,
+    ),
+    PaperFigure(
+        "topoopt-15", "topoopt", "figure 15", "Load of circuits by routing, 128 servers",
+        "At batch 128 the lightest link carries 39 % (d = 4) and 59 % (d = 8) less than the heaviest.",
+        "topoopt-fig15", _load_rows, _loads, _load_finding,
+    ),
+)  # fmt: skip
+
+
+_FORMULATION = "topoopt.topology"
+_METHODS = {
+    "topology-finder": "TopologyFinder",
+    "ocs-reconfig": "OCS-reconfig",
+    "design-search": "exchanges and enumeration",
+}
+
+
+def _rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row an instance and method: ``ratio``, its maximum load over the best bound of that instance."""
+    found = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
+    settings = [json.loads(text or "{}") for text in found["settings"]]
+    plain = [
+        one.get("objective", "max-load") == "max-load" and one.get("rings", "free") == "free"
+        and str(one.get("parallel", "0")) == "0" for one in settings
+    ]  # fmt: skip
+    found = found[np.array(plain, dtype=bool)]
+    found = found.sort_values("objective", kind="stable").drop_duplicates(["instance", "method"])
+    found["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in found["instance"]]
+    found["degree"] = [int(argument(spec, "degree") or 0) for spec in found["instance"]]
+    found["ratio"] = found["objective"] / found.groupby("instance")["bound"].transform("max")
+    proven = found[found["proof"] == "optimal"]["instance"].unique()
+    found["proven"] = found["instance"].isin(proven)
+    return found.sort_values(["method", "n", "instance"])
+
+
+def _draw(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.4)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, (method, label) in enumerate(_METHODS.items()):
+            here = rows[rows["method"] == method]
+            if not len(here):
+                continue
+            colour, marker = series(number)
+            aside = 0.14 * (number - 1)  # methods that agree stand side by side
+            for proven, filled in ((True, colour), (False, "none")):
+                part = here[here["proven"] == proven]
+                drawn = axes.plot(part["n"] + aside, part["ratio"], color=colour, marker=marker, linestyle="none",
+                                  markersize=5, markerfacecolor=filled, label=label)  # fmt: skip
+                if proven or not len(here[here["proven"]]):
+                    handles += drawn
+        axes.axhline(1.0, color=INK, linewidth=1)
+        axes.annotate("filled: the optimum is proven; hollow: over the best bound", (0.01, 0.99),
+                      xycoords="axes fraction", va="top", fontsize=8, color=MUTED)  # fmt: skip
+        axes.set_xticks(sorted(set(rows["n"].astype(int))))
+        axes.set_xlabel("servers n")
+        axes.set_ylabel("maximum load over optimum or bound")
+        legend_below(figure, handles, columns=3)
+    return figure
+
+
+def _finding(rows: pd.DataFrame) -> str:
+    if not len(rows):
+        return "Nothing solved yet."
+    parts = []
+    own = rows[rows["method"] == "design-search"]
+    proven = own[own["proven"]]
+    if len(proven):
+        parts.append(
+            f"{proven['instance'].nunique()} of {own['instance'].nunique()} instances are proven, up to "
+            f"n = {int(proven['n'].max())}"
+        )
+    open_ones = own[~own["proven"]]
+    if len(open_ones):
+        parts.append(f"the others within {100 * (open_ones['ratio'].max() - 1):.3g} % of the bound")
+    for method in ("topology-finder", "ocs-reconfig"):
+        for traffic, here in sorted(rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"), key=str):
+            parts.append(
+                f"{_METHODS[method]} on {traffic} traffic: {here['ratio'].min():.3g} to {here['ratio'].max():.3g} "
+                "times the optimum"
+            )
+    return "; ".join(parts) + "."
+
+
+TOPOOPT_GAP_FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        name="topoopt-gap", paper="TopoOpt", where="section 4.2, Algorithms 1 and 5",
+        title="Heuristic circuits against the best ones",
+        says="TopologyFinder finds an efficient topology and routing; joint optimisation explodes at six nodes.",
+        study="topoopt-gap", select=_rows, draw=_draw, finding=_finding,
+    ),
+)  # fmt: skip
+
+
+FIGURES = (
+    *TOPOOPT_FIGURES,
+    *TOPOOPT_GAP_FIGURES,
+)

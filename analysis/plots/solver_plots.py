@@ -1,0 +1,178 @@
+"""Figures of the solver benchmark: performance profiles, times by problem, accuracy reached over time.
+
+They take the tables of :mod:`opticoll.analysis.benchmark.solver_metrics`; a censored run is never drawn as a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.plots.style import (
+    BAND,
+    INK,
+    MUTED,
+    PALETTE,
+    label,
+    legend_below,
+    log_axes,
+    new_figure,
+    series,
+    style,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Where the left panel of a profile ends and its right one begins [times the fastest].
+_NEAR = 3.0
+_OPEN = {
+    "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
+    "inexact": ("x", "ended, not to the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
+}  # fmt: skip
+
+
+def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw performance profiles: near the fastest on a linear axis, the tail on a logarithmic one.
+
+    Parameters
+    ----------
+    steps
+        ``solver``, ``ratio``, ``share``, see :func:`opticoll.analysis.benchmark.solver_metrics.performance_profile`.
+    solvers
+        All solvers of the benchmark: each keeps its colour from figure to figure.
+    """
+    shown = [name for name in solvers if (steps["solver"] == name).any()]
+    end = {name: steps.loc[steps["solver"] == name, "share"].max() for name in shown}
+    start = {name: steps.loc[steps["solver"] == name, "share"].iloc[0] for name in shown}
+    far = max(10.0, 1.3 * float(steps["ratio"].max()))
+    with style():
+        figure = new_figure(7.2, 4.8)
+        near, tail = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1, 1.4]})
+        handles: list[Any] = []
+        for name in sorted(shown, key=lambda one: -end[one]):
+            colour, marker = series(solvers.index(name))
+            here = steps[steps["solver"] == name]
+            ratio = np.append(here["ratio"].to_numpy(dtype=float), far)
+            share = np.append(here["share"].to_numpy(dtype=float), here["share"].iloc[-1])
+            told = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
+            for axes in (near, tail):
+                (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
+                                    markersize=4, label=told, linestyle=_line(solvers.index(name)))  # fmt: skip
+            handles.append(line)
+        near.set_xlim(1.0, _NEAR)
+        log_axes(tail, "x")
+        tail.set_xlim(_NEAR, far)
+        for axes in (near, tail):
+            axes.set_ylim(-0.02, 1.03)
+            axes.grid(visible=True)
+            axes.set_axisbelow(True)
+        near.set_ylabel("share of the problems solved")
+        near.set_xlabel("time ÷ that of the fastest [–]")
+        tail.set_xlabel("time ÷ that of the fastest [–], logarithmic")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _line(number: int) -> Any:
+    """Dashes where a colour comes again."""
+    return "-" if number < len(PALETTE) else (0, (4, 2))
+
+
+def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int = 60) -> Figure:
+    """Draw the solver's seconds on every problem, easiest on top; censored runs at their limit as what they are.
+
+    Parameters
+    ----------
+    table
+        Verdicts, one run for every problem and solver.
+    solvers
+        All solvers of the benchmark, for their colours.
+    """
+    from matplotlib.lines import Line2D
+
+    ran = table[table["verdict"] != "unavailable"]
+    fastest = ran.groupby("problem")["seconds"].min().fillna(np.inf)
+    solved = ran.groupby("problem")["seconds"].count()
+    order = sorted(fastest.index, key=lambda one: (fastest[one], -solved[one], one))[:most]
+    limit = float(ran["limit_s"].max()) if len(ran) else 1.0
+    names = [name for name in solvers if (ran["solver"] == name).any()]
+    lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
+    with style():
+        figure = new_figure(7.2, 1.8 + 0.25 * max(len(order), 1))
+        axes = figure.add_subplot()
+        for row in range(0, len(order), 2):
+            axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+        seen: set[str] = set()
+        for name, offset in zip(names, lane, strict=True):
+            colour, marker = series(solvers.index(name))
+            for one in ran[(ran["solver"] == name) & ran["problem"].isin(order)].to_dict("records"):
+                at = order.index(one["problem"]) + offset
+                if one["verdict"] == "solved":
+                    axes.plot(max(one["seconds"], 1e-3), at, marker=marker, color=colour, markersize=4.5, zorder=3)
+                else:
+                    seen.add(one["verdict"])
+                    axes.plot(1.35 * limit, at, marker=_OPEN[one["verdict"]][0], color=colour, markersize=5,
+                              markerfacecolor="none", zorder=3)  # fmt: skip
+        axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
+        axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
+        axes.tick_params(axis="y", length=0, labelsize=7)
+        axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
+        log_axes(axes, "x")
+        axes.set_xlabel("solver's time [s]; right of the limit: no time")
+        axes.set_ylabel("problem")
+        handles = [Line2D([], [], linestyle="none", marker=series(solvers.index(name))[1], markersize=5,
+                          color=series(solvers.index(name))[0], label=label(name, 16)) for name in names]  # fmt: skip
+        handles += [
+            Line2D([], [], linestyle="none", marker=look, color=MUTED, markerfacecolor="none", label=words)
+            for word, (look, words) in _OPEN.items() if word in seen
+        ]  # fmt: skip
+        legend_below(figure, handles)
+    return figure
+
+
+def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw the worst KKT residual that a run reached over the seconds it took, a point for every run.
+
+    Parameters
+    ----------
+    table
+        Rows with ``solver``, ``seconds_run`` (what the run took, whether it solved or not), ``residual``.
+    solvers
+        All solvers of the benchmark, for their colours.
+    """
+    drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
+    with style():
+        figure = new_figure(6.8, 4.8)
+        axes = figure.add_subplot()
+        handles = []
+        for name in solvers:
+            here = drawn[drawn["solver"] == name]
+            if len(here):
+                colour, marker = series(solvers.index(name))
+                handles += axes.plot(
+                    here["seconds_run"].clip(lower=1e-3), here["residual"].clip(lower=1e-16), linestyle="none",
+                    marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 16),
+                )  # fmt: skip
+        _classes(axes)
+        log_axes(axes)
+        axes.set_xlabel("solver's time [s]")
+        axes.set_ylabel("worst relative KKT residual [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _classes(axes: Axes) -> None:
+    from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
+
+    for accuracy in ACCURACIES:
+        axes.axhline(accuracy, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.annotate(f"{accuracy:.0e}", (1.0, accuracy), (2, 0), xycoords=("axes fraction", "data"),
+                      textcoords="offset points", va="center", fontsize=8, color=MUTED)  # fmt: skip

@@ -1,0 +1,307 @@
+"""Figures of what the store holds: data frames in, matplotlib figures out.
+
+Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` gives them, returns a ``Figure`` and draws nothing that
+was not measured: a run stopped by its limit is an open marker at the limit, a run that failed is no marker at all.
+
+The ledger as a picture: how many claims of each paper came out how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.plots.style import (
+    BAND,
+    GRID,
+    INK,
+    MARKERS,
+    MUTED,
+    ON_SERIES,
+    PALETTE,
+    label,
+    legend_below,
+    log_axes,
+    name_rows,
+    new_figure,
+    series,
+    strip_and_box,
+    style,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+#: Look of the bounds that have a name of their own; others take the next free ones.
+_BOUNDS = {
+    "moore": (PALETTE[0], "o"),
+    "distance": (PALETTE[2], "s"),
+    "node-cut": (PALETTE[4], "v"),
+    "sweep-cut": (PALETTE[3], "^"),
+    "any-lengths": (PALETTE[1], "D"),
+    "closed-form": (INK, "*"),
+}
+
+#: What the sizes of a run are called on an axis.
+SIZES = {
+    "n": "vertices N",
+    "arcs": "arcs",
+    "size_variables": "variables of the matrix",
+    "size_nonzeros": "nonzeros of the matrix",
+}
+
+
+def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
+    """Draw the optimum as a fraction of each bound, one row an instance, sorted by the first bound.
+
+    With more instances than fit, one row a bound: every instance a mark, with the quartiles as a box.
+
+    Parameters
+    ----------
+    table
+        One row for an instance and a bound: ``instance``, ``bound`` (its name), ``ratio`` (optimum over bound, 1
+        where it is met), ``proof``.
+    most
+        Instances drawn a row each at most.
+    """
+    from matplotlib.lines import Line2D
+
+    drawn = table[np.isfinite(table["ratio"].astype(float))]
+    names = [name for name in _BOUNDS if name in set(drawn["bound"])]
+    names += sorted(set(drawn["bound"]) - set(_BOUNDS))
+    shown = _by_first_bound(drawn, names)
+    if len(shown) > most:
+        return _spread_of_bounds(drawn, names, len(shown))
+    looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
+    lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
+    offsets = dict(zip(names, lane, strict=False))
+    with style():
+        figure = new_figure(6.6, 1.6 + 0.34 * max(len(shown), 1))
+        axes = figure.add_subplot()
+        for row, name in enumerate(shown):
+            if row % 2 == 0:
+                axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+            here = drawn[drawn["instance"] == name]
+            proven = bool((here["proof"] == "optimal").all())
+            ratios = here["ratio"].astype(float)
+            axes.plot([ratios.min(), ratios.max()], [row, row], color=GRID, linewidth=2, zorder=1)
+            for bound, ratio in zip(here["bound"], ratios, strict=True):
+                colour, marker = looks[bound]
+                axes.plot(
+                    ratio, row + offsets[bound], linestyle="none", marker=marker, color=colour, zorder=3,
+                    markersize=9 if marker == "*" else 6, markerfacecolor=colour if proven else "none",
+                )  # fmt: skip
+        axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+        axes.set_yticks(range(len(shown)), [label(name) for name in shown])
+        axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        low = min(0.0, float(drawn["ratio"].min())) if len(drawn) else 0.0
+        axes.set_xlim(low, max(1.04, 1.02 * float(drawn["ratio"].max()) if len(drawn) else 0.0))
+        axes.grid(visible=True, axis="x")
+        axes.set_axisbelow(True)
+        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
+        axes.set_ylabel("instance")
+        handles = [
+            Line2D([], [], linestyle="none", marker=looks[n][1], color=looks[n][0], markersize=7, label=n)
+            for n in names
+        ]
+        if not (drawn["proof"] == "optimal").all():
+            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
+                                  label="open: optimum not proven"))  # fmt: skip
+        legend_below(figure, handles)
+    return figure
+
+
+def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> Figure:
+    """Draw how tight each bound is over many instances: a strip and a box a bound, how often it is met beside it."""
+    from matplotlib.lines import Line2D
+
+    spread = np.random.default_rng(0)
+    with style():
+        figure = new_figure(6.6, 1.7 + 0.5 * len(names))
+        axes = figure.add_subplot()
+        told = []
+        for row, name in enumerate(names):
+            here = drawn[drawn["bound"] == name]
+            ratios = here["ratio"].astype(float)
+            colour, _ = _BOUNDS.get(name) or series(row + 5)
+            strip_and_box(axes, row, ratios, (here["proof"] == "optimal").tolist(), colour, "o", spread)
+            told.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
+        name_rows(axes, told)
+        axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
+        axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
+        axes.set_title(f"{instances} instances, a mark each", loc="left")
+        if not (drawn["proof"] == "optimal").all():
+            legend_below(figure, [Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
+                                         label="open: optimum not proven")])  # fmt: skip
+    return figure
+
+
+def _by_first_bound(drawn: pd.DataFrame, names: list[str]) -> list[str]:
+    """Instances by the ratio to the first bound that each has, highest first, equal ones by name."""
+    rank = drawn["bound"].map({name: place for place, name in enumerate(names)})
+    first = drawn.assign(_rank=rank).sort_values("_rank", kind="stable").drop_duplicates("instance")
+    first = first.assign(_key=first["ratio"].astype(float).round(6))
+    return list(first.sort_values(["_rank", "_key", "instance"], ascending=[True, False, True])["instance"])
+
+
+def time_by_size(results: pd.DataFrame) -> Figure:
+    """Draw the all-to-all time T = 1/F over the number of vertices, a colour and marker for a family.
+
+    Parameters
+    ----------
+    results
+        Rows with ``instance``, ``n``, ``T`` and ``proof``; those without T are left out.
+    """
+    drawn = results[results["T"].notna()].sort_values(["n", "instance"])
+    families = drawn["instance"].map(family_of)
+    with style():
+        figure = new_figure(6.6, 4.6)
+        axes = figure.add_subplot()
+        handles = []
+        for number, name in enumerate(sorted(set(families))):
+            colour, marker = series(number)
+            here = drawn[families == name].drop_duplicates(["instance", "T"])
+            fill = [colour if proof == "optimal" else "none" for proof in here["proof"]]
+            if len(here) > 1:
+                axes.plot(here["n"], here["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
+            axes.scatter(here["n"], here["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2)
+            handles.append(_key(label(name, 24), colour, marker))
+        axes.margins(0.08)
+        log_axes(axes)
+        axes.set_xlabel("vertices N")
+        axes.set_ylabel("time T [shard size ÷ bandwidth]")
+        legend_below(figure, handles)
+    return figure
+
+
+def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
+    """Draw the solve time over a size, a colour and marker for a method; limits are open markers, never times.
+
+    Parameters
+    ----------
+    results
+        Rows with ``method``, ``termination``, ``proof``, ``time_solve_s``, ``requested_time_limit_s`` and the size.
+    size
+        Column of the horizontal axis, one of :data:`SIZES`.
+
+    A filled marker is a proven optimum; an open one a run that its time limit stopped, drawn at the limit with a
+    bar on top; a cross a run that ended by itself without a proof. Failed runs have no time; the title counts them.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import offset_copy
+
+    kinds = run_kinds(results)
+    seconds = (
+        results["time_solve_s"].astype(float).where(kinds != "limit", results["requested_time_limit_s"].astype(float))
+    )
+    sizes = results[size].astype(float)
+    visible = (kinds != "failed") & np.isfinite(seconds) & (seconds > 0) & (sizes > 0)
+    hidden = int((~visible).sum())
+    methods = sorted(set(results["method"][visible].astype(str)))
+    with style():
+        figure = new_figure(6.6, 4.6)
+        axes = figure.add_subplot()
+        handles = []
+        for number, name in enumerate(methods):
+            colour, marker = series(number)
+            mine = visible & (results["method"] == name)
+            for kind, look in _TIME_LOOKS.items():
+                these = mine & (kinds == kind)
+                if these.any():
+                    axes.plot(
+                        sizes[these], seconds[these], linestyle="none", color=colour,
+                        **{"marker": marker, "markersize": 6, **look},
+                    )  # fmt: skip
+            stopped = mine & (kinds == "limit")
+            if stopped.any():
+                above = offset_copy(axes.transData, figure, y=6.5, units="points")
+                axes.plot(
+                    sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above
+                )  # fmt: skip
+            handles.append(_key(label(name, 24), colour, marker))
+        axes.margins(0.08)
+        log_axes(axes)
+        axes.set_xlabel(SIZES.get(size, size))
+        axes.set_ylabel("solve time [s]")
+        present = set(kinds[visible])
+        if "limit" in present:
+            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
+                                  label="open: stopped at its limit"))  # fmt: skip
+        if "unproven" in present:
+            handles.append(Line2D([], [], linestyle="none", marker="x", color=MUTED, label="ended without a proof"))
+        if hidden:
+            axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
+        legend_below(figure, handles)
+    return figure
+
+
+_TIME_LOOKS: dict[str, Any] = {
+    "proven": {},
+    "limit": {"markerfacecolor": "none", "markersize": 8},
+    "unproven": {"marker": "x"},
+}
+
+
+def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
+    """Say of every run what its time means: ``proven``, ``limit``, ``unproven`` or ``failed``."""
+    proven = (results["proof"] == "optimal") & results["verified"].fillna(value=False).astype(bool)
+    kinds = results["termination"].astype("object").map(lambda _: "failed")
+    ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
+    kinds = kinds.mask(ended, "unproven").mask(results["termination"] == "time-limit", "limit")
+    return kinds.mask(proven & ended, "proven")
+
+
+def family_of(spec: str) -> str:
+    """Read the family's name off an instance spec."""
+    return str(spec).partition(":")[0].partition("+")[0]
+
+
+def _key(name: str, colour: str, marker: str) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=6, label=name)
+
+
+__all__ = ["MARKERS", "family_of", "run_kinds", "solve_time", "throughput_over_bounds", "time_by_size"]
+
+
+#: Colour and hatch of a verdict: either does without the other.
+LOOK = {
+    "reproduced": (PALETTE[2], ""),
+    "not-reproduced": (PALETTE[1], "//"),
+    "self-contradicted": (PALETTE[3], "xx"),
+    "not-testable": (PALETTE[7], ".."),
+}
+
+
+def claims_by_verdict(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw one bar a paper, divided by verdict, with the counts in it."""
+    papers = list(dict.fromkeys(str(row["paper"]) for row in rows))
+    with style():
+        figure = new_figure(6.6, 1.3 + 0.36 * max(len(papers), 1))
+        axes = figure.add_subplot()
+        left = dict.fromkeys(papers, 0)
+        handles: list[Any] = []
+        for verdict, (colour, hatch) in LOOK.items():
+            counts = [sum(row["paper"] == paper and row["verdict"] == verdict for row in rows) for paper in papers]
+            if not any(counts):
+                continue
+            bars = axes.barh(range(len(papers)), counts, left=list(left.values()), color=colour, hatch=hatch,
+                             edgecolor=ON_SERIES, linewidth=0.8, height=0.72, label=verdict)  # fmt: skip
+            handles.append(bars)
+            for place, (paper, count) in enumerate(zip(papers, counts, strict=True)):
+                if count:
+                    axes.text(left[paper] + count / 2, place, str(count), ha="center", va="center", fontsize=9,
+                              color=INK, bbox={"facecolor": ON_SERIES, "edgecolor": "none", "pad": 1.2})  # fmt: skip
+                left[paper] += count
+        axes.set_yticks(range(len(papers)), [label(paper) for paper in papers])
+        axes.set_ylim(max(len(papers), 1) - 0.5, -0.5)
+        axes.set_xlabel("claims")
+        legend_below(figure, handles, columns=2)
+    return figure

@@ -1,0 +1,209 @@
+"""What a report is made of: the best run of every cell, and every analytic bound beside the best optimum."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from opticoll.analysis import ledger as journal
+from opticoll.analysis.ledger import claims
+from opticoll.analysis.store.schema import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from opticoll.analysis.store import Store
+    from opticoll.formulations import Formulation
+
+#: Columns of :attr:`Findings.bounds`.
+BOUND_COLUMNS = (
+    "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
+)  # fmt: skip
+_PROOFS = ("optimal", "certified-gap", "feasible", "bound-only", "none")
+#: Time [s] after which no further bounds are computed for a report; what is missing is listed.
+BUDGET_S = 30.0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A store as a report shows it.
+
+    Parameters
+    ----------
+    root
+        The store's folder.
+    runs
+        Number of all records.
+    results
+        The view ``latest``: the best run of every key, with ``ranks``, ``seconds`` (build, compile, solve and
+        verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the formulation's own
+        parameters where a run set some) added.
+    bounds
+        One row for an instance and an analytic bound on it, columns :data:`BOUND_COLUMNS`; ``ratio`` is the
+        best verified objective over the bound (turned over for minimisation), 1 where the bound is met.
+    missing
+        Instances without bounds, and why.
+    environments
+        Each machine and version that made a run, with the number of its runs and when.
+    claims
+        The last kept row of every claim of the ledger that has been measured into the store.
+    unmeasured
+        Ids of the others.
+    """
+
+    root: Path
+    runs: int
+    results: pd.DataFrame
+    bounds: pd.DataFrame
+    missing: dict[str, str]
+    environments: pd.DataFrame
+    claims: tuple[dict[str, Any], ...] = ()
+    unmeasured: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Runs without a verified value."""
+        return self.results[~self.results["ok"]]
+
+
+def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
+    """Read a store and compute the analytic bounds of its instances.
+
+    Parameters
+    ----------
+    store
+        What to report on.
+    budget_s
+        Time after which no further bounds are started; smaller instances go first.
+    """
+    results = best_runs(store)
+    runs = int(store.sql("SELECT count(*) AS runs FROM runs")["runs"].iloc[0])
+    environments = store.sql(
+        "SELECT platform, cpus, python, opticoll, git_commit, host, count(*) AS runs, "
+        "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST"
+    )
+    bounds, missing = _bounds(results, budget_s)
+    known = claims()
+    measured = tuple(journal.latest(store, known))
+    told = {row["id"] for row in measured}
+    unmeasured = tuple(name for name in known if name not in told)
+    return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
+
+
+def best_runs(store: Store) -> pd.DataFrame:
+    """Read the best run of every key, as :attr:`Findings.results`."""
+    results = store.sql("SELECT * FROM latest")
+    for name in ("settings", "requested_settings"):  # runs that never started have none
+        results[name] = results[name].astype(object).where(results[name].notna(), "{}")
+    verified = results["verified"].astype("boolean").fillna(value=False).astype(bool)
+    results["ok"] = verified & results["answer"].astype(bool)
+    parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
+    results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
+    results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
+    results["problem"] = [_problem(row) for row in results.to_dict("records")]
+    results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
+    results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
+    return results.drop(columns="_best").reset_index(drop=True)
+
+
+def _ranks(metrics: Any, n: Any) -> Any:
+    found = json.loads(metrics) if isinstance(metrics, str) else {}
+    return found.get("ranks", n) if isinstance(found, dict) else n
+
+
+def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Every bound of every instance that has a verified value, computed once for equal parameters."""
+    rows: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    deadline = time.monotonic() + budget_s
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    solved = results[results["ok"] & results["objective"].notna()]
+    for place in solved.sort_values(["n", "arcs"], kind="stable").index:
+        row = solved.loc[place]
+        groups.setdefault((row["formulation"], row["instance_hash"], row["problem"]), []).append(place)
+    for (name, _, problem), places in groups.items():
+        best = _best(solved.loc[places])
+        if time.monotonic() > deadline:
+            missing[problem] = f"left out after {budget_s:g} s; `opticoll bounds` computes them"
+            continue
+        try:
+            rows += _rows(name, best, problem, json.loads(best["requested_settings"]))
+        except Exception as error:  # noqa: BLE001  a file that is gone, a formulation of another version: no bounds
+            missing[problem] = f"{type(error).__name__}: {error}"
+    return pd.DataFrame(rows, columns=list(BOUND_COLUMNS)), missing
+
+
+def _best(cell: pd.DataFrame) -> Any:
+    place: Any = cell["objective"].idxmin() if (cell["sense"] == "min").all() else cell["objective"].idxmax()
+    proven = cell[cell["proof"] == "optimal"]
+    return cell.loc[place if proven.empty else proven.index[0]]
+
+
+def _problem(row: dict[Any, Any]) -> str:
+    """Name what was solved: the instance, with the formulation's own parameters that a run asked for."""
+    from opticoll.formulations import formulations
+
+    model = formulations().get(row["formulation"])
+    named = {p.name for p in model.parameters} if model else set()
+    settings = json.loads(row["requested_settings"])
+    words = " ".join(f"{name}={value}" for name, value in sorted(settings.items()) if name in named)
+    return f"{row['instance']} [{words}]" if words else str(row["instance"])
+
+
+def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    from opticoll.formulations import formulation
+    from opticoll.formulations.model import read_parameters
+    from opticoll.instances import parse
+
+    model: Formulation = formulation(name)
+    if model.needs is not None:
+        return []
+    instance = parse(str(best["instance"]))
+    if instance.hash != best["instance_hash"]:
+        msg = "the spec describes another instance now than when it was solved"
+        raise ValueError(msg)
+    own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
+    data = model.prepare(instance, read_parameters(model.parameters, own, model.name))
+    objective = float(best["objective"])
+    shared = {
+        "formulation": name, "instance": problem, "instance_hash": best["instance_hash"], "n": best["n"],
+        "objective": objective, "proof": best["proof"],
+    }  # fmt: skip
+    return [
+        {
+            **shared,
+            "bound": bound.name,
+            "value": bound.value,
+            "ratio": ratio(objective, bound.value, model.sense),
+            "exact": bound.exact,
+            "reason": bound.reason,
+        }
+        for bound in model.bounds(data)
+    ]
+
+
+def ratio(objective: float, bound: float, sense: str) -> float | None:
+    """Divide a value by a bound on it, or the bound by the value for minimisation: 1 where the bound is met."""
+    above, below = (objective, bound) if sense == "max" else (bound, objective)
+    return above / below if below else None
+
+
+def claims_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Rows of the ledger as a table; what is no number or text as JSON."""
+    plain = [
+        {name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v for name, v in row.items()}
+        for row in rows
+    ]
+    return pd.DataFrame(plain, columns=None if plain else ["id"])
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine that writes the report: its environment and its memory [GiB]."""
+    import psutil
+
+    return {**environment(), "memory_gib": round(psutil.virtual_memory().total / 2**30, 1)}

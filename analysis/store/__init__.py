@@ -1,0 +1,267 @@
+"""The results store: one immutable file a run, safe for many writers, read as tables.
+
+Layout
+    ``records/NAME.json``       one record, see :mod:`opticoll.analysis.store.schema`
+    ``solutions/NAME~ID.npz``   the verified values and duals of that run, compressed
+    ``locks/KEY.lock``          who works on a cell just now; empty, and released by the system if he dies
+
+``NAME`` is ``KEY.ATTEMPT`` for a cell of a study, where KEY is the resume key, so that a cell has one name
+whoever runs it; and ``KEY.sID`` with a unique ID for a single solve. Records are never changed or removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+import zipfile
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from opticoll.analysis.store import schema
+from opticoll.analysis.store.publishing import STALE_S, AlreadyStored, publish, sweep
+from opticoll.analysis.store.schema import environment
+from opticoll.errors import BadFile, BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.task import Run
+
+_DUAL = "dual."
+#: Solutions above this size are compressed fast rather than well.
+LARGE_BYTES = 1 << 26
+
+
+class Store:
+    """A folder of run records.
+
+    Parameters
+    ----------
+    root
+        The folder; ``$OPTICOLL_STORE`` if None, and ``results`` in the working directory if that is not set.
+        Nothing is created before the first record is written.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
+        self.root = Path(root or os.environ.get("OPTICOLL_STORE") or "results").absolute()
+        self.records = self.root / "records"
+        self.solutions = self.root / "solutions"
+        self.locks = self.root / "locks"
+
+    def check_writable(self) -> None:
+        """Refuse a folder that cannot be written, without creating it.
+
+        Raises
+        ------
+        BadInput
+            If the folder, or the folder it would be created in, is no folder or may not be written.
+        """
+        standing = self.root
+        while not standing.exists() and standing != standing.parent:
+            standing = standing.parent
+        if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
+            why = "may not be written" if standing.is_dir() else "is not a folder"
+            msg = f"store {self.root}: {standing} {why}; choose another with --store DIR or OPTICOLL_STORE"
+            raise BadInput(msg)
+
+    # writing ----------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        run: Run,
+        *,
+        attempt: int | None = None,
+        study: str | None = None,
+        started: datetime | None = None,
+        finished: datetime | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Publish a run: the run it needed first, its solution next, then its record; the record's name.
+
+        A run whose solution was this one's data gets a record of its own, without attempt, and is named in this one's
+        ``needed.id``.
+
+        Parameters
+        ----------
+        run
+            What the runner gave back.
+        attempt
+            For a cell of a study, which attempt this was, from 1; None gives the record a name of its own.
+        study
+            The study it belongs to.
+        started, finished
+            When it ran (UTC).
+        where
+            The :func:`~opticoll.analysis.store.schema.environment` it ran in; by default this one.
+
+        Raises
+        ------
+        AlreadyStored
+            If this attempt at this cell has been recorded by somebody else; nothing is left behind.
+        """
+        record = run.record
+        if run.needed is not None:
+            basis = self.save(run.needed, study=study, started=started, finished=finished, where=where)
+            record = {**record, "needed": {**record["needed"], "id": basis}}
+        key = str(record["key"])
+        name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
+        arrays = dict(run.values or {})
+        arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
+        solution = self._save_solution(name, arrays) if arrays else None
+        row = schema.typed(
+            {
+                **record,
+                "schema": schema.VERSION,
+                "id": name,
+                "attempt": attempt,
+                "study": study,
+                "environment": environment() if where is None else dict(where),
+                "started": _utc(started),
+                "finished": _utc(finished or datetime.now(UTC)),
+                "solution": solution,
+            }
+        )
+        line = json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
+        try:
+            publish(self.records / f"{name}.json", lambda file: _write(file, line))
+        except AlreadyStored:
+            if solution is not None:
+                (self.solutions / solution).unlink(missing_ok=True)
+            raise
+        return name
+
+    def _save_solution(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+        import numpy as np
+
+        file_name = f"{name}~{secrets.token_hex(4)}.npz"
+
+        def write(file: BinaryIO) -> None:
+            # As numpy's savez_compressed, but at its fastest level where the default would take minutes.
+            level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+                for key, value in arrays.items():
+                    with archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
+
+        publish(self.solutions / file_name, write)
+        return file_name
+
+    def sweep(self, *, stale_s: float = STALE_S) -> int:
+        """Remove what killed writers left behind long ago: temporary files, solutions without a record."""
+        removed = sweep(self.records, stale_s=stale_s) + sweep(self.solutions, stale_s=stale_s)
+        oldest = time.time() - stale_s
+        for path in self.solutions.glob("*.npz"):
+            with suppress(OSError):
+                if path.stat().st_mtime <= oldest and not self._points_to(path):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _points_to(self, solution: Path) -> bool:
+        record = self.records / f"{solution.name.partition('~')[0]}.json"
+        return record.exists() and self._read(record).get("solution") == solution.name
+
+    # reading ----------------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> dict[str, Any]:
+        """One record by its name.
+
+        Raises
+        ------
+        BadInput
+            If there is none.
+        """
+        path = self.records / f"{name}.json"
+        if not path.is_file():
+            msg = f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
+            raise BadInput(msg)
+        return self._read(path)
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            msg = f"store: {path} is not a record ({error}); move it out of the store"
+            raise BadFile(msg) from error
+        if not isinstance(record, dict):
+            msg = f"store: {path} is not a record (not an object); move it out of the store"
+            raise BadFile(msg)
+        return record
+
+    def names(self) -> Iterator[str]:
+        """Names of all records, in no order."""
+        if self.records.is_dir():
+            with os.scandir(self.records) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".json"):
+                        yield entry.name.removesuffix(".json")
+
+    def attempts(self, key: str) -> list[dict[str, Any]]:
+        """Read the records of the attempts that studies made at a cell, first to last."""
+        found: list[dict[str, Any]] = []
+        while (path := self.records / f"{key}.{len(found) + 1}.json").exists():
+            found.append(self._read(path))
+        return found
+
+    def answered(self, keys: set[str]) -> dict[str, dict[str, Any]]:
+        """Find the records that answer any of ``keys``, of studies and of single solves; one a key."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in self.names():
+            key = name.partition(".")[0]
+            if key in keys and key not in found:
+                record = self._read(self.records / f"{name}.json")
+                if schema.is_answer(record):
+                    found[key] = record
+        return found
+
+    def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+        """Values and duals by name that were stored with a record; empty if none were.
+
+        Raises
+        ------
+        BadInput
+            If there is no such record.
+        BadFile
+            If its solution cannot be read.
+        """
+        import numpy as np
+
+        file_name = self.read(name)["solution"]
+        if file_name is None:
+            return {}, {}
+        try:
+            with np.load(self.solutions / file_name, allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (OSError, ValueError) as error:
+            msg = f"store: solution {file_name} cannot be read ({error}); solve again"
+            raise BadFile(msg) from error
+        duals = {k.removeprefix(_DUAL): v for k, v in arrays.items() if k.startswith(_DUAL)}
+        return {k: v for k, v in arrays.items() if not k.startswith(_DUAL)}, duals
+
+    def sql(self, query: str = "SELECT * FROM latest") -> pd.DataFrame:
+        """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
+
+        Raises
+        ------
+        BadInput
+            If the query is wrong or would do anything but read.
+        """
+        from opticoll.analysis.store import query as reader
+
+        return reader.query(self.records, query)
+
+
+def _write(file: BinaryIO, line: str) -> None:
+    file.write(line.encode())
+
+
+def _utc(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

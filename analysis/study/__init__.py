@@ -1,0 +1,231 @@
+"""Studies: their cells handed to an executor, resumed by themselves, never stopped by a cell that fails.
+
+``opticoll study``: a study with its executor, its progress bar and its summary.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from opticoll.analysis.study.cells import (
+    Attempt,
+    CellJob,
+    CellResult,
+    answer_of,
+    attempt,
+    check_writable,
+    claim_cell,
+    record_attempt,
+    record_failure,
+    result_of,
+    run_cell,
+)
+from opticoll.analysis.study.study_file import find, load
+from opticoll.errors import OpticollError
+from opticoll.solvers.executor import JobCrashed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study.cells import CellResult
+    from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.solvers.executor import Executor
+
+
+#: How long [s] to wait before asking again for cells that another study works on: first and longest.
+_PATIENCE_S = (0.2, 5.0)
+
+
+@dataclass
+class Summary:
+    """What became of a study's cells, by resume key."""
+
+    study: Study
+    results: dict[str, CellResult] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def count(self, status: str) -> int:
+        """Cells that ended with a status, see :class:`~opticoll.analysis.study.cells.CellResult`."""
+        return Counter(result.status for result in self.results.values())[status]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a row in the store."""
+        return all(cell.key in self.results for cell in self.study.cells)
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    executor: Executor,
+    *,
+    on_result: Callable[[CellResult], None] | None = None,
+) -> Summary:
+    """Run the cells of a study that the store has no answer for.
+
+    Parameters
+    ----------
+    study, store
+        What to run, and where it is recorded.
+    executor
+        What runs the cells. Where it sees our files they record themselves, elsewhere we do as they come back.
+    on_result
+        Called for every cell that is finished with.
+
+    Returns
+    -------
+    Summary
+        Also after Ctrl-C: what is recorded by then stays recorded, and the next start goes on from there.
+
+    Raises
+    ------
+    BadInput
+        If the store cannot be written.
+    """
+    check_writable(store)
+    store.sweep()
+    summary = Summary(study)
+
+    def finish(result: CellResult) -> None:
+        summary.results[result.key] = result
+        if on_result is not None:
+            on_result(result)
+
+    answered = store.answered({cell.key for cell in study.cells})
+    for cell in study.cells:
+        if cell.key in answered:
+            finish(result_of(cell, answered[cell.key], "skipped"))
+    jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
+    try:
+        (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
+    except KeyboardInterrupt:
+        summary.interrupted = True
+    return summary
+
+
+def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs; for those that another study holds, ask again until it is done with them."""
+    pause = _PATIENCE_S[0]
+    while jobs:
+        busy: list[CellJob] = []
+        for index, result in executor.map_unordered(run_cell, jobs):
+            outcome = _outcome(jobs[index], result)
+            if outcome.status == "busy":
+                busy.append(jobs[index])
+            else:
+                finish(outcome)
+        if busy:
+            pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
+            time.sleep(pause)
+        jobs = busy
+
+
+def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs where the store cannot be seen: each is claimed from here while it is away, and recorded here."""
+    pause = _PATIENCE_S[0]
+    while jobs:
+        away: dict[int, tuple[CellJob, ExitStack]] = {}
+        busy: list[CellJob] = []
+
+        def leaving(
+            jobs: list[CellJob] = jobs,
+            away: dict[int, tuple[CellJob, ExitStack]] = away,
+            busy: list[CellJob] = busy,
+        ) -> Iterator[Cell]:
+            sent = itertools.count()
+            for job in jobs:
+                hold = ExitStack()
+                if not hold.enter_context(claim_cell(job)):
+                    hold.close()
+                    busy.append(job)
+                    continue
+                known = answer_of(job)
+                if known is not None:
+                    hold.close()
+                    finish(known)
+                    continue
+                away[next(sent)] = (job, hold)
+                yield job.cell
+
+        try:
+            for index, made in executor.map_unordered(attempt, leaving()):
+                job, hold = away.pop(index)
+                with hold:
+                    finish(record_attempt(job, made) if isinstance(made, Attempt) else _outcome(job, made))
+        finally:
+            for _, hold in away.values():
+                hold.close()
+        if busy:
+            pause = _PATIENCE_S[0] if len(busy) < len(jobs) else min(2 * pause, _PATIENCE_S[1])
+            time.sleep(pause)
+        jobs = busy
+
+
+def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
+    """Take a job's result; a worker that died is a row too, a store that cannot be written ends the study."""
+    if isinstance(result, CellResult):
+        return result
+    if isinstance(result, OpticollError) and not isinstance(result, JobCrashed):
+        raise result
+    return record_failure(job, f"{type(result).__name__}: {result}")
+
+
+def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
+    """Run a study by name or file with a progress bar on stderr.
+
+    Raises
+    ------
+    BadInput
+        For anything in the study that can be refused; nothing has been run or written then.
+    """
+    from opticoll.solvers.executor import make_executor
+
+    study = load(find(name))
+    counts: Counter[str] = Counter()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[counts]}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        disable=not sys.stderr.isatty(),
+    )
+    with make_executor(jobs, dask) as executor, bar:
+        line = bar.add_task(study.name, total=len(study.cells), counts="")
+
+        def advance(result: CellResult) -> None:
+            counts[result.status] += 1
+            told = f"{counts['done']} done, {counts['failed'] + counts['unavailable']} failed, "
+            bar.update(line, advance=1, counts=f"{told}{counts['skipped']} skipped")
+
+        return run_study(study, store, executor, on_result=advance)
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """The summary as ``--json`` prints it."""
+    statuses = ("done", "skipped", "failed", "unavailable")
+    return {
+        "study": summary.study.name,
+        "file": str(summary.study.source),
+        "cells": len(summary.study.cells),
+        **{status: summary.count(status) for status in statuses},
+        "interrupted": summary.interrupted,
+        "results": [
+            {"cell": cell.label, **asdict(summary.results[cell.key])}
+            for cell in summary.study.cells
+            if cell.key in summary.results
+        ],
+    }

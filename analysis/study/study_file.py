@@ -1,0 +1,416 @@
+"""Study files: which formulations, instances, methods and settings are run, read strictly.
+
+A study is a TOML file::
+
+    name = "lp-solvers"
+    title = "one line"
+    formulations = ["alltoall.master"]
+    instances = ["ring:{8,16}", "genkautz:n={16,32},d=4"]    # braces: every combination
+    methods = ["highs-simplex", "@solvers"]                  # @solvers, @methods: all that take the formulation
+    forms = ["cvxpy"]                                        # left out: the formulation's preferred form
+    seeds = 3                                                # 3 seeds hashed from the cell's name; or a list
+    repetitions = 1
+    tol = 1e-6                                               # or a list
+    threads = 2
+
+    [limits]
+    time_limit_s = 60.0
+    memory_limit_gib = 4.0
+
+    [settings]                                               # each a value or a list: a grid
+    k = [2, 4]
+
+    [[include]]                                              # more cells; keys left out are taken from above
+    instances = ["petersen"]
+
+    [[exclude]]                                              # patterns or lists of them; a rule that matches no
+                                                             # cell is refused
+    method = "clarabel"
+    instance = "genkautz:*"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tomllib
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import BadFile, BadInput, SolverUnavailable
+from opticoll.instances.readers.untrusted import PREFIX, pinned
+from opticoll.instances.spec import expand, nearest
+from opticoll.solvers.memory import TooLarge
+from opticoll.solvers.task import Task, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+STUDIES = Path(__file__).resolve().parent / "studies"
+
+#: Largest file that the key of a cell without a plan is made from [bytes].
+MOST_PINNED = 256 << 20
+
+#: More cells than this are taken for a slip.
+MOST_CELLS = 100_000
+
+_AXES = {
+    "formulations", "instances", "methods", "forms", "seeds", "repetitions", "tol", "threads", "limits", "settings",
+}  # fmt: skip
+_LIMITS = {"time_limit_s", "memory_limit_gib"}
+_RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study: its task, its resume key, and what keeps it from running here, if anything.
+
+    An instance from a file is in the task as it was when the study was read. ``planned`` says that the key is that of
+    :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too.
+    """
+
+    task: Task
+    key: str
+    canonical: str = ""
+    unavailable: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    planned: bool = True
+
+    @property
+    def label(self) -> str:
+        """The cell in one line."""
+        task = self.task
+        instance = task.instance if isinstance(task.instance, str) else task.instance.spec
+        extra = "".join(f" {name}={value}" for name, value in task.settings.items())
+        form = f" {task.form}" if task.form else ""
+        repetition = f" repetition={task.repetition}" if task.repetition else ""
+        return f"{task.formulation} {instance} {task.method}{form} seed={task.seed}{repetition}{extra}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named set of cells, every one of them checked."""
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    source: Path
+
+
+def studies() -> dict[str, Path]:
+    """Files of the studies that come with opticoll, by name."""
+    return {path.stem: path for path in sorted(STUDIES.glob("*.toml"))}
+
+
+def find(name: str) -> Path:
+    """The file of a study: a path ending in ``.toml``, or the name of one that comes with opticoll.
+
+    Raises
+    ------
+    BadInput
+        If there is none.
+    """
+    if name.endswith(".toml"):
+        if not Path(name).is_file():
+            msg = f"study {name}: no such file"
+            raise BadInput(msg)
+        return Path(name)
+    known = studies()
+    if name not in known:
+        msg = f"no study {name!r}; {nearest(name, known)}; or give a path that ends in .toml"
+        raise BadInput(msg)
+    return known[name]
+
+
+def header(path: Path) -> tuple[str, str]:
+    """Name and title of a study file."""
+    table = _table(path)
+    return _text(table, "name", str(path)), _text(table, "title", str(path), "")
+
+
+def load(path: Path) -> Study:
+    """Read a study file and check every cell.
+
+    Raises
+    ------
+    BadFile
+        If the file is not TOML, holds an unknown key or a value of the wrong kind.
+    BadInput
+        If a cell asks for something that does not exist or does not fit together.
+    """
+    where = f"study {path}"
+    try:
+        return _load(path, where)
+    except BadInput as error:
+        text = str(error)
+        if text.startswith(where):
+            raise
+        msg = f"{where}: {text}"
+        raise type(error)(msg) from error
+
+
+def tasks(path: Path) -> list[Task]:
+    """Every task of a study file as it is written; what :func:`load` checks is not checked.
+
+    Raises
+    ------
+    BadFile
+        If the file is not TOML, holds an unknown key or a value of the wrong kind.
+    """
+    return _read(path, f"study {path}")[2]
+
+
+def _load(path: Path, where: str) -> Study:
+    name, title, found = _read(path, where)
+    return Study(name, title, tuple(_cells(found, where)), path)
+
+
+def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
+    """Name, title and tasks."""
+    table = _table(path)
+    _known(table, _AXES | {"name", "title", "include", "exclude"}, where)
+    name, title = _text(table, "name", where), _text(table, "title", where, "")
+    blocks: list[tuple[str, dict[str, Any]]] = []
+    top = {key: value for key, value in table.items() if key in _AXES}
+    if {"formulations", "instances", "methods"} <= set(top) or "include" not in table:
+        blocks.append((where, top))
+    for number, block in enumerate(_tables(table, "include", where), 1):
+        at = f"{where}, include {number}"
+        _known(block, _AXES, at)
+        blocks.append((at, {**top, **block}))
+    rules = _tables(table, "exclude", where)
+    for number, rule in enumerate(rules, 1):
+        _known(rule, _RULE, f"{where}, exclude {number}")
+        if not rule:
+            msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
+            raise BadFile(msg)
+    return name, title, _excluded([task for at, block in blocks for task in _tasks(block, at)], rules, where)
+
+
+def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
+    """Every combination of a block's axes, methods varying fastest but for repetitions."""
+    formulations = _texts(block, "formulations", where)
+    instances = [spec for text in _texts(block, "instances", where) for spec in expand(text)]
+    forms: list[str | None] = list(_texts(block, "forms", where, default=["*"]))
+    limits = block.get("limits", {})
+    if not isinstance(limits, dict):
+        msg = f"{where}: limits must be a table [limits]"
+        raise BadFile(msg)
+    _known(limits, _LIMITS, f"{where}, limits")
+    shared: dict[str, Any] = {key: _number(limits, key, f"{where}, limits") for key in limits}
+    tols = _tolerances(block, where)
+    shared |= {"threads": _whole(block, "threads", where)} if "threads" in block else {}
+    repetitions = _whole(block, "repetitions", where) if "repetitions" in block else 1
+    grid = _grid(block.get("settings", {}), where)
+    for formulation, instance in itertools.product(formulations, instances):
+        for form, settings, tol in itertools.product(forms, grid, tols):
+            for method in _methods(block, formulation, where):
+                for seed in _seeds(block, f"{formulation}|{instance}|{method}", where):
+                    for repetition in range(repetitions):
+                        yield Task(
+                            formulation, instance, method, None if form == "*" else form, settings,
+                            seed=seed, repetition=repetition, **shared, **tol,
+                        )  # fmt: skip
+
+
+def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:
+    """Every tolerance asked for, as an argument of a task; the task's own where none is."""
+    if "tol" not in block:
+        return [{}]
+    values = block["tol"] if isinstance(block["tol"], list) and block["tol"] else [block["tol"]]
+    return [{"tol": _number({"tol": value}, "tol", where)} for value in values]
+
+
+def _methods(block: Mapping[str, Any], formulation: str, where: str) -> list[str]:
+    """Method names with ``@solvers`` and ``@methods`` spelt out for this formulation."""
+    names: list[str] = []
+    for word in _texts(block, "methods", where):
+        names.extend(_every(word, formulation, where) if word.startswith("@") else [word])
+    return list(dict.fromkeys(names))
+
+
+def _every(word: str, formulation: str, where: str) -> list[str]:
+    from opticoll.formulations import formulation as find_formulation
+    from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.methods import methods_for
+
+    model = find_formulation(formulation)
+    if word == "@solvers":
+        integer = model.problem == "MILP"
+        able = [a for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
+        return [a.name for a in able]
+    if word == "@methods":
+        return list(methods_for(model))
+    msg = f"{where}: no group of methods {word!r}; {nearest(word, ['@solvers', '@methods'])}"
+    raise BadFile(msg)
+
+
+def _seeds(block: Mapping[str, Any], parts: str, where: str) -> list[int]:
+    """The seeds listed; or so many seeds hashed from the cell's named parts, the same wherever it is run."""
+    wanted = block.get("seeds", [0])
+    if isinstance(wanted, list) and wanted and all(_is_whole(seed) and seed >= 0 for seed in wanted):
+        return wanted
+    if _is_whole(wanted) and 1 <= wanted <= 1_000_000:
+        texts = (f"opticoll-seed|{parts}|{index}" for index in range(wanted))
+        return [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1 for text in texts]
+    msg = f"{where}: seeds must be a number of seeds from 1 or a list of seeds from 0, not {wanted!r}"
+    raise BadFile(msg)
+
+
+def _grid(settings: Any, where: str) -> list[dict[str, Any]]:
+    """Every combination of the settings."""
+    if not isinstance(settings, dict):
+        msg = f"{where}: settings must be a table [settings]"
+        raise BadFile(msg)
+    choices = []
+    for name, value in settings.items():
+        values = value if isinstance(value, list) else [value]
+        if not values or not all(isinstance(v, (str, int, float, bool)) for v in values):
+            msg = f"{where}: setting {name!r} must be a text, number or truth value, or a list of them"
+            raise BadFile(msg)
+        choices.append([(name, v) for v in values])
+    return [dict(pairs) for pairs in itertools.product(*choices)]
+
+
+def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> list[Task]:
+    if len(tasks) > MOST_CELLS:
+        msg = f"{where}: has {len(tasks)} cells, at most {MOST_CELLS} are taken; split it"
+        raise BadFile(msg)
+    for number, rule in enumerate(rules, 1):
+        kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
+        if len(kept) == len(tasks):
+            msg = f"{where}, exclude {number}: the rule matches no cell; mend its pattern or leave it out"
+            raise BadFile(msg)
+        tasks = kept
+    if not tasks:
+        msg = f"{where}: has no cells; give formulations, instances and methods"
+        raise BadFile(msg)
+    return tasks
+
+
+def _matches(task: Task, key: str, pattern: Any) -> bool:
+    if isinstance(pattern, list):
+        return any(_matches(task, key, one) for one in pattern)
+    value = getattr(task, key)
+    if isinstance(pattern, str) and value is not None:
+        return fnmatchcase(str(value), pattern)
+    return bool(value == pattern)
+
+
+def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
+    """Check every task as the runner would, and name it by its resume key; equal cells once."""
+    from opticoll.instances import parse
+    from opticoll.solvers.plan import make_plan, plan_key, rehearse_options
+
+    instances: dict[str, Any] = {}
+    seen: set[str] = set()
+    for task in tasks:
+        spec = str(task.instance)
+        try:
+            if spec not in instances:
+                instances[spec] = parse(spec)
+            instance = instances[spec]
+            facts = {"instance_hash": instance.hash, "n": instance.n, "arcs": getattr(instance, "arcs", None)}
+            unavailable, planned = None, True
+            if PREFIX in spec:
+                task = _on(task, instance)
+            try:
+                plan = make_plan(_on(task, instance))
+                rehearse_options(plan)
+                key = plan_key(task, plan)
+            except SolverUnavailable as error:
+                unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
+            except TooLarge:  # here; it is refused, or not, where it runs
+                planned, key = False, unplanned_key(task, instance.hash)
+        except BadInput as error:
+            msg = f"{where}: cell {task.formulation} {spec} {task.method}: {error}"
+            raise type(error)(msg) from error
+        if key not in seen:
+            seen.add(key)
+            yield Cell(task, key, instance.spec, unavailable, facts, planned)
+
+
+def _on(task: Task, instance: Any) -> Task:
+    from dataclasses import replace
+
+    return replace(task, instance=instance)
+
+
+def unplanned_key(task: Task, instance_hash: str) -> str:
+    """A key for a cell whose solver or memory is missing: what the task says, since no plan can be made.
+
+    Files that settings name are in it with what they hold now.
+    """
+    from opticoll.analysis.store.schema import opticoll_version
+
+    parts = {name: getattr(task, name) for name in task.__dataclass_fields__ if name != "instance"}
+    parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
+    return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solver": None})
+
+
+# reading TOML, strictly ---------------------------------------------------------------------------------------
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"study {path}: cannot be read: {error.strerror}"
+        raise BadFile(msg) from error
+    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
+        msg = f"study {path}: is not TOML: {error}"
+        raise BadFile(msg) from error
+
+
+def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
+    for key in table:
+        if key not in keys:
+            msg = f"{where}: no key {key!r}; {nearest(key, sorted(keys))}"
+            raise BadFile(msg)
+
+
+def _tables(table: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        msg = f"{where}: {key} must be tables [[{key}]]"
+        raise BadFile(msg)
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str) or (not value and default is None):
+        msg = f"{where}: {key} must be a text" if key in table else f"{where}: {key} is missing"
+        raise BadFile(msg)
+    return value
+
+
+def _texts(table: Mapping[str, Any], key: str, where: str, default: list[str] | None = None) -> list[str]:
+    value = table.get(key, default)
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+        what = "must be a list of texts" if key in table else "is missing"
+        msg = f'{where}: {key} {what}; write {key} = ["..."]'
+        raise BadFile(msg)
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, where: str) -> float:
+    value = table[key]
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        msg = f"{where}: {key} must be a number, not {value!r}"
+        raise BadFile(msg)
+    return float(value)
+
+
+def _whole(table: Mapping[str, Any], key: str, where: str) -> int:
+    value = table[key]
+    if not _is_whole(value) or value < 1:
+        msg = f"{where}: {key} must be a whole number from 1, not {value!r}"
+        raise BadFile(msg)
+    return int(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

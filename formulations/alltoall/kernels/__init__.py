@@ -1,1 +1,0 @@
-"""Compiled inner loops; a package of its own, so that listing the formulations does not load the compiler."""

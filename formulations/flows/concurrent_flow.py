@@ -1,0 +1,510 @@
+r"""Maximum concurrent flow with commodities in groups: the model under link MCF, master and child.
+
+Source  Shahrokhi & Matula, J. ACM 37(2), 1990; the all-to-all paper, (1)-(14) and (25)-(28)
+Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k
+Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u for what s_k holds [shards], (n, |K|),
+        D_{s_k,k} = 0; M incidence, (n, m), +1 where an arc enters a vertex and -1 where it leaves
+Vars    x_ak >= 0 flow of group k over arc a [shards per unit time], (m, |K|); F >= 0 served fraction
+        (concurrent flow) [shards per unit time]; x_ak = 0 where blocked_ak
+
+max F  s.t.
+    balance[u,k]   (M x)_uk - F D_uk  >= 0 (or = 0 with ``equality``)      u != s_k
+    capacity[a]    sum_k x_ak <= c_a
+
+The time of the collective is T = 1/F. One group a commodity gives the link MCF, one group a source the master
+LP: both have the same optimum, because a single-source flow splits by destination (flow decomposition).
+Arcs into s_k are blocked: an optimal solution never needs them.
+
+Dual, and certificate. For any lengths l >= 0,
+
+    F <= sum_a c_a l_a / sum_uk D_uk dist_l(s_k, u),
+
+because a flow of value F D_uk over distance dist_l costs at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the
+paper with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is
+rigorous for every l, so that approximate duals of any solver still prove something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, PyomoModel
+from opticoll.instances.digraph import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+#: Checks work on about this many entries at a time.
+CHECK_ENTRIES = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ConcurrentFlow:
+    """The data of the model above.
+
+    Parameters
+    ----------
+    topology
+        Vertices and arcs.
+    sources
+        s_k, shape ``(|K|,)``.
+    demand
+        D, shape ``(n, |K|)``.
+    capacity
+        c, shape ``(m,)``; the topology's own unless a child LP replaces it.
+    blocked
+        Arcs that group k may not use, shape ``(m, |K|)``.
+    equality
+        Whether surplus may not be dropped on the way.
+    flow
+        Name of the flow variable in the formulation's docstring.
+    """
+
+    topology: Topology
+    sources: NDArray[np.int64]
+    demand: NDArray[np.float64]
+    capacity: NDArray[np.float64]
+    blocked: NDArray[np.bool_]
+    equality: bool
+    flow: str
+
+    @property
+    def groups(self) -> int:
+        """Number of groups |K|."""
+        return int(self.sources.size)
+
+    @cached_property
+    def served(self) -> NDArray[np.bool_]:
+        """Rows of ``balance``: every vertex but the group's own source, shape ``(n, |K|)``."""
+        mask = np.ones((self.topology.n, self.groups), dtype=bool)
+        mask[self.sources, np.arange(self.groups)] = False
+        return mask
+
+    @cached_property
+    def traffic(self) -> NDArray[np.float64]:
+        """Demand between ranks, all groups together: row source, column destination, shape ``(N, N)``."""
+        ends = self.topology.terminals
+        wanted = np.zeros((ends.size, ends.size))
+        np.add.at(wanted, np.searchsorted(ends, self.sources), self.demand[ends].T)
+        return wanted
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether every rank wants 1 of every other: an all-to-all."""
+        wanted = self.traffic
+        ones = np.count_nonzero(wanted == 1.0)
+        return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
+
+
+def ranks_of(instance: object, formulation: str) -> Topology:
+    """The instance, if it is a topology on which anything can be sent.
+
+    Raises
+    ------
+    NotApplicable
+        If it has no arcs of its own, or fewer than two ranks.
+    """
+    if not isinstance(instance, Topology):
+        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
+        raise NotApplicable(msg)
+    if instance.ranks < 2:
+        msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
+        raise NotApplicable(msg)
+    return instance
+
+
+def all_to_all_topology(instance: object, formulation: str) -> Topology:
+    """The instance, if an all-to-all makes sense on it.
+
+    Raises
+    ------
+    NotApplicable
+        If it has no arcs of its own, fewer than two ranks, or some rank cannot reach another.
+    """
+    instance = ranks_of(instance, formulation)
+    if not instance.connected:
+        reach = np.isfinite(instance.hops[:, instance.terminals])
+        s, t = np.argwhere(~reach)[0]
+        source, target = (instance.labels[instance.terminals[i]] for i in (s, t))
+        msg = (
+            f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
+            f"({int((~reach).sum())} such pairs); use a connected topology or another failure seed"
+        )
+        raise NotApplicable(msg)
+    return instance
+
+
+def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
+    """One group a source (the master LP): unit all-to-all demand, or ``traffic``.
+
+    Parameters
+    ----------
+    topology
+        Its terminals are the ranks.
+    traffic
+        What each rank (row) sends each other one (column) [shards], ``(N, N)``, >= 0, diagonal 0. Ranks that send
+        nothing make no group.
+    flow
+        Name of the flow variable.
+
+    Raises
+    ------
+    NotApplicable
+        If some traffic has no path.
+    """
+    ends = topology.terminals
+    if traffic is None:
+        sources, shards = ends, np.ones((ends.size, ends.size))
+        np.fill_diagonal(shards, 0.0)
+    else:
+        cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
+        if cut_off.size:
+            source, target = (topology.labels[ends[i]] for i in cut_off[0])
+            msg = (
+                f"{topology.spec}: no path from {source} to {target}, and {len(cut_off)} such pairs have demand; "
+                "use a connected topology or another demand"
+            )
+            raise NotApplicable(msg)
+        sends = np.flatnonzero(traffic.any(axis=1))
+        sources, shards = ends[sends], traffic[sends]
+    demand = np.zeros((topology.n, sources.size))
+    demand[ends] = shards.T
+    blocked = topology.head[:, None] == sources[None, :]
+    return ConcurrentFlow(topology, sources, demand, topology.capacity, blocked, equality=False, flow=flow)
+
+
+def by_commodity(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    *,
+    capacity: NDArray[np.float64] | None = None,
+    flow: str = "f",
+    block: bool = True,
+) -> ConcurrentFlow:
+    """Unit demand between given pairs, one group a pair (link MCF and child LPs)."""
+    count = sources.size
+    demand = np.zeros((topology.n, count))
+    demand[targets, np.arange(count)] = 1.0
+    blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
+    caps = topology.capacity if capacity is None else capacity
+    return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
+
+
+def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All ordered pairs of distinct terminals, sources ascending then targets ascending."""
+    ends = topology.terminals
+    sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
+    distinct = sources != targets
+    return sources[distinct], targets[distinct]
+
+
+def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs that want something in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
+    group, target = np.nonzero(data.demand.T)
+    return data.sources[group], target, data.demand[target, group]
+
+
+def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
+    """The model in Pyomo: variables ``flow[a,k]`` and ``F``, constraints ``balance[u,k]``, ``capacity[a]``."""
+    import pyomo.environ as pyo
+
+    topology, m, groups = data.topology, data.topology.arcs, data.groups
+    entering: list[list[int]] = [[] for _ in range(topology.n)]
+    leaving: list[list[int]] = [[] for _ in range(topology.n)]
+    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        leaving[tail].append(a)
+        entering[head].append(a)
+    blocked = data.blocked
+
+    model = pyo.ConcreteModel(name="maximum concurrent flow")
+    x = pyo.Var(range(m), range(groups), bounds=lambda _, a, k: (0, 0 if blocked[a, k] else None))
+    model.add_component(data.flow, x)
+    model.F = pyo.Var(bounds=(0, None))
+    model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
+
+    def balance(model: pyo.ConcreteModel, u: int, k: int) -> object:
+        net = pyo.quicksum(x[a, k] for a in entering[u]) - pyo.quicksum(x[a, k] for a in leaving[u])
+        surplus = net - float(data.demand[u, k]) * model.F
+        return surplus == 0 if data.equality else surplus >= 0
+
+    model.balance = pyo.Constraint([(int(u), int(k)) for u, k in np.argwhere(data.served)], rule=balance)
+    model.capacity = pyo.Constraint(
+        range(m), rule=lambda _, a: pyo.quicksum(x[a, k] for k in range(groups)) <= float(data.capacity[a])
+    )
+    return PyomoModel(
+        model,
+        variables={data.flow: (m, groups), "F": ()},
+        constraints={"balance": (topology.n, groups), "capacity": (m,)},
+    )
+
+
+def balance_matrix(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.int64]]:
+    """Balance rows over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
+
+    Returns
+    -------
+    matrix
+        Shape ``(rows, m |K|)``.
+    demand
+        D in the same row order, shape ``(rows,)``.
+    index
+        Position of each row in the named array ``balance`` of shape ``(n, |K|)``, C order.
+    """
+    import scipy.sparse as sp
+
+    full = sp.kron(sp.eye_array(data.groups), data.topology.incidence(), format="csr")
+    keep = data.served.T.ravel()
+    k, u = np.divmod(np.flatnonzero(keep), data.topology.n)
+    return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
+
+
+def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
+    """The model in matrix form: ``(I (x) M) vec(x) - F d >= 0``, ``x 1 <= c``."""
+    import cvxpy as cp
+
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    upper = np.where(data.blocked, 0.0, np.inf)
+    x = cp.Variable((m, groups), name=data.flow, bounds=[0, upper])
+    F = cp.Variable(name="F", nonneg=True)
+    matrix, demand, index = balance_matrix(data)
+    net = matrix @ cp.vec(x, order="F")
+    balance = net == F * demand if data.equality else net >= F * demand
+    capacity = cp.sum(x, axis=1) <= data.capacity
+    return CvxpyModel(
+        cp.Problem(cp.Maximize(F), [balance, capacity]),
+        variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
+        constraints={
+            "balance": Named(balance, (n, groups), index),
+            "capacity": Named(capacity, (m,)),
+        },
+    )
+
+
+def build_matrix(data: ConcurrentFlow) -> MatrixModel:
+    """The same rows and columns without a modelling layer: vec(x) column-major, then F."""
+    import scipy.sparse as sp
+
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    net, demand, index = balance_matrix(data)
+    load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
+    rows = demand.size
+    A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
+    cost = np.zeros(m * groups + 1)
+    cost[-1] = 1.0
+    balance = np.full(n * groups, -1, dtype=np.int64)
+    balance[index] = np.arange(rows)
+    return MatrixModel(
+        A=A,
+        row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
+        row_upper=np.concatenate([np.zeros(rows) if data.equality else np.full(rows, np.inf), data.capacity]),
+        col_lower=np.zeros(cost.size),
+        col_upper=np.append(np.where(data.blocked, 0.0, np.inf).ravel(order="F"), np.inf),
+        cost=cost,
+        sense="max",
+        variables={
+            data.flow: ((m, groups), np.arange(m * groups).reshape((m, groups), order="F").ravel()),
+            "F": ((), np.array([m * groups])),
+        },
+        constraints={"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))},
+    )
+
+
+def estimate(data: ConcurrentFlow) -> dict[str, int]:
+    """Size of the model before it is built."""
+    return size(data.topology, data.groups)
+
+
+def size(topology: Topology, groups: int) -> dict[str, int]:
+    """Size of the model for so many groups."""
+    m, n = topology.arcs, topology.n
+    return {
+        "variables": m * groups + 1,
+        "constraints": (n - 1) * groups + m,
+        "nonzeros": 3 * m * groups + n * groups + m,
+        "integers": 0,
+    }
+
+
+def arrays(data: ConcurrentFlow, _names: Collection[str]) -> dict[str, Array]:
+    """The flow, under its own name, and F."""
+    return {data.flow: Array((data.topology.arcs, data.groups)), "F": Array()}
+
+
+def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
+    """The duals of ``capacity``."""
+    return {"capacity": Array((data.topology.arcs,))}
+
+
+def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """F as the values state it; :func:`residuals` says whether the flow delivers it."""
+    return float(np.asarray(values["F"]))
+
+
+def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone.
+
+    ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the least
+    positive demand where that is more; ``balance`` to what the vertex must receive, F D_uk, or F times the least
+    positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number as it is.
+    NaN and infinities count as infinite violations.
+    """
+    x, F = np.asarray(values[data.flow], dtype=float), float(np.asarray(values["F"]))
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
+        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
+    incidence, load = data.topology.incidence(), np.zeros(m)
+    usable, demanded = data.capacity[data.capacity > 0], data.demand[data.demand > 0]
+    unit = float(usable.min()) if usable.size else np.finfo(float).tiny
+    smallest, mean = (float(demanded.min()), float(demanded.mean())) if demanded.size else (0.0, 0.0)
+    # Against the largest capacity a thin arc beside a thick one could carry many times what it has.
+    size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
+    least = most = missing = 0.0
+    # Some groups at a time: the whole of any intermediate array would be as large as x.
+    step = max(1, CHECK_ENTRIES // max(n, m, 1))
+    for first in range(0, groups, step):
+        batch = slice(first, min(first + step, groups))
+        part = np.ascontiguousarray(x[:, batch])
+        load += part.sum(axis=1)
+        least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
+        stray = np.where(data.blocked[:, batch], np.abs(part), 0.0).max(axis=1, initial=0.0)
+        most = max(most, float((stray / size).max(initial=0.0)))
+        short = F * data.demand[:, batch] - incidence @ part
+        if data.equality:
+            np.abs(short, out=short)
+        short[~data.served[:, batch]] = 0.0
+        short /= _wanted(data.demand[:, batch])
+        missing = max(missing, float(short.max(initial=0.0)))
+    return {
+        "nonnegative": max(-least, -F * mean / unit, 0.0),
+        "blocked": most,
+        "balance": missing / max(abs(F), 1e-12 * unit / max(mean, np.finfo(float).tiny)),
+        "capacity": float(((load - data.capacity) / size).max(initial=0.0)),
+    }
+
+
+def _wanted(demand: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Demands by vertex and group, those of 0 replaced by the least positive one of their group (1 without any)."""
+    least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
+    return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
+
+
+def distances(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shortest distance from every group's source to every vertex under ``lengths``, shape ``(n, |K|)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    unique, inverse = np.unique(data.sources, return_inverse=True)
+    found = dijkstra(data.topology.length_matrix(lengths), indices=unique)
+    return np.asarray(found)[inverse].T
+
+
+def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
+    """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
+    from scipy.sparse.csgraph import dijkstra
+
+    lengths = usable_lengths(data.capacity, lengths)
+    if not lengths.size:
+        return np.inf
+    graph, parts = data.topology.length_matrix(lengths), []
+    demand, power = scaled_demand(data)
+    step = max(1, CHECK_ENTRIES // max(data.topology.n, 1))
+    for first in range(0, data.groups, step):
+        batch = slice(first, min(first + step, data.groups))
+        unique, inverse = np.unique(data.sources[batch], return_inverse=True)
+        reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
+        wanted = demand[:, batch]
+        needed = wanted > 0
+        parts.append(outward.dot_down(wanted[needed], reach[needed]))
+    # A distance is the sum of at most n - 1 lengths, computed too long by no more than their additions lose.
+    cost = float(outward.down(outward.sum_down(parts), data.topology.n))
+    return weighted_capacity(data.capacity, lengths, cost, power)
+
+
+def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty where the shape is another or none is positive.
+
+    Any lengths prove a bound. What is negative or not finite counts as 0, and zeros are replaced by lengths too small
+    to matter beside the capacities ``(m,)``: a zero would be no arc to the shortest-path code.
+    """
+    lengths = np.asarray(lengths, dtype=float)
+    if lengths.shape != capacity.shape:
+        return np.zeros(0)
+    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
+    if not lengths.any():
+        return np.zeros(0)
+    lengths = np.ldexp(lengths, -outward.exponent(lengths))
+    sizes = np.maximum(np.ldexp(capacity, -outward.exponent(capacity)), 1e-300)
+    return np.maximum(lengths, np.clip(1e-16 * (sizes * lengths).max() / sizes, 1e-290, 1e-15))
+
+
+def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
+    """D divided by a power of two, rounded down, ``(n, |K|)``, and the exponent; D itself where it is of usual size."""
+    power = outward.exponent(data.demand)
+    if abs(power) < 256:
+        return data.demand, 0
+    return outward.scaled_down(data.demand, -power), power
+
+
+def weighted_capacity(
+    capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
+) -> float:
+    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite unless it is positive."""
+    scale = outward.exponent(capacity)
+    total = outward.dot_up(outward.scaled_up(capacity, -scale), lengths)
+    return float(outward.scaled_up(outward.quotient_up(total, cost), scale - power))
+
+
+def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove, read as arc lengths."""
+    if "capacity" not in duals:
+        return None
+    value = length_bound(data, duals["capacity"])
+    if not np.isfinite(value):
+        return None
+    return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
+
+
+def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
+    """An exactly feasible flow near an approximate one, with the F it really delivers.
+
+    Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
+    arcs, and unit demands are sent back along them; the result is scaled to the capacities. What comes out
+    is a flow whatever went in; only its value depends on how good that was.
+
+    Returns None where no flow can be read off at all.
+    """
+    from opticoll.formulations.flows.single_source import unit_flow
+
+    x = np.asarray(values[data.flow], dtype=float)
+    if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
+        return None
+    unit = unit_flow(data.topology, data.sources, data.demand, x)
+    if unit is None:
+        return None
+    load = unit.sum(axis=1)
+    used = load > 0
+    if not used.any() or (data.capacity[used] <= 0).any():
+        return None
+    F = float((data.capacity[used] / load[used]).min())
+    return {data.flow: unit * F, "F": np.asarray(F)}
+
+
+def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
+    """F, T = 1/F, the number of ranks and their largest distance (None where some rank is out of another's reach)."""
+    positive = value is not None and value > 0
+    diameter = data.topology.diameter
+    return {
+        "F": value,
+        "T": 1.0 / value if positive and value is not None else None,
+        "ranks": data.topology.ranks,
+        "diameter": int(diameter) if np.isfinite(diameter) else None,
+    }

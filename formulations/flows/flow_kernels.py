@@ -1,0 +1,338 @@
+"""The repair of :mod:`opticoll.formulations.flows.single_source`, compiled: one group after the other, double precision.
+
+Only flows too large for the interpreted code come here, and importing this module compiles or loads it; results
+are checked by others (:func:`opticoll.formulations.flows.concurrent_flow.residuals` knows nothing of it).
+
+Paths out of a single-source flow, compiled; :mod:`opticoll.formulations.flows.weighted_paths` checks what comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (they stand by tail); into v: those of ``entering`` there."""
+
+    tail: I64
+    head: I64
+    first_out: I64
+    first_in: I64
+    entering: I64
+
+    @classmethod
+    def of(cls, topology: Topology) -> Adjacency:
+        """The adjacency of a topology, in arrays of its own."""
+        bins = np.arange(topology.n + 1)
+        entering = np.argsort(topology.head, kind="stable")
+        return cls(
+            topology.tail.copy(),
+            topology.head.copy(),
+            np.searchsorted(topology.tail, bins),
+            np.searchsorted(topology.head[entering], bins),
+            entering,
+        )
+
+    def workspace(self) -> tuple[I64, F64]:
+        """Scratch for one thread."""
+        return np.empty((5, self.first_out.size), dtype=np.int64), np.empty((2, self.first_out.size))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, cursor: I64, path: I64) -> None:
+    """Subtract circulations, in place, until the support has no cycle; depth-first, the least arc of a cycle goes."""
+    n = first_out.size - 1
+    for u in range(n):
+        state[u] = 0  # 0 new, 1 on the current path, 2 done
+        cursor[u] = first_out[u]
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        depth = 0
+        u = root
+        state[u] = 1
+        while True:
+            while cursor[u] < first_out[u + 1] and flow[cursor[u]] <= 0.0:
+                cursor[u] += 1
+            if cursor[u] == first_out[u + 1]:
+                state[u] = 2
+                if depth == 0:
+                    break
+                depth -= 1
+                u = tail[path[depth]]
+                cursor[u] += 1  # its head is done: no cycle through this arc
+                continue
+            arc = cursor[u]
+            v = head[arc]
+            if state[v] == 2:
+                cursor[u] += 1
+            elif state[v] == 0:
+                path[depth] = arc
+                depth += 1
+                state[v] = 1
+                u = v
+            else:  # the path from v to u and this arc close a cycle
+                at = depth
+                least = flow[arc]
+                w = u
+                while w != v:
+                    at -= 1
+                    least = min(least, flow[path[at]])
+                    w = tail[path[at]]
+                flow[arc] -= least
+                dry = depth
+                for position in range(depth - 1, at - 1, -1):
+                    flow[path[position]] -= least
+                    if flow[path[position]] <= 0.0:
+                        dry = position
+                # Resume at the tail of the first arc along the path that has run dry.
+                for position in range(dry, depth):
+                    state[head[path[position]]] = 0
+                if dry < depth:
+                    u = tail[path[dry]]
+                    depth = dry
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _topological(flow: F64, head: I64, first_out: I64, waiting: I64, order: I64) -> int:
+    """Vertices in an order in which the support runs forward; how many there are (all, if it is acyclic)."""
+    n = first_out.size - 1
+    waiting[:n] = 0
+    for a in range(head.size):
+        if flow[a] > 0.0:
+            waiting[head[a]] += 1
+    end = 0
+    for u in range(n):
+        if waiting[u] == 0:
+            order[end] = u
+            end += 1
+    position = 0
+    while position < end:
+        u = order[position]
+        position += 1
+        for a in range(first_out[u], first_out[u + 1]):
+            if flow[a] > 0.0:
+                waiting[head[a]] -= 1
+                if waiting[head[a]] == 0:
+                    order[end] = head[a]
+                    end += 1
+    return end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _attach(
+    flow: F64, demand: F64, source: int, head: I64, tail: I64, first_out: I64, received: F64, queue: I64, parent: I64
+) -> int:
+    """Give every vertex with demand but no inflow its breadth-first parent, as far up as needed.
+
+    Returns how many arcs were added, -1 if some demand cannot be reached. Only vertices without inflow get an arc
+    and each exactly one, so that the support stays acyclic.
+    """
+    n = first_out.size - 1
+    missing = False
+    for v in range(n):
+        missing |= demand[v] > 0.0 and received[v] <= 0.0
+    if not missing:
+        return 0
+    parent[:n] = -1
+    queue[0] = source
+    end = 1
+    position = 0
+    while position < end:
+        u = queue[position]
+        position += 1
+        for a in range(first_out[u], first_out[u + 1]):
+            v = head[a]
+            if parent[v] < 0 and v != source:
+                parent[v] = a
+                queue[end] = v
+                end += 1
+    added = 0
+    for target in range(n):
+        v = target
+        if demand[v] <= 0.0:
+            continue
+        while received[v] <= 0.0:
+            if parent[v] < 0:
+                return -1
+            flow[parent[v]] = 1.0
+            received[v] = 1.0
+            added += 1
+            v = tail[parent[v]]
+    return added
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unit_flow(
+    flow: F64,
+    demand: F64,
+    source: int,
+    noise: float,
+    tail: I64,
+    head: I64,
+    first_out: I64,
+    first_in: I64,
+    entering: I64,
+    whole: I64,
+    real: F64,
+) -> bool:
+    r"""Make one group's flow ``(m,)`` deliver exactly ``demand`` ``(n,)`` in its own proportions, in place.
+
+    Noise and cycles go, what comes back to the source goes, what starts nowhere goes, and what lacks gets its
+    breadth-first path. Then, from the last vertex of a topological order to the first, vertex v hands
+    :math:`y_v = D_v + \sum_{a\,out} x_a` to its arcs in the shares in which it receives over them.
+    """
+    n = first_out.size - 1
+    received, through = real[0], real[1]
+    order, state = whole[0], whole[1]
+    for v in range(n):
+        total = 0.0
+        for j in range(first_in[v], first_in[v + 1]):
+            a = entering[j]
+            flow[a] = max(flow[a], 0.0)
+            total += flow[a]
+        for j in range(first_in[v], first_in[v + 1]):
+            a = entering[j]
+            if v == source or flow[a] < noise * total:
+                flow[a] = 0.0
+    cancel_cycles(flow, head, tail, first_out, state, whole[2], whole[3])
+    if _topological(flow, head, first_out, state, order) < n:
+        return False
+    received[:n] = 0.0
+    received[source] = 1.0
+    for position in range(n):
+        u = order[position]
+        for a in range(first_out[u], first_out[u + 1]):
+            if received[u] > 0.0:
+                received[head[a]] += flow[a]
+            else:
+                flow[a] = 0.0
+    added = _attach(flow, demand, source, head, tail, first_out, received, state, whole[4])
+    if added < 0 or (added > 0 and _topological(flow, head, first_out, state, order) < n):
+        return False
+    for v in range(n):
+        through[v] = demand[v]
+    for position in range(n - 1, -1, -1):
+        v = order[position]
+        total = 0.0
+        for j in range(first_in[v], first_in[v + 1]):
+            total += flow[entering[j]]
+        if total <= 0.0:
+            continue
+        share = through[v] / total
+        for j in range(first_in[v], first_in[v + 1]):
+            a = entering[j]
+            flow[a] *= share
+            through[tail[a]] += flow[a]
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unit_flows(
+    flow: F64,
+    demand: F64,
+    sources: I64,
+    noise: float,
+    tail: I64,
+    head: I64,
+    first_out: I64,
+    first_in: I64,
+    entering: I64,
+    whole: I64,
+    real: F64,
+) -> bool:
+    """:func:`unit_flow` for every group: ``flow`` ``(K, m)`` in place, ``demand`` ``(K, n)``."""
+    for k in range(sources.size):
+        if not unit_flow(flow[k], demand[k], sources[k], noise, tail, head, first_out, first_in, entering, whole, real):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def strip(
+    left: F64,
+    source: int,
+    targets: I64,
+    amount: F64,
+    least: float,
+    tail: I64,
+    first_in: I64,
+    entering: I64,
+    walk: I64,
+    per_target: I64,
+    lengths: I32,
+    rates: F64,
+    arcs: I32,
+) -> tuple[int, int]:
+    """Split an acyclic flow that brings ``amount`` to the targets into paths, walking back along the fullest arcs.
+
+    Parameters
+    ----------
+    left
+        The flow, ``(m,)``; what is left of it afterwards.
+    targets, amount
+        Vertices, and what each gets, positive.
+    least
+        A demand is served when no more than this share of it is missing.
+    per_target, lengths, rates, arcs
+        Become the number of paths of each target, and of every path its arcs' number, its rate and, one behind the
+        other, its arcs from the source on.
+
+    Returns
+    -------
+    Numbers of paths and of their arcs; (-1, target) if a target gets too little, (-2, 0) if there is no room.
+    """
+    paths = 0
+    used = 0
+    for i in range(targets.size):
+        need = amount[i]
+        count = 0
+        while need > least * amount[i]:
+            width = need
+            u = targets[i]
+            depth = 0
+            while u != source:
+                best = -1
+                fullest = 0.0
+                for j in range(first_in[u], first_in[u + 1]):
+                    a = entering[j]
+                    if left[a] > fullest:
+                        fullest = left[a]
+                        best = a
+                if best < 0:
+                    return -1, i
+                walk[depth] = best
+                depth += 1
+                width = min(width, fullest)
+                u = tail[best]
+            if paths == lengths.size or used + depth > arcs.size:
+                return -2, 0
+            for k in range(depth):
+                a = walk[depth - 1 - k]
+                arcs[used + k] = a
+                left[a] -= width
+            used += depth
+            lengths[paths] = depth
+            rates[paths] = width
+            paths += 1
+            count += 1
+            need -= width
+        # What is missing, within round-off, goes to the paths in proportion.
+        for p in range(paths - count, paths):
+            rates[p] /= 1.0 - need / amount[i]
+        per_target[i] = count
+    return paths, used

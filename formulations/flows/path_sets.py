@@ -1,0 +1,498 @@
+r"""Path sets P(s,t): which simple paths a path-based model may use.
+
+Source  all-to-all paper, 3.1.4 and Appendix D
+Sets    k = (s_k, t_k) in K pairs of distinct vertices, all ordered pairs of ranks unless others are given; P_k simple
+        paths from s_k to t_k
+
+all         every simple path, of at most ``lmax`` arcs where that is given
+shortest    every path with the fewest arcs
+k           the k shortest by number of arcs (Yen, Management Science 17, 1971), fewer where there are fewer
+disjoint    a largest set of arc-disjoint paths, among these one of least total length (unit capacities,
+            successive shortest augmenting paths; Suurballe, Networks 4, 1974)
+
+A path is a sequence of *arcs*, so that parallel arcs make different paths. Within a pair paths stand by length, then
+lexicographically by arc numbers; everything is deterministic. ``lmax`` drops longer paths from every set.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from opticoll.formulations.flows.concurrent_flow import commodities
+from opticoll.formulations.model import NotApplicable, Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    I64 = NDArray[np.int64]
+    Pairs = tuple[I64, I64]
+
+Kind = Literal["all", "shortest", "k", "disjoint"]
+KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
+#: No set of more paths than this is listed.
+MOST_PATHS = 200_000
+#: Counting stops here: beyond, a refusal says "more than".
+MOST_COUNTED = 20_000_000
+
+
+@dataclass(frozen=True)
+class PathRule:
+    """Which paths a commodity may use: the kind of set, k for ``"k"``, and the longest path (None for any)."""
+
+    kind: Kind
+    k: int = 4
+    lmax: int | None = None
+
+    def __str__(self) -> str:
+        words = {
+            "all": "all simple paths", "shortest": "all shortest paths", "k": f"{self.k} shortest paths",
+            "disjoint": "a maximal arc-disjoint set",
+        }[self.kind]  # fmt: skip
+        return words if self.lmax is None else f"{words}, at most {self.lmax} arcs"
+
+    @property
+    def unrestricted(self) -> bool:
+        """Whether it allows every simple path."""
+        return self.kind == "all" and self.lmax is None
+
+
+def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
+    """The ``--set`` parameters of a model over path sets."""
+    return (
+        Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
+        Parameter("k", int, default=4, help="how many paths a pair, for paths=k"),
+        Parameter("lmax", int, default=0, help="longest path allowed [arcs]; 0 for any"),
+    )
+
+
+def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathRule:
+    """The rule that parameters ask for.
+
+    Raises
+    ------
+    NotApplicable
+        For k below 1 or a negative lmax.
+    """
+    kind, k, lmax = parameters.get("paths", default), int(parameters.get("k", 4)), int(parameters.get("lmax", 0))
+    if k < 1:
+        msg = f"{where}: k={k} leaves no path; ask for at least 1"
+        raise NotApplicable(msg)
+    if lmax < 0:
+        msg = f"{where}: lmax={lmax} is no path length; give at least 1, or 0 for any length"
+        raise NotApplicable(msg)
+    return PathRule(kind, k, lmax or None)
+
+
+@dataclass(frozen=True, eq=False)
+class PathSet:
+    """Paths of every commodity, as flat arrays.
+
+    Parameters
+    ----------
+    topology
+        Vertices and arcs.
+    sources, targets
+        s_k and t_k, shape ``(|K|,)``.
+    arcs
+        Arc numbers of all paths one behind the other, shape ``(total length,)``.
+    start
+        Path p is ``arcs[start[p]:start[p + 1]]``, shape ``(|P| + 1,)``.
+    pair
+        The commodity of each path, ascending, shape ``(|P|,)``.
+    """
+
+    topology: Topology
+    sources: I64
+    targets: I64
+    arcs: I64
+    start: I64
+    pair: I64
+
+    @property
+    def paths(self) -> int:
+        """Number of paths |P|."""
+        return int(self.pair.size)
+
+    @property
+    def pairs(self) -> int:
+        """Number of commodities |K|."""
+        return int(self.sources.size)
+
+    @cached_property
+    def length(self) -> I64:
+        """Arcs of each path, shape ``(|P|,)``."""
+        return np.diff(self.start)
+
+    @cached_property
+    def first(self) -> I64:
+        """The paths of commodity k are ``first[k] .. first[k + 1] - 1``, shape ``(|K| + 1,)``."""
+        return np.searchsorted(self.pair, np.arange(self.pairs + 1))
+
+    @cached_property
+    def incidence(self) -> sp.csc_array:
+        """Arc-path incidence A, shape ``(m, |P|)``: 1 where the path uses the arc."""
+        import scipy.sparse as sp
+
+        return sp.csc_array((np.ones(self.arcs.size), self.arcs, self.start), shape=(self.topology.arcs, self.paths))
+
+    @cached_property
+    def membership(self) -> sp.csr_array:
+        """Commodity-path incidence B, shape ``(|K|, |P|)``: 1 where the path carries the commodity."""
+        import scipy.sparse as sp
+
+        rows = (np.ones(self.paths), (self.pair, np.arange(self.paths)))
+        return sp.csr_array(rows, shape=(self.pairs, self.paths))
+
+    def over(self) -> list[list[int]]:
+        """The paths over every arc, in the order of their numbers."""
+        found: list[list[int]] = [[] for _ in range(self.topology.arcs)]
+        for p in range(self.paths):
+            for a in self.path(p):
+                found[a].append(p)
+        return found
+
+    def of_pair(self, k: int) -> range:
+        """The paths of commodity ``k``."""
+        return range(int(self.first[k]), int(self.first[k + 1]))
+
+    def path(self, p: int) -> list[int]:
+        """The arcs of path ``p``."""
+        found: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()
+        return found
+
+    def shortest(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Length of every commodity's shortest path in the set under arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
+        return np.minimum.reduceat(self.incidence.T @ lengths, self.first[:-1])
+
+
+def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> PathSet:
+    """List the paths that ``rule`` allows for every commodity.
+
+    Parameters
+    ----------
+    topology, rule, where
+        The graph, the paths allowed, and who asks (for messages).
+    pairs
+        Sources and targets of the commodities, vertices, each ``(|K|,)``, a pair as often as it is wanted; all ordered
+        pairs of distinct ranks if None.
+
+    Raises
+    ------
+    NotApplicable
+        If some pair has no path in the set (the message names it), or there are more than :data:`MOST_PATHS`
+        paths (the message counts them).
+    """
+    sources, targets = commodities(topology) if pairs is None else pairs
+    check_reach(topology, rule, where, pairs)
+    if rule.kind in {"all", "shortest"}:
+        found = _list_all(topology, rule, where, (sources, targets))
+    else:
+        if sources.size * (rule.k if rule.kind == "k" else 1) > 50 * MOST_PATHS:
+            msg = (
+                f"{where}: {sources.size} pairs are too many to search {rule}; use paths=shortest or column-generation"
+            )
+            raise NotApplicable(msg)
+        search = k_shortest_paths if rule.kind == "k" else arc_disjoint_paths
+        found = _search(topology, sources, targets, search, rule, where)
+    check_nonempty(found, rule, where)
+    return found
+
+
+def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> None:
+    """Refuse a longest path that is shorter than some commodity's distance.
+
+    Raises
+    ------
+    NotApplicable
+        The message names the first pair left without a path.
+    """
+    if rule.lmax is None:
+        return
+    sources, targets = commodities(topology) if pairs is None else pairs
+    hops = topology.hops[np.searchsorted(topology.terminals, sources), targets]
+    far = np.flatnonzero(hops > rule.lmax)
+    if far.size:
+        s, t = (topology.labels[ends[far[0]]] for ends in (sources, targets))
+        reach = f"the diameter {topology.diameter:g}" if pairs is None else f"{hops.max():g}"
+        msg = (
+            f"{where}: no path of at most lmax={rule.lmax} arcs from {s} to {t} ({far.size} such pairs of "
+            f"{topology.spec}); lmax must be at least {reach}"
+        )
+        raise NotApplicable(msg)
+
+
+def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
+    """Refuse a set without a path for some commodity.
+
+    Raises
+    ------
+    NotApplicable
+        The message names the first such pair.
+    """
+    count = np.bincount(found.pair, minlength=found.pairs)
+    if count.size and not count.min() > 0:
+        k = int(np.argmin(count > 0))
+        s, t = (found.topology.labels[v] for v in (found.sources[k], found.targets[k]))
+        msg = (
+            f"{where}: the path set ({rule}) is empty for {s} to {t} ({int((count == 0).sum())} such pairs of "
+            f"{found.topology.spec}); raise lmax or take another set"
+        )
+        raise NotApplicable(msg)
+
+
+def count_all(
+    topology: Topology, rule: PathRule, most: int = MOST_COUNTED, pairs: Pairs | None = None
+) -> tuple[int, int, bool]:
+    """How many paths an ``all`` or ``shortest`` set has, before any is listed.
+
+    Returns
+    -------
+    Their number, their total length, and whether these are complete: counting stops after ``most`` steps. A pair that
+    is wanted several times counts once.
+    """
+    from opticoll.formulations.flows.path_kernels import count_paths
+
+    paths = total = steps = 0
+    for source, allowed, end, longest in _searches(topology, rule, commodities(topology) if pairs is None else pairs):
+        count, length, walked = count_paths(*_arcs(topology), allowed, end, source, longest, most - steps)
+        paths, total, steps = paths + count, total + length, steps + walked
+        if steps > most:
+            return paths, total, False
+    return paths, total, True
+
+
+def _arcs(topology: Topology) -> tuple[I64, I64]:
+    """First arc out of every vertex, ``(n + 1,)``, and the heads (arcs stand by tail)."""
+    return np.searchsorted(topology.tail, np.arange(topology.n + 1)), topology.head
+
+
+def _searches(
+    topology: Topology, rule: PathRule, pairs: Pairs
+) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.bool_], int]]:
+    """By source: the arcs its paths may use, where they may end, and how long they may be."""
+    longest = min(rule.lmax or topology.n, topology.n)
+    every = np.ones(topology.arcs, dtype=bool)
+    sources, targets = pairs
+    order = np.argsort(sources, kind="stable")
+    starts, first = np.unique(sources[order], return_index=True)
+    for source, ends in zip(starts.tolist(), np.split(targets[order], first[1:]), strict=True):
+        end = np.zeros(topology.n, dtype=bool)
+        end[ends] = True
+        depth = topology.hops[np.searchsorted(topology.terminals, source)]
+        allowed = every if rule.kind == "all" else depth[topology.head] == depth[topology.tail] + 1
+        yield source, allowed, end, longest
+
+
+def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> PathSet:
+    from opticoll.formulations.flows.path_kernels import count_paths, list_paths
+
+    paths, total, complete = count_all(topology, rule, pairs=pairs)
+    if not complete or paths > MOST_PATHS:
+        many = f"{paths:,}" if complete else f"more than {paths - 1:,}"
+        msg = (
+            f"{where}: {topology.spec} has {many} paths ({rule}) and at most {MOST_PATHS:,} are listed; give a "
+            "smaller lmax, another set (paths=disjoint, k or shortest), or --method column-generation for the LP"
+        )
+        raise NotApplicable(msg)
+    arcs = np.empty(total, dtype=np.int64)
+    length, target, origin = (np.empty(paths, dtype=np.int64) for _ in range(3))
+    at = path = 0
+    for source, allowed, end, longest in _searches(topology, rule, pairs):
+        count, size, _ = count_paths(*_arcs(topology), allowed, end, source, longest, MOST_COUNTED)
+        here = slice(path, path + count)
+        list_paths(*_arcs(topology), allowed, end, source, longest, arcs[at : at + size], length[here], target[here])
+        origin[here] = source
+        at, path = at + size, path + count
+    key, wanted = origin * topology.n + target, pairs[0] * topology.n + pairs[1]
+    ends, number = np.unique(wanted, return_inverse=True)
+    listed = assemble(topology, arcs, length, np.searchsorted(ends, key), np.divmod(ends, topology.n))
+    if np.array_equal(ends, wanted):
+        return listed
+    return _repeated(listed, number, pairs, where)
+
+
+def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet:
+    """The set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
+    count = np.diff(listed.first)[number]
+    if count.sum() > MOST_PATHS:
+        msg = f"{where}: {int(count.sum()):,} paths are too many, at most {MOST_PATHS:,} are listed; take another set"
+        raise NotApplicable(msg)
+    before = np.concatenate([[0], np.cumsum(count)])
+    order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
+    found = reordered(listed, order)
+    return replace(found, sources=pairs[0], targets=pairs[1], pair=np.repeat(np.arange(number.size), count))
+
+
+def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs | None = None) -> PathSet:
+    """Sort paths by commodity, then length; paths of one commodity and length keep their order."""
+    sources, targets = commodities(topology) if pairs is None else pairs
+    start = np.concatenate([[0], np.cumsum(length)])
+    return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
+
+
+def path_order(paths: PathSet) -> I64:
+    """By commodity, then length, then arc numbers: the order in which every set stands, ``(|P|,)``."""
+    keys = [
+        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
+    ]
+    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)
+
+
+def reordered(paths: PathSet, order: I64) -> PathSet:
+    """The same paths in another order."""
+    length = paths.length[order]
+    begin = np.concatenate([[0], np.cumsum(length)])
+    position = np.arange(begin[-1]) - np.repeat(begin[:-1] - paths.start[:-1][order], length)
+    return replace(paths, arcs=paths.arcs[position], start=begin, pair=paths.pair[order])
+
+
+def path_set_of(
+    topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64, pairs: Pairs | None = None
+) -> PathSet:
+    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted as every set is."""
+    sorted_paths = sorted(zip(pair, paths, strict=True), key=lambda one: (int(one[0]), len(one[1]), tuple(one[1])))
+    flat = np.array([a for _, path in sorted_paths for a in path], dtype=np.int64)
+    length = np.array([len(path) for _, path in sorted_paths], dtype=np.int64)
+    return assemble(topology, flat, length, np.array([int(k) for k, _ in sorted_paths], dtype=np.int64), pairs)
+
+
+def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: PathRule, where: str) -> PathSet:
+    paths: list[list[int]] = []
+    pair: list[int] = []
+    for k, (s, t) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        found = [path for path in search(topology, s, t, rule.k) if rule.lmax is None or len(path) <= rule.lmax]
+        paths += found
+        pair += [k] * len(found)
+        if len(paths) > MOST_PATHS:
+            msg = (
+                f"{where}: more than {MOST_PATHS:,} paths ({rule}) on {topology.spec}; "
+                "ask for fewer paths a pair, or solve it by column-generation"
+            )
+            raise NotApplicable(msg)
+    return path_set_of(topology, paths, pair, (sources, targets))
+
+
+def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
+    """The k simple paths with the fewest arcs (Yen, with Lawler's rule where to branch), shortest first."""
+    from opticoll.formulations.flows.path_kernels import shortest_path
+
+    first_out, head = _arcs(topology)
+    tail = topology.tail
+    barred_arc, barred_vertex = np.zeros(topology.arcs, dtype=bool), np.zeros(topology.n, dtype=bool)
+    spur = np.empty(topology.n, dtype=np.int64)
+    count = shortest_path(first_out, head, tail, barred_arc, barred_vertex, source, target, spur)
+    if count < 0:
+        return []
+    chosen: list[list[int]] = []
+    waiting: list[tuple[int, list[int], int]] = [(count, spur[:count].tolist(), 0)]
+    known = {tuple(waiting[0][1])}
+    while waiting and len(chosen) < k:
+        _, path, branch = heapq.heappop(waiting)
+        chosen.append(path)
+        for i in range(branch, len(path)):
+            root = path[:i]
+            barred_arc[:] = False
+            barred_vertex[:] = False
+            barred_vertex[tail[root]] = True
+            barred_arc[[other[i] for other in chosen if other[:i] == root and len(other) > i]] = True
+            u = int(tail[path[i]])
+            count = shortest_path(first_out, head, tail, barred_arc, barred_vertex, u, target, spur)
+            whole = root + spur[: max(count, 0)].tolist()
+            if count > 0 and tuple(whole) not in known:
+                known.add(tuple(whole))
+                heapq.heappush(waiting, (len(whole), whole, i))
+    return chosen
+
+
+def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
+    """A largest set of arc-disjoint paths, of least total length among such sets."""
+    from opticoll.formulations.flows.path_kernels import disjoint_flow
+
+    first_out, head = _arcs(topology)
+    used = np.zeros(topology.arcs, dtype=bool)
+    count = disjoint_flow(first_out, topology.tail, head, source, target, used)
+    leaving: dict[int, list[int]] = {}
+    for arc in np.flatnonzero(used)[::-1].tolist():
+        leaving.setdefault(int(topology.tail[arc]), []).append(arc)
+    paths = []
+    for _ in range(count):
+        path: list[int] = []
+        u = source
+        while u != target:
+            path.append(leaving[u].pop())
+            u = int(head[path[-1]])
+        paths.append(path)
+    return paths
+
+
+def path_violations(paths: PathSet, rule: PathRule) -> float:
+    """0 if every path is a simple chain of arcs from its source to its target within the rule's length, else inf.
+
+    By numpy alone, for sets that somebody else made. Whether the path belongs to a set of kind k, shortest or disjoint
+    is not asked here.
+    """
+    topology, length = paths.topology, paths.length
+    outside = paths.arcs.size and (paths.arcs.min() < 0 or paths.arcs.max() >= topology.arcs)
+    if outside or (length < 1).any() or (rule.lmax is not None and (length > rule.lmax).any()):
+        return np.inf
+    if paths.pair.size and (paths.pair.min() < 0 or paths.pair.max() >= paths.pairs):
+        return np.inf
+    owner = np.repeat(np.arange(paths.paths), length)
+    tails, heads = topology.tail[paths.arcs], topology.head[paths.arcs]
+    inside = owner[1:] == owner[:-1]
+    chain = (heads[:-1][inside] == tails[1:][inside]).all()
+    ends = (tails[paths.start[:-1]] == paths.sources[paths.pair]).all()
+    ends &= (heads[paths.start[1:] - 1] == paths.targets[paths.pair]).all()
+    visits = np.concatenate(
+        [owner * topology.n + heads, np.arange(paths.paths) * topology.n + paths.sources[paths.pair]]
+    )
+    simple = np.unique(visits).size == visits.size
+    return 0.0 if chain and ends and simple else np.inf
+
+
+def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
+    """The set as arrays that travel with values.
+
+    ``path_arcs`` ``(|P|, longest)`` holds 1 + arc number and 0 behind the end, ``path_pair`` ``(|P|,)`` commodities.
+    """
+    longest = int(paths.length.max(initial=0))
+    table = np.zeros((paths.paths, longest))
+    owner = np.repeat(np.arange(paths.paths), paths.length)
+    table[owner, np.arange(paths.arcs.size) - paths.start[owner]] = paths.arcs + 1.0
+    return {"path_arcs": table, "path_pair": paths.pair.astype(float)}
+
+
+def from_arrays(
+    topology: Topology, arrays: Mapping[str, NDArray[np.float64]], pairs: Pairs | None = None
+) -> PathSet | None:
+    """The set out of :func:`to_arrays`; None where the arrays cannot be one (the paths themselves are not checked)."""
+    table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
+    whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
+    if not whole or (table != np.round(table)).any() or (pair != np.round(pair)).any():
+        return None
+    used = table > 0
+    length = used.sum(axis=1)
+    if (table < 0).any() or (used != (np.arange(table.shape[1])[None, :] < length[:, None])).any():
+        return None
+    if (np.diff(pair) < 0).any():
+        return None
+    sources, targets = commodities(topology) if pairs is None else pairs
+    start = np.concatenate([[0], np.cumsum(length)])
+    return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
+
+
+def subset(paths: PathSet, keep: NDArray[np.bool_]) -> PathSet:
+    """The paths where ``keep`` ``(|P|,)``."""
+    stay = np.repeat(keep, paths.length)
+    start = np.concatenate([[0], np.cumsum(paths.length[keep])])
+    return replace(paths, arcs=paths.arcs[stay], start=start, pair=paths.pair[keep])

@@ -1,0 +1,364 @@
+"""Single-source flows, made exact: cycles cancelled, demands rerouted along each vertex's in-arc fractions.
+
+A single-source flow as weighted paths, by destination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+
+#: Of what a vertex receives, an arc that brings less than this share is noise of the solver.
+NOISE = 1e-7
+#: Groups are solved in batches of dense systems of about this many entries.
+BATCH_ENTRIES = 8_000_000
+#: Above this many vertices each system is solved sparse instead.
+DENSE_VERTICES = 512
+#: From this many flow variables on the compiled code is worth loading.
+COMPILED_ENTRIES = 300_000
+
+
+def unit_flow(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    demand: NDArray[np.float64],
+    flow: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    r"""Flows that deliver exactly ``demand``, in the proportions of approximate ones.
+
+    For every group: with phi_a the share of arc a in what its head receives, the throughflow y solves
+
+        y_u = D_u + sum_{a out of u} phi_a y_head(a)        (u != s),
+
+    and the flow is phi_a y_head(a). On an acyclic support this system is triangular up to order, so that it
+    always has a non-negative solution. A vertex that receives nothing but is needed takes its shortest path.
+
+    Parameters
+    ----------
+    topology
+        The graph, n vertices and m arcs.
+    sources
+        Shape ``(K,)``.
+    demand
+        Shape ``(n, K)``, >= 0, 0 at the source.
+    flow
+        Approximate flows, shape ``(m, K)``.
+
+    Returns
+    -------
+    Flows of shape ``(m, K)``, or None if some demand cannot be reached.
+    """
+    groups = sources.size
+    if flow.size >= COMPILED_ENTRIES:
+        return _compiled_unit_flow(topology, sources, demand, flow)
+    shares = in_fractions(topology, sources, demand, flow)
+    if shares is None:
+        return None
+    result = np.empty_like(shares)
+    step = max(1, BATCH_ENTRIES // max(topology.n**2, 1))
+    for first in range(0, groups, step):
+        batch = slice(first, min(first + step, groups))
+        through = _throughflow(topology, shares[:, batch], demand[:, batch])
+        result[:, batch] = shares[:, batch] * through[topology.head]
+    if not np.isfinite(result).all() or result.min(initial=0.0) < -1e-9:
+        return None
+    return np.maximum(result, 0.0)
+
+
+def _compiled_unit_flow(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    demand: NDArray[np.float64],
+    flow: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, some groups at a time."""
+    from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
+
+    graph = Adjacency.of(topology)
+    whole, real = graph.workspace()
+    result = np.empty(flow.shape)
+    for first in range(0, sources.size, 64):
+        batch = slice(first, first + 64)
+        part = np.ascontiguousarray(flow[:, batch].T, dtype=float)
+        wanted = np.ascontiguousarray(demand[:, batch].T, dtype=float)
+        if not unit_flows(
+            part, wanted, np.array(sources[batch]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
+            graph.entering, whole, real,
+        ):  # fmt: skip
+            return None
+        result[:, batch] = part.T
+    return result
+
+
+def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve ``y = D + P y`` for every group; shapes ``(m, K)``, ``(n, K)`` -> ``(n, K)``."""
+    n, groups = demand.shape
+    if n > DENSE_VERTICES:
+        import scipy.sparse as sp
+        from scipy.sparse.linalg import splu
+
+        through = np.empty_like(demand)
+        for k in range(groups):
+            step = sp.csc_array((shares[:, k], (topology.tail, topology.head)), shape=(n, n))
+            through[:, k] = splu(sp.csc_array(sp.eye_array(n) - step)).solve(demand[:, k])
+        return through
+    system = np.zeros((groups, n, n))
+    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        system[:, u, v] -= shares[a]  # one arc after the other: parallel arcs add up
+    system[:, np.arange(n), np.arange(n)] += 1.0
+    return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
+
+
+def in_fractions(
+    topology: Topology,
+    sources: NDArray[np.int64],
+    demand: NDArray[np.float64],
+    flow: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Share of each arc in what its head receives, on an acyclic support that comes from the source.
+
+    Shape ``(m, K)``; the shares into every vertex that is reached add up to 1, those into a source to 0.
+    None if a vertex with demand cannot be reached at all.
+    """
+    n, groups = topology.n, sources.size
+    cleaned = np.maximum(flow, 0.0)
+    inflow = np.zeros((n, groups))
+    np.add.at(inflow, topology.head, cleaned)
+    cleaned[cleaned < NOISE * inflow[topology.head]] = 0.0
+    for k in range(groups):
+        if not _rooted_acyclic(topology, int(sources[k]), cleaned[:, k], demand[:, k]):
+            return None
+    inflow[:] = 0.0
+    np.add.at(inflow, topology.head, cleaned)
+    received = inflow[topology.head]
+    return np.divide(cleaned, received, out=np.zeros_like(cleaned), where=received > 0)
+
+
+def _rooted_acyclic(topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]) -> bool:
+    """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
+    cancel_cycles(topology, flow)
+    flow[topology.head == source] = 0.0  # what comes back to the source without a cycle never was its flow
+    order = _topological(topology, flow)
+    # Forward from the source: a vertex that receives nothing sends nothing.
+    received = np.zeros(topology.n)
+    received[source] = 1.0
+    for u in order:
+        outgoing = _arcs_out(topology, u)
+        if received[u] > 0:
+            np.add.at(received, topology.head[outgoing], flow[outgoing])
+        else:
+            flow[outgoing] = 0.0
+    missing = np.flatnonzero((received <= 0) & (demand > 0))
+    if missing.size:
+        return _attach(topology, source, flow, received, missing)
+    return True
+
+
+def _arcs_out(topology: Topology, u: int) -> slice:
+    first, last = np.searchsorted(topology.tail, [u, u + 1])
+    return slice(int(first), int(last))
+
+
+def _topological(topology: Topology, flow: NDArray[np.float64]) -> list[int]:
+    """Vertices in an order in which the (acyclic) support of the flow runs forward."""
+    active = np.flatnonzero(flow > 0)
+    waiting = np.bincount(topology.head[active], minlength=topology.n).tolist()
+    heads = topology.head.tolist()
+    positive = (flow > 0).tolist()
+    starts = np.searchsorted(topology.tail, np.arange(topology.n + 1)).tolist()
+    order = [u for u in range(topology.n) if waiting[u] == 0]
+    for u in order:
+        for a in range(starts[u], starts[u + 1]):
+            if positive[a]:
+                v = heads[a]
+                waiting[v] -= 1
+                if waiting[v] == 0:
+                    order.append(v)
+    return order
+
+
+def _attach(
+    topology: Topology,
+    source: int,
+    flow: NDArray[np.float64],
+    received: NDArray[np.float64],
+    missing: NDArray[np.int64],
+) -> bool:
+    """Give vertices that receive nothing their parent in a shortest-path tree, as far up as needed, in place.
+
+    A parent chain is followed until it meets a vertex that already receives; since only vertices without any
+    inflow get a new arc, and each exactly one, the support stays acyclic.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = topology.length_matrix(np.ones(topology.arcs))
+    _, parent = dijkstra(graph, indices=source, unweighted=True, return_predecessors=True)
+    for start in missing.tolist():
+        v = start
+        while received[v] <= 0:
+            u = int(parent[v])
+            if u < 0:
+                return False
+            outgoing = _arcs_out(topology, u)
+            arc = outgoing.start + int(np.argmax(topology.head[outgoing] == v))
+            flow[arc] = 1.0
+            received[v] = 1.0
+            v = u
+    return True
+
+
+def cancel_cycles(topology: Topology, flow: NDArray[np.float64]) -> None:
+    """Subtract circulations from a non-negative flow, in place, until its support has no cycle.
+
+    Depth-first search; each cycle found loses its smallest arc, so that at most m cycles are cancelled. Net
+    inflow of every vertex, and so what is delivered, does not change.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = topology.n
+    active = np.flatnonzero(flow > 0)
+    support = csr_array((np.ones(active.size), (topology.tail[active], topology.head[active])), shape=(n, n))
+    count, component = connected_components(support, directed=True, connection="strong")
+    if count == n:
+        return
+    # Only arcs within a strong component lie on cycles.
+    inner = active[component[topology.tail[active]] == component[topology.head[active]]]
+    out: list[list[int]] = [[] for _ in range(n)]
+    heads = topology.head.tolist()
+    for a, u in zip(inner.tolist(), topology.tail[inner].tolist(), strict=True):
+        out[u].append(a)
+    left = flow.tolist()
+    state = [0] * n  # 0 new, 1 on the current path, 2 done
+    for root in range(n):
+        if state[root] or not out[root]:
+            continue
+        path: list[int] = []  # arcs from the root to the current vertex
+        u = root
+        state[u] = 1
+        while True:
+            while out[u] and left[out[u][-1]] <= 0:
+                out[u].pop()
+            if not out[u]:
+                state[u] = 2
+                if not path:
+                    break
+                arc = path.pop()
+                u = int(topology.tail[arc])
+                out[u].pop()  # its head is done: no cycle through this arc
+                continue
+            arc = out[u][-1]
+            v = heads[arc]
+            if state[v] == 2:
+                out[u].pop()
+            elif state[v] == 0:
+                path.append(arc)
+                state[v] = 1
+                u = v
+            else:  # the path from v to u and this arc close a cycle
+                cycle = [arc]
+                i = len(path)
+                while i and topology.tail[cycle[-1]] != v:
+                    i -= 1
+                    cycle.append(path[i])
+                least = min(left[a] for a in cycle)
+                for a in cycle:
+                    left[a] -= least
+                # Resume at the tail of the first arc along the path that has run dry.
+                dry = len(path)
+                for position in range(len(path) - 1, i - 1, -1):
+                    if left[path[position]] <= 0:
+                        dry = position
+                for a in reversed(path[dry:]):
+                    state[heads[a]] = 0
+                if dry < len(path):
+                    u = int(topology.tail[path[dry]])
+                    del path[dry:]
+    flow[:] = left
+
+
+@dataclass(frozen=True)
+class WeightedPath:
+    """A path (arc numbers, from the source on) and the flow it carries."""
+
+    arcs: list[int]
+    amount: float
+
+
+def strip_paths(
+    topology: Topology,
+    source: int,
+    flow: NDArray[np.float64],
+    targets: NDArray[np.int64],
+    amount: float | NDArray[np.float64],
+) -> list[list[WeightedPath]]:
+    """Split a flow that brings ``amount`` (of its own, if there are several) to every target into paths.
+
+    Walks back from each target along the in-arc with most flow left; every walk empties an arc or ends a demand,
+    so that there are at most ``m + len(targets)`` paths.
+
+    Parameters
+    ----------
+    topology, source
+        The graph and the vertex all flow comes from.
+    flow
+        Shape ``(m,)``; net inflow of every target must be at least ``amount``.
+    targets
+        Distinct vertices other than the source.
+    amount
+        What every target gets, positive; or for each its own, shape of ``targets``.
+
+    Returns
+    -------
+    For each target, its paths; their amounts add up to ``amount``.
+
+    Raises
+    ------
+    BadInput
+        If the flow does not bring that much to some target (by more than round-off).
+    """
+    left = np.maximum(flow, 0.0)
+    cancel_cycles(topology, left)
+    residual = left.tolist()
+    tails = topology.tail.tolist()
+    into: list[list[int]] = [[] for _ in range(topology.n)]
+    for a in np.flatnonzero(left > 0).tolist():
+        into[topology.head[a]].append(a)
+    result = []
+    for target, wanted in zip(targets.tolist(), np.broadcast_to(amount, targets.shape).tolist(), strict=True):
+        paths: list[WeightedPath] = []
+        need = wanted
+        while need > wanted * 1e-9:
+            walk: list[int] = []
+            u, width = target, need
+            while u != source:
+                best = max(into[u], key=residual.__getitem__, default=-1)
+                if best < 0 or residual[best] <= 0.0:
+                    width = 0.0
+                    break
+                walk.append(best)
+                width = min(width, residual[best])
+                u = tails[best]
+            if width <= 0.0:
+                msg = (
+                    f"flow decomposition: the flow of source {source} brings {wanted - need:g} of {wanted:g} "
+                    f"to {target}; give a flow that serves every target"
+                )
+                raise BadInput(msg)
+            for a in walk:
+                residual[a] -= width
+            need -= width
+            paths.append(WeightedPath(walk[::-1], width))
+        carried = sum(path.amount for path in paths)
+        result.append([WeightedPath(path.arcs, path.amount * wanted / carried) for path in paths])
+    return result

@@ -1,0 +1,402 @@
+"""Weighted paths for every commodity out of a master solution, without child LPs, compact at a thousand ranks.
+
+The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962):
+from every target back to the source along the fullest arcs. At N = 1000, d = 4 that is some million paths; they are
+kept in flat arrays, and checked as such: every path runs from its source to its target over arcs that join, rates add
+up to F D_sv for each commodity, and loads stay within the capacities.
+
+File (``.npz``, no pickles)
+    ``instance_hash``           of the topology, as text
+    ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
+    ``demand``                  D in words, as ``--set demand=`` takes it; ``uniform`` where the file says nothing
+    ``sources``, ``targets``    of the commodities, ascending by (source, target), those with D_sv > 0, ``(K,)``
+    ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
+    ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
+    ``arcs``, ``rate``          arc numbers from the source on; flow of each path, ``(P,)``
+    ``tail``, ``head``          of the arcs, so that the file can be read alone, ``(m,)``
+
+MCF-extP: weighted paths out of a commodity's flow, widest first (all-to-all paper, 3.2.1).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import tokenize
+import zipfile
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
+from opticoll.formulations.flows.concurrent_flow import demanded
+from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.instances.demands import UNIFORM
+from opticoll.instances.readers import untrusted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.instances.digraph import Topology
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+
+
+#: A commodity is served when no more than this share is missing; the paths then take it on.
+ROUND_OFF = 1e-9
+#: Largest violation, relative, that :func:`violations` may show of what is written.
+EXACT = 1e-7
+#: Largest file that is read [bytes] and largest array in it [entries].
+MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
+#: Longest header of an array [characters], and largest text in it [bytes].
+MAX_HEADER, MAX_TEXT = 1000, 1 << 16
+#: A file has at most so many paths a byte: the ascending numbers of ``first_arc`` take more than a byte each (measured
+#: with the best compression).
+LEAST_COMPRESSION = 4
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPaths:
+    """The arrays of the file, see above."""
+
+    F: float
+    sources: I64
+    targets: I64
+    first_path: I64
+    first_arc: I64
+    arcs: I32
+    rate: F64
+    demand: str = UNIFORM
+
+    @property
+    def summary(self) -> dict[str, float | int]:
+        """Numbers of paths, and how long they are."""
+        length = np.diff(self.first_arc)
+        return {
+            "paths": int(self.rate.size),
+            "paths_per_commodity": self.rate.size / max(self.sources.size, 1),
+            "most_paths_of_a_commodity": int(np.diff(self.first_path).max(initial=0)),
+            "longest_path": int(length.max(initial=0)),
+        }
+
+
+def from_flow(data: ConcurrentFlow, flow: F64, demand: str = UNIFORM) -> WeightedPaths:
+    """Split all sources' flows.
+
+    Parameters
+    ----------
+    data
+        The master's.
+    flow
+        ``g`` of ``alltoall.master``, ``(m, |S|)``; need not be exact or acyclic.
+    demand
+        The demand of ``data`` in words.
+
+    Raises
+    ------
+    BadInput
+        If some rank is not reached at all.
+    """
+    from opticoll.formulations.flows.flow_kernels import Adjacency, strip, unit_flows
+    from opticoll.formulations.flows.single_source import NOISE
+
+    topology, n, m = data.topology, data.topology.n, data.topology.arcs
+    graph = Adjacency.of(topology)
+    whole, real = graph.workspace()
+    walk, load = np.empty(n, dtype=np.int64), np.zeros(m)
+    counts, lengths, rates, arcs = [], [], [], []
+    room = 8
+    for i, source in enumerate(data.sources.tolist()):
+        shards = np.ascontiguousarray(data.demand[:, i : i + 1].T, dtype=float)
+        targets = np.flatnonzero(shards[0])
+        amount = shards[0, targets]
+        unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
+        served = unit_flows(
+            unit, shards, np.array([source]), NOISE, graph.tail, graph.head, graph.first_out, graph.first_in,
+            graph.entering, whole, real,
+        )  # fmt: skip
+        if not served:
+            msg = f"weighted paths: the flow of {topology.labels[source]} cannot serve every rank"
+            raise BadInput(msg)
+        load += unit[0]
+        per_target = np.empty(targets.size, dtype=np.int64)
+        while True:
+            most = m + targets.size
+            one, two = np.empty(most, dtype=np.int32), np.empty(most)
+            three = np.empty(most * room, dtype=np.int32)
+            paths, used = strip(
+                unit[0].copy(), source, targets, amount, ROUND_OFF, graph.tail, graph.first_in, graph.entering,
+                walk, per_target, one, two, three,
+            )  # fmt: skip
+            if paths != -2:
+                break
+            room *= 2
+        if paths < 0:
+            target = topology.labels[targets[used]]
+            msg = f"weighted paths: too little of the flow of {topology.labels[source]} comes to {target}"
+            raise BadInput(msg)
+        counts.append(per_target)
+        lengths.append(one[:paths].copy())
+        rates.append(two[:paths].copy())
+        arcs.append(three[:used].copy())
+    F = float((topology.capacity[load > 0] / load[load > 0]).min())
+    sources, targets, _ = demanded(data)
+    return WeightedPaths(
+        F, sources, targets, _starts(counts), _starts(lengths), np.concatenate(arcs), np.concatenate(rates) * F, demand
+    )
+
+
+def _starts(sizes: Sequence[NDArray[Any]]) -> I64:
+    whole = np.concatenate(sizes)
+    return np.concatenate([[0], np.cumsum(whole, dtype=np.int64)])
+
+
+def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
+    """Worst violations, from numpy alone; 0 where all is well, infinite for what is no path at all.
+
+    ``commodities`` all ordered pairs of ranks with demand, once; ``path`` arcs join and lead from source to target;
+    ``rate`` rates are positive and add up to F D, relative to that; ``capacity`` relative to the arc's.
+    """
+    topology = data.topology
+    found = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
+    sources, targets, shards = demanded(data)
+    first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
+    if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
+        found["commodities"] = 0.0
+    sound = (
+        first_path.shape == (sources.size + 1,) and first_arc.shape == (rate.size + 1,)
+        and first_path[0] == 0 and first_path[-1] == rate.size and (np.diff(first_path) > 0).all()
+        and first_arc[0] == 0 and first_arc[-1] == arcs.size and (np.diff(first_arc) > 0).all()
+        and arcs.size > 0 and arcs.min() >= 0 and arcs.max() < topology.arcs and np.isfinite(rate).all()
+        and np.isfinite(paths.F) and paths.F > 0
+    )  # fmt: skip
+    if not sound or found["commodities"]:
+        return found
+    joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
+    joined[first_arc[1:-1] - 1] = True  # from one path to the next nothing joins
+    owner = np.repeat(np.arange(sources.size), np.diff(first_path))
+    begins = np.array_equal(topology.tail[arcs[first_arc[:-1]]], sources[owner])
+    ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
+    found["path"] = 0.0 if joined.all() and begins and ends else np.inf
+    served = np.bincount(owner, rate, sources.size)
+    least = float((rate / shards[owner]).min())
+    found["rate"] = max(float(np.abs(served / shards / paths.F - 1.0).max()), -least / paths.F, 0.0)
+    load = np.bincount(arcs, np.repeat(rate, np.diff(first_arc)), topology.arcs)
+    found["capacity"] = max(float((load / topology.capacity).max()) - 1.0, 0.0)
+    return found
+
+
+def write(path: Path, topology: Topology, paths: WeightedPaths) -> None:
+    """Write the file, compressed fast."""
+    named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)}
+    named |= {"instance_hash": np.array(topology.hash), "tail": topology.tail, "head": topology.head}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in named.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
+    """Shapes and ranges of the arrays of the file, with at most so many paths (:mod:`opticoll.formulations.arrays`)."""
+    topology = data.topology
+    count, paths, arcs = demanded(data)[0].size, Size("paths", most=most), Size("arcs")
+    return {
+        "F": Array(),
+        "sources": Array((count,), low=0, high=topology.n),
+        "targets": Array((count,), low=0, high=topology.n),
+        "first_path": Array((count + 1,), low=0, high=Size("paths", plus=1)),
+        "first_arc": Array((Size("paths", plus=1),), low=0, high=Size("arcs", plus=1)),
+        "arcs": Array((arcs,), low=0, high=topology.arcs),
+        "rate": Array((paths,)),
+    }
+
+
+def read_demand_of(path: Path) -> str:
+    """The demand that a file says it is for.
+
+    Raises
+    ------
+    BadFile
+        If it is no such file.
+    """
+    with _opened(path) as archive:
+        return _text(archive, "demand", path)
+
+
+def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
+    """Read a file of paths for the data of the master; :func:`violations` says whether they hold.
+
+    Shapes are compared with those that the data ask for before anything is allocated, and numbers with their ranges
+    before anything uses them.
+
+    Raises
+    ------
+    BadFile
+        If it is no such file, too large, or of another topology or number of commodities.
+    """
+    topology = data.topology
+    with _opened(path) as archive:
+        told = _text(archive, "instance_hash", path)
+        if told != topology.hash:
+            msg = f"{path}: instance_hash is {told[:16]!r}, not {topology.spec}'s; name its topology"
+            raise BadFile(msg)
+        demand = _text(archive, "demand", path)
+        wanted = declared(data, LEAST_COMPRESSION * path.stat().st_size)
+        shapes = {}
+        for name in wanted:
+            shape, dtype = _header(archive, name)
+            kind = "f" if name in {"F", "rate"} else "i"
+            if dtype.kind != kind or math.prod(shape) > MAX_ENTRIES:
+                msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
+                raise BadFile(msg)
+            shapes[name] = shape
+        sizes = check_shapes(wanted, shapes, str(path))
+        if sizes["arcs"] > sizes["paths"] * topology.n:
+            msg = f"{path}: arcs are {sizes['arcs']}, more than {sizes['paths']} paths without cycles have"
+            raise BadFile(msg)
+        found: dict[str, NDArray[Any]] = {}
+        for name in wanted:
+            with archive.open(f"{name}.npy") as entry:
+                found[name] = np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER)
+    check_arrays(wanted, found, str(path))
+    F = float(found.pop("F"))
+    return WeightedPaths(F, **found, demand=demand)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; what goes wrong while it is read is said in one line."""
+    untrusted.check_file(path, MAX_BYTES, "name a file of paths")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except BadFile:
+        raise
+    except OSError as reason:
+        msg = f"{path}: cannot be read ({reason.strerror}); name a file of paths"
+        raise BadFile(msg) from None
+    except (
+        zipfile.BadZipFile, zlib.error, tokenize.TokenError, KeyError, ValueError, EOFError, NotImplementedError,
+        RuntimeError,
+    ) as reason:  # fmt: skip
+        why = (str(reason).splitlines() or [type(reason).__name__])[0]
+        msg = f"{path}: is no file of paths ({why[:200]}); write it with solve --paths"
+        raise BadFile(msg) from None
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array, without reading it."""
+    with archive.open(f"{name}.npy") as entry:
+        version = np.lib.format.read_magic(entry)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            msg = f"{name} has version {version}"
+            raise ValueError(msg)
+        shape, _, dtype = readers[version](entry, max_header_size=MAX_HEADER)
+    return shape, dtype
+
+
+def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
+    if name == "demand" and f"{name}.npy" not in archive.namelist():
+        return UNIFORM  # files from before there were others
+    shape, dtype = _header(archive, name)
+    if dtype.kind != "U" or shape != () or dtype.itemsize > MAX_TEXT:
+        msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
+        raise BadFile(msg)
+    with archive.open(f"{name}.npy") as entry:
+        return str(np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER))
+
+
+#: What may stay behind of a commodity's amount, relative: round-off of a flow that is one up to 1e-9.
+EXTRACTION_ROUND_OFF = 1e-7
+
+
+def widest_path(
+    tails: list[int], heads: list[int], width: list[float], source: int, target: int
+) -> tuple[list[int], float]:
+    """The path whose narrowest arc is widest, and that width; among equals one of fewest arcs.
+
+    Dijkstra with (max-min width, arcs) in place of length. Arcs are given by position; those of width 0 do not count.
+
+    Returns
+    -------
+    Positions of its arcs from ``source`` on and its width; an empty list and 0 if no path is left.
+    """
+    leaving: dict[int, list[int]] = {}
+    for i, tail in enumerate(tails):
+        if width[i] > 0:
+            leaving.setdefault(tail, []).append(i)
+    best: dict[int, tuple[float, int]] = {source: (-np.inf, 0)}
+    parent: dict[int, int] = {}
+    queue = [(-np.inf, 0, source)]
+    while queue:
+        label, count, u = heapq.heappop(queue)
+        if (label, count) > best[u]:
+            continue
+        if u == target:
+            path: list[int] = []
+            while u != source:
+                path.append(parent[u])
+                u = tails[path[-1]]
+            return path[::-1], -label
+        for i in leaving.get(u, ()):
+            reached = (max(label, -width[i]), count + 1)
+            if reached < best.get(heads[i], (0.0, 0)):
+                best[heads[i]] = reached
+                parent[heads[i]] = i
+                heapq.heappush(queue, (*reached, heads[i]))
+    return [], 0.0
+
+
+def extract_paths(
+    topology: Topology, source: int, target: int, flow: NDArray[np.float64], amount: float
+) -> list[WeightedPath]:
+    """Split a commodity's flow that brings ``amount`` to ``target`` into widest paths.
+
+    Every path empties an arc or the rest of the demand, so that there are at most ``m`` of them, in the order of
+    falling rates; what is left of the flow are circulations.
+
+    Parameters
+    ----------
+    topology, source, target
+        The graph and the commodity.
+    flow
+        Its flow, ``(m,)``.
+    amount
+        What it carries; amounts of the paths add up to it exactly.
+
+    Raises
+    ------
+    BadInput
+        If the flow does not carry that much (by more than round-off).
+    """
+    arcs = np.flatnonzero(flow > EXTRACTION_ROUND_OFF * 1e-3 * amount)
+    width = flow[arcs].tolist()
+    tails, heads, names = topology.tail[arcs].tolist(), topology.head[arcs].tolist(), arcs.tolist()
+    left = amount
+    found: list[WeightedPath] = []
+    while left > EXTRACTION_ROUND_OFF * amount:
+        path, rate = widest_path(tails, heads, width, source, target)
+        if not path:
+            msg = (
+                f"MCF-extP: the flow from {topology.labels[source]} to {topology.labels[target]} carries "
+                f"{amount - left:g} of {amount:g}; give a flow that serves every pair"
+            )
+            raise BadInput(msg)
+        rate = min(rate, left)
+        for i in path:
+            width[i] -= rate
+        left -= rate
+        found.append(WeightedPath([names[i] for i in path], rate))
+    carried = sum(path.amount for path in found)
+    return [WeightedPath(path.arcs, path.amount * amount / carried) for path in found]

@@ -1,0 +1,263 @@
+r"""All-gather schedules on optical lines and rings, circuit by circuit: OpTree's trees, one stage, ring, exchange.
+
+Source  OpTree, sections III-C and III-D.1; ring and neighbour exchange: Chen et al., HPC Asia 2005
+
+*Tree.* Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as can be, larger ones first. Before
+stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s = ceil(n/P_{j-1})) are its nodes in
+order, and where a group has only s - 1 nodes its last node has two labels. A chunk at the node in place q of a subgroup
+goes to label q of each of the other subgroups of its group (an extra label stands behind the last subgroup's places).
+So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no
+stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.tree_theory`:
+
+    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`, every other one
+                         mirrored
+    any other stage      circuits run towards their target inside the segment; intervals of a line are coloured with
+                         as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all
+                         groups are coloured at once
+
+Wavelength number c of a stage is wavelength c mod w in the stage's round floor(c/w).
+
+A schedule is judged by :mod:`opticoll.formulations.rounds.round_schedule` (:func:`violations`), which knows nothing of trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.optree.tree_theory import Fabric, check_radices
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
+from opticoll.formulations.rounds.round_schedule import violations as round_violations
+from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.photonic import WdmFibres
+
+    I64 = NDArray[np.int64]
+
+#: More arcs than this over all light paths are not listed.
+MOST_PATH_ARCS = 60_000_000
+
+
+@dataclass(frozen=True)
+class _Sends:
+    """Chunks sent in one stage: ``(K,)`` each; ``onward`` is clockwise, towards higher numbers on a line."""
+
+    source: I64
+    target: I64
+    chunk: I64
+    onward: NDArray[np.bool_]
+
+
+def limits_of(fibres: WdmFibres) -> Limits:
+    """One circuit of a wavelength on an arc, one chunk a circuit; a node drives every wavelength it wants."""
+    return Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
+
+
+def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
+    """What the independent check of rounds finds in an all-gather on these fibres."""
+    return round_violations(fibres, collective("all-gather", fibres.n), limits_of(fibres), schedule)
+
+
+def interval_colours(first: I64, last: I64) -> I64:
+    """Colours of intervals ``[first, last)`` on a line, as few as the most that overlap in a point.
+
+    In the order of first points, interval k follows the one with the (k - L)-th last point in the chain of its
+    colour, L being the largest overlap: of the k - 1 that began before at most L - 1 still run.
+    """
+    count = first.size
+    begins, ends = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
+    running = np.arange(1, count + 1) - np.searchsorted(last[ends], first[begins], side="right")
+    most = int(running.max(initial=0))
+    place = np.empty(count, dtype=np.int64)
+    place[begins] = np.arange(count)
+    before = np.arange(count)
+    before[most:] = place[ends[: count - most]]
+    while True:  # the head of every chain, by doubling
+        further = before[before]
+        if np.array_equal(further, before):
+            break
+        before = further
+    colour = np.empty(count, dtype=np.int64)
+    colour[begins] = before
+    return colour
+
+
+def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
+    """One stage as rounds: wavelengths by colour, paths by direction."""
+    n, w = fibres.n, fibres.wavelengths
+    hops = np.where(sends.onward, sends.target - sends.source, sends.source - sends.target) % n
+    if int(hops.sum()) > MOST_PATH_ARCS:
+        msg = f"{fibres.spec}: a schedule of {hops.sum():,} arcs of light paths is not listed; take fewer nodes"
+        raise NotApplicable(msg)
+    span, start, owner = arcs_taken(n, sends.source, sends.target, sends.onward)
+    up, down = fibres.arcs_onward()
+    arcs = np.where(sends.onward[owner], up[span], down[span])
+    return direct(colour // w, sends.source, sends.target, sends.chunk, colour % w, start, arcs)
+
+
+def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
+    """A stage whose circuits cross no end: both directions coloured as intervals."""
+    colour = np.zeros(sends.source.size, dtype=np.int64)
+    for way in (True, False):
+        here = np.flatnonzero(sends.onward == way)
+        low = np.minimum(sends.source[here], sends.target[here])
+        high = np.maximum(sends.source[here], sends.target[here])
+        colour[here] = interval_colours(low, high)
+    return _listed(fibres, sends, colour)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Groups of consecutive nodes: where each begins, how many nodes it has; ``(G,)``."""
+
+    start: I64
+    size: I64
+
+    def cut(self, radix: int) -> tuple[_Groups, I64]:
+        """Subgroups of every group, larger ones first; with the group of each."""
+        parts = np.minimum(self.size, radix)
+        owner = np.repeat(np.arange(self.start.size), parts)
+        number = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
+        base, larger = self.size // parts, self.size % parts
+        begin = self.start[owner] + number * base[owner] + np.minimum(number, larger[owner])
+        return _Groups(begin, base[owner] + (number < larger[owner])), owner
+
+
+def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
+    """All-gather by a tree, see the module.
+
+    Raises
+    ------
+    BadInput
+        For radices that are no tree on these nodes, or fibres that are not whole.
+    NotApplicable
+        For more arcs of light paths than are listed.
+    """
+    _refuse_broken(fibres)
+    n = fibres.n
+    check_radices(n, radices)
+    if n > MOST_NODES:
+        msg = f"{fibres.spec}: schedules are listed for up to {MOST_NODES} nodes; take fewer"
+        raise NotApplicable(msg)
+    groups = _Groups(np.zeros(1, dtype=np.int64), np.array([n]))
+    label = np.arange(n)[:, None]  # of chunk c in group g
+    found: list[RoundSchedule] = []
+    for stage, radix in enumerate(radices):
+        parts, owner = groups.cut(int(radix))
+        # Where the chunk is: the group's last node has the extra label.
+        place = np.minimum(label, groups.size - 1)
+        at = groups.start + place
+        mine = np.searchsorted(parts.start, at, side="right") - 1  # subgroup that holds it
+        inner = label - (parts.start[mine] - groups.start)
+        label = inner[:, owner]  # the same label in every subgroup of the group
+        source = at[:, owner]
+        target = parts.start + np.minimum(label, parts.size - 1)
+        other = mine[:, owner] != np.arange(owner.size)
+        chunk, which = np.nonzero(other)
+        sends = (source[other], target[other], chunk)
+        if stage == 0 and fibres.circular:
+            found.append(_around(fibres, sends, mine[chunk, 0], which, label[other]))
+        else:
+            found.append(_on_segments(fibres, _Sends(*sends, sends[0] < sends[1])))
+        groups = parts
+    return chained(found)
+
+
+def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], here: I64, there: I64, subset: I64) -> RoundSchedule:
+    """Stage 1 on a ring: every subset between its members ``here`` and ``there`` by full circles."""
+    members = int(max(here.max(), there.max())) + 1
+    subsets = int(subset.max()) + 1
+    plain, mirrored = (assign(members, ring=True, mirrored=odd) for odd in (False, True))
+    onward, colour = np.zeros(here.size, dtype=bool), np.zeros(here.size, dtype=np.int64)
+    for odd, pairs in enumerate((plain, mirrored)):
+        ways, numbers = pairs.by_pair()
+        which = np.flatnonzero(subset % 2 == odd)
+        onward[which] = ways[here[which], there[which]]
+        colour[which] = numbers[here[which], there[which]]
+    widths = np.array([plain.colours, mirrored.colours])[np.arange(subsets) % 2]
+    before = np.cumsum(widths, axis=0) - widths  # (subsets, 2): wavelengths of earlier subsets, onward and backward
+    colour += before[subset, np.where(onward, 0, 1)]
+    return _listed(fibres, _Sends(*sends, onward), colour)
+
+
+def one_stage_schedule(fibres: WdmFibres) -> RoundSchedule:
+    """All-gather in one stage: every node to every other on an optimal wavelength assignment."""
+    return tree_schedule(fibres, [fibres.n])
+
+
+def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
+    """Ring all-gather on wavelength 0: in round r node i passes chunk i - r on to node i + 1; n - 1 rounds.
+
+    Raises
+    ------
+    BadInput
+        On a line, where the last node has no next one.
+    """
+    _refuse_broken(fibres)
+    if not fibres.circular:
+        msg = f"{fibres.spec}: the ring all-gather needs a ring; take wdm-ring"
+        raise BadInput(msg)
+    n = fibres.n
+    rounds, node = np.divmod(np.arange(n * (n - 1)), n)
+    up, _ = fibres.arcs_onward()
+    return direct(
+        rounds, node, (node + 1) % n, (node - rounds) % n, np.zeros(node.size), np.arange(node.size + 1), up[node]
+    )
+
+
+def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
+    """Neighbour exchange: nodes swap what they got last with alternating neighbours; n/2 rounds, two wavelengths.
+
+    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one a wavelength: in odd
+    rounds between the pairs (2i+1, 2i+2), in even ones inside (2i, 2i+1) again.
+
+    Raises
+    ------
+    BadInput
+        On a line, for an odd number of nodes, or with fewer than two wavelengths.
+    """
+    _refuse_broken(fibres)
+    n = fibres.n
+    if not fibres.circular or n % 2 or (fibres.wavelengths < 2 and n > 2):
+        msg = f"{fibres.spec}: neighbour exchange takes a ring of an even number of nodes and 2 wavelengths"
+        raise BadInput(msg)
+    node = np.arange(n)
+    last = node[:, None]  # chunks that a node got last; its own at first
+    columns: list[list[I64]] = [[], [], [], [], []]
+    for number in range(n // 2):
+        up = node % 2 == number % 2
+        partner = np.where(up, node + 1, node - 1) % n
+        for colour in range(last.shape[1]):
+            at = (np.full(n, number), node, partner, last[:, colour], np.full(n, colour))
+            for column, values in zip(columns, at, strict=True):
+                column.append(values)
+        got = last[partner]
+        # After round 0 a pair passes on both of its chunks; later, the two that it just got.
+        last = np.concatenate([last, got], axis=1) if number == 0 else got
+    rounds, source, target, chunk, wavelength = (np.concatenate(column) for column in columns)
+    onward = (target - source) % n == 1
+    arc_up, arc_down = fibres.arcs_onward()
+    arcs = np.where(onward, arc_up[source], arc_down[target])
+    return direct(rounds, source, target, chunk, wavelength, np.arange(rounds.size + 1), arcs)
+
+
+def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
+    """The fabric of an instance."""
+    return Fabric(fibres.n, fibres.wavelengths, fibres.circular, count)
+
+
+def _refuse_broken(fibres: WdmFibres) -> None:
+    if not fibres.intact:
+        msg = f"{fibres.spec}: a schedule needs every fibre and node of the family; leave the modifiers out"
+        raise NotApplicable(msg)

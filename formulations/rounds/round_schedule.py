@@ -1,0 +1,454 @@
+"""An independent check of a schedule of rounds, by numpy alone: it replays what the schedule says.
+
+In every round r
+
+    paths        every circuit is a simple chain of existing arcs from its source to its target, a wavelength in range
+    lasers       a vertex sends at most ``ports`` circuits of one wavelength
+    photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
+    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
+    payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
+    causality    what is sent was held, or summed, before the round began
+    redundant    nothing is received that is held, or by who neither contributes nor wants; no contribution counts twice
+    post         every (chunk, vertex) of Post is there at the end, sums complete
+
+Each block counts what violates it, so 0 everywhere is a valid schedule.
+
+A schedule of rounds: which circuits stand in every round, and which chunks they carry.
+
+*Circuits* are light paths: in round r, wavelength w goes from s to d over a chain of arcs. *Transfers* are chunks: in
+round r, s sends chunk c to d over the circuits that stand from s to d in that round, evenly striped over them where
+there are several. A transfer either copies the chunk, or adds what s has summed so far to what d has (``adds``).
+
+Named arrays (values of the formulations that have a schedule as solution):
+
+    circuit_round, circuit_source, circuit_target, circuit_wavelength      (K,)
+    circuit_start (K + 1,), circuit_arcs                                   circuit k: arcs[start[k] : start[k + 1]]
+    transfer_round, transfer_source, transfer_target, transfer_chunk       (T,)
+    transfer_adds                                                          (T,), 0 or 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.arrays import Array, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from opticoll.instances import Topology
+
+    I64 = NDArray[np.int64]
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.rounds.collectives import Collective
+
+    pass  # SELFIMPORT
+
+
+#: No machine has so many wavelengths.
+MOST_WAVELENGTHS = 2**20
+#: Round numbers below this are read; how many rounds may be idle is for the check to say.
+MOST_NUMBERED = 2**32
+#: Names of the arrays, in the order of the dataclass.
+CIRCUITS = ("circuit_round", "circuit_source", "circuit_target", "circuit_wavelength")
+TRANSFERS = ("transfer_round", "transfer_source", "transfer_target", "transfer_chunk")
+
+
+@dataclass(frozen=True, eq=False)
+class RoundSchedule:
+    """Circuits and transfers by round, see the module; rounds count from 0."""
+
+    circuit_round: I64
+    circuit_source: I64
+    circuit_target: I64
+    circuit_wavelength: I64
+    circuit_start: I64
+    circuit_arcs: I64
+    transfer_round: I64
+    transfer_source: I64
+    transfer_target: I64
+    transfer_chunk: I64
+    transfer_adds: NDArray[np.bool_]
+
+    @property
+    def circuits(self) -> int:
+        """How many circuits are set up, over all rounds."""
+        return int(self.circuit_round.size)
+
+    @property
+    def transfers(self) -> int:
+        """How many chunks are sent, over all rounds."""
+        return int(self.transfer_round.size)
+
+    @cached_property
+    def rounds(self) -> int:
+        """Rounds from the first to the last in which anything stands or is sent."""
+        last = [int(rounds.max()) for rounds in (self.circuit_round, self.transfer_round) if rounds.size]
+        return max(last, default=-1) + 1
+
+    @cached_property
+    def hops(self) -> I64:
+        """Arcs of every circuit, ``(K,)``."""
+        return np.diff(self.circuit_start)
+
+    @cached_property
+    def circuit_of_arc(self) -> I64:
+        """The circuit that every entry of ``circuit_arcs`` belongs to."""
+        return np.repeat(np.arange(self.circuits), self.hops)
+
+    def path(self, circuit: int) -> list[int]:
+        """Arcs of a circuit in order."""
+        return self.circuit_arcs[self.circuit_start[circuit] : self.circuit_start[circuit + 1]].tolist()
+
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """The named arrays."""
+        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
+
+    def taken(self, circuits: ArrayLike, transfers: ArrayLike) -> RoundSchedule:
+        """These circuits and transfers only, in this order (indices or masks)."""
+        circuit = np.arange(self.circuits)[np.asarray(circuits)]
+        transfer = np.arange(self.transfers)[np.asarray(transfers)]
+        start, arcs = taken_paths(self.circuit_start, self.circuit_arcs, circuit)
+        fields: dict[str, Any] = {name: getattr(self, name)[circuit] for name in CIRCUITS}
+        fields |= {name: getattr(self, name)[transfer] for name in (*TRANSFERS, "transfer_adds")}
+        return RoundSchedule(**fields, circuit_start=start, circuit_arcs=arcs)
+
+    def moved(self, rounds: int) -> RoundSchedule:
+        """The same, later by ``rounds``."""
+        return replace(self, circuit_round=self.circuit_round + rounds, transfer_round=self.transfer_round + rounds)
+
+    def backwards(self, arc_of: I64) -> RoundSchedule:
+        """Run it backwards in time, every transfer turned round and adding.
+
+        ``arc_of[a]`` is the arc that runs against arc a of this schedule's topology.
+        """
+        last = self.rounds - 1
+        order = self.circuit_arcs.size - 1 - np.arange(self.circuit_arcs.size)
+        start = self.circuit_arcs.size - self.circuit_start[::-1]
+        return RoundSchedule(
+            last - self.circuit_round[::-1],
+            self.circuit_target[::-1],
+            self.circuit_source[::-1],
+            self.circuit_wavelength[::-1],
+            start,
+            arc_of[self.circuit_arcs[order]],
+            last - self.transfer_round[::-1],
+            self.transfer_target[::-1],
+            self.transfer_source[::-1],
+            self.transfer_chunk[::-1],
+            np.ones(self.transfers, dtype=bool),
+        )
+
+
+_NAMES = (*CIRCUITS, "circuit_start", "circuit_arcs", *TRANSFERS, "transfer_adds")
+
+
+def direct(
+    rounds: ArrayLike,
+    sources: ArrayLike,
+    targets: ArrayLike,
+    chunks: ArrayLike,
+    wavelengths: ArrayLike,
+    start: ArrayLike,
+    arcs: ArrayLike,
+    *,
+    adds: ArrayLike | bool = False,
+) -> RoundSchedule:
+    """A schedule in which every circuit carries one chunk (all arrays ``(K,)``, paths as in the module)."""
+    when, source, target = (np.asarray(a, dtype=np.int64) for a in (rounds, sources, targets))
+    return RoundSchedule(
+        when,
+        source,
+        target,
+        np.asarray(wavelengths, dtype=np.int64),
+        np.asarray(start, dtype=np.int64),
+        np.asarray(arcs, dtype=np.int64),
+        when,
+        source,
+        target,
+        np.asarray(chunks, dtype=np.int64),
+        np.broadcast_to(np.asarray(adds, dtype=bool), when.shape).copy(),
+    )
+
+
+def chained(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
+    """One after the other in time."""
+    moved, rounds = [], 0
+    for schedule in schedules:
+        moved.append(schedule.moved(rounds))
+        rounds += schedule.rounds
+    return together(moved)
+
+
+def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
+    """All at once, each in its own rounds."""
+    starts, offset = [np.zeros(1, dtype=np.int64)], 0
+    for schedule in schedules:
+        starts.append(schedule.circuit_start[1:] + offset)
+        offset += int(schedule.circuit_arcs.size)
+    joined = {
+        name: np.concatenate([getattr(schedule, name) for schedule in schedules])
+        for name in _NAMES
+        if name != "circuit_start"
+    }
+    return RoundSchedule(**joined, circuit_start=np.concatenate(starts))
+
+
+def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
+    """Shapes and ranges of the named arrays, for n vertices and so many arcs and chunks."""
+    circuits, transfers = Size("circuits"), Size("transfers")
+    return {
+        "circuit_round": Array((circuits,), low=0, high=MOST_NUMBERED),
+        "circuit_source": Array((circuits,), low=0, high=n),
+        "circuit_target": Array((circuits,), low=0, high=n),
+        "circuit_wavelength": Array((circuits,), low=0, high=MOST_WAVELENGTHS),
+        "circuit_start": Array((Size("circuits", plus=1),), low=0, high=Size("hops", plus=1)),
+        "circuit_arcs": Array((Size("hops"),), low=0, high=arcs),
+        "transfer_round": Array((transfers,), low=0, high=MOST_NUMBERED),
+        "transfer_source": Array((transfers,), low=0, high=n),
+        "transfer_target": Array((transfers,), low=0, high=n),
+        "transfer_chunk": Array((transfers,), low=0, high=chunks),
+        "transfer_adds": Array((transfers,), low=0, high=2),
+    }
+
+
+def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The schedule that named arrays hold; None if one is missing, is no array of whole numbers, or sizes disagree."""
+    found: dict[str, Any] = {}
+    for name in _NAMES:
+        if name not in values:
+            return None
+        given = np.asarray(values[name], dtype=np.float64)
+        if given.ndim != 1 or not np.isfinite(given).all() or (np.abs(given) > 2**53).any():
+            return None
+        if (given != np.rint(given)).any():
+            return None
+        found[name] = given.astype(np.int64)
+    circuits, transfers = found["circuit_round"].size, found["transfer_round"].size
+    start = found["circuit_start"]
+    sizes = all(found[name].size == circuits for name in CIRCUITS)
+    sizes &= all(found[name].size == transfers for name in (*TRANSFERS, "transfer_adds"))
+    if not sizes or start.size != circuits + 1 or start[0] != 0 or start[-1] != found["circuit_arcs"].size:
+        return None
+    if (np.diff(start) < 0).any() or not np.isin(found["transfer_adds"], (0, 1)).all():
+        return None
+    return RoundSchedule(**{**found, "transfer_adds": found["transfer_adds"] == 1})
+
+
+def opposite_arcs(topology: Topology, other: Topology) -> I64:
+    """For every arc of ``other`` (the topology turned round) the arc of ``topology`` that it is, ``(m,)``."""
+    of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
+    return np.asarray([of[v, u] for u, v in zip(other.tail.tolist(), other.head.tolist(), strict=True)], dtype=np.int64)
+
+
+def taken_paths(start: I64, arcs: I64, which: I64) -> tuple[I64, I64]:
+    """Pick paths: those numbered ``which`` out of ``arcs[start[p] : start[p + 1]]``, in that order."""
+    length = np.diff(start)[which]
+    out = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
+    at = np.arange(out[-1]) - np.repeat(out[:-1], length) + np.repeat(start[:-1][which], length)
+    return out, arcs[at]
+
+
+BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")
+#: Rounds may be idle; numbers beyond this, and beyond one round a transfer, are refused.
+MOST_ROUNDS = 2**20
+#: Sums are replayed for so many (chunk, vertex, contribution) at a time.
+MOST_STATES = 30_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a machine can do in one round.
+
+    Parameters
+    ----------
+    wavelengths
+        Wavelengths there are: lasers of a LIGHTPATH tile, channels of a WDM fibre.
+    waveguides
+        Circuits of one wavelength that an arc holds.
+    ports
+        Circuits of one wavelength that a vertex sends, and receives; None for any number.
+    load
+        Chunks that a circuit carries in a round; None for any number (the cost model then says how long it takes).
+    """
+
+    wavelengths: int
+    waveguides: int = 1
+    ports: int | None = 1
+    load: int | None = 1
+
+
+def violations(
+    topology: Topology, collective: Collective, limits: Limits, schedule: RoundSchedule | None
+) -> dict[str, float]:
+    """How often each block is violated, see the module; all infinite where there is no schedule to read."""
+    if schedule is None or not _in_range(topology, collective, schedule):
+        return dict.fromkeys(BLOCKS, np.inf)
+    found = dict.fromkeys(BLOCKS, 0.0)
+    found["paths"] = _path_violations(topology, limits, schedule)
+    found |= _circuit_violations(topology, limits, schedule)
+    found["payload"] = _payload_violations(topology.n, limits, schedule)
+    found |= (_summed if collective.summing else _copied)(collective, schedule)
+    return found
+
+
+def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedule) -> bool:
+    """Whether every number names something (rounds: as many as there are transfers, or ``MOST_ROUNDS``)."""
+    n, most = topology.n, max(schedule.transfers, schedule.circuits, MOST_ROUNDS)
+    limits = (
+        (schedule.circuit_round, most), (schedule.circuit_source, n), (schedule.circuit_target, n),
+        (schedule.circuit_arcs, topology.arcs), (schedule.transfer_round, most), (schedule.transfer_source, n),
+        (schedule.transfer_target, n), (schedule.transfer_chunk, collective.chunks),
+        (schedule.circuit_wavelength, MOST_WAVELENGTHS),
+    )  # fmt: skip
+    return collective.n == n and all(a.size == 0 or (a.min() >= 0 and a.max() < most) for a, most in limits)
+
+
+def _path_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> float:
+    """Circuits that are no simple chain from source to target, or of a wavelength that there is not."""
+    start, arcs = schedule.circuit_start, schedule.circuit_arcs
+    bad = (schedule.circuit_wavelength >= limits.wavelengths) | (schedule.hops == 0)
+    bad |= schedule.circuit_source == schedule.circuit_target
+    some = np.flatnonzero(schedule.hops > 0)
+    bad[some] |= topology.tail[arcs[start[:-1][some]]] != schedule.circuit_source[some]
+    bad[some] |= topology.head[arcs[start[1:][some] - 1]] != schedule.circuit_target[some]
+    owner = schedule.circuit_of_arc
+    inner = np.flatnonzero(owner[1:] == owner[:-1])
+    broken = topology.head[arcs[inner]] != topology.tail[arcs[inner + 1]]
+    bad[owner[inner[broken]]] = True
+    # A simple chain enters every vertex at most once, and its source never.
+    entered = owner * topology.n + topology.head[arcs]
+    unique, count = np.unique(entered, return_counts=True)
+    bad[unique[count > 1] // topology.n] = True
+    bad[owner[topology.head[arcs] == schedule.circuit_source[owner]]] = True
+    return float(bad.sum())
+
+
+def _over(keys: I64, most: int) -> float:
+    """By how much keys appear more often than ``most`` times, in all."""
+    _, count = np.unique(keys, return_counts=True)
+    return float(np.maximum(count - most, 0).sum())
+
+
+def _circuit_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> dict[str, float]:
+    colour = schedule.circuit_round * (int(schedule.circuit_wavelength.max(initial=0)) + 1)
+    colour = colour + schedule.circuit_wavelength
+    found = {
+        "waveguides": _over(colour[schedule.circuit_of_arc] * topology.arcs + schedule.circuit_arcs, limits.waveguides)
+    }
+    if limits.ports is not None:
+        found["lasers"] = _over(colour * topology.n + schedule.circuit_source, limits.ports)
+        found["photodiodes"] = _over(colour * topology.n + schedule.circuit_target, limits.ports)
+    return found
+
+
+def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> float:
+    """Transfers without a circuit, or beyond what their circuits carry."""
+    stands = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
+    sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
+    pairs, circuits = np.unique(stands, return_counts=True)
+    wanted, transfers = np.unique(sent, return_counts=True)
+    if pairs.size == 0:
+        return float(schedule.transfers)
+    at = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
+    there = np.where(pairs[at] == wanted, circuits[at], 0)
+    room = np.where(there > 0, transfers, 0) if limits.load is None else there * limits.load
+    return float(np.maximum(transfers - room, 0).sum())
+
+
+def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]:
+    """Replay of copies: when each (chunk, vertex) is first held decides everything."""
+    n = collective.n
+    held = collective.key(collective.pre)
+    received = schedule.transfer_chunk * n + schedule.transfer_target
+    sent = schedule.transfer_chunk * n + schedule.transfer_source
+    keys = np.concatenate([held, received])
+    since = np.concatenate([np.full(held.size, -1), schedule.transfer_round])
+    order = np.lexsort((since, keys))
+    keys, since = keys[order], since[order]
+    first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if keys.size else order
+    keys, since = keys[first], since[first]
+
+    def held_since(pairs: I64) -> I64:
+        """The round after which a pair is held; a very late one for never."""
+        if keys.size == 0:
+            return np.full(pairs.size, np.iinfo(np.int64).max)
+        at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
+        return np.asarray(np.where(keys[at] == pairs, since[at], np.iinfo(np.int64).max), dtype=np.int64)
+
+    wanted = collective.key(collective.deliveries)
+    unwanted = ~np.isin(received, wanted)
+    again = received.size - np.unique(received).size
+    causality = (held_since(sent) >= schedule.transfer_round).sum() if sent.size else 0
+    missing = (held_since(collective.key(collective.post)) == np.iinfo(np.int64).max).sum()
+    return {
+        "causality": float(causality),
+        "redundant": float(unwanted.sum() + again + schedule.transfer_adds.sum()),
+        "post": float(missing),
+    }
+
+
+def _summed(collective: Collective, schedule: RoundSchedule) -> dict[str, float]:
+    """Replay of sums: how often every contribution is in what every vertex has of every chunk.
+
+    Adding takes the sender's sum as it was when the round began; copying replaces what the target had.
+    """
+    n, chunks = collective.n, collective.chunks
+    found = {"causality": 0.0, "redundant": 0.0, "post": 0.0}
+    block = max(MOST_STATES // (n * n), 1)
+    order = np.lexsort((schedule.transfer_round, schedule.transfer_chunk // block))
+    whose = (schedule.transfer_chunk // block)[order]
+    for first in range(0, chunks, block):
+        here = order[np.searchsorted(whose, first // block) : np.searchsorted(whose, first // block, side="right")]
+        last = min(first + block, chunks)
+        for name, count in _replay_sums(collective, schedule, here, first, last).items():
+            found[name] += count
+    return found
+
+
+def _replay_sums(
+    collective: Collective, schedule: RoundSchedule, transfers: I64, first: int, last: int
+) -> dict[str, float]:
+    """Replay chunks ``first <= c < last``; ``transfers`` are theirs, by round."""
+    n = collective.n
+    has = np.zeros((last - first, n, n), dtype=np.int16)
+
+    def mine(pairs: I64) -> I64:
+        here = pairs[(pairs[:, 0] >= first) & (pairs[:, 0] < last)]
+        return here - np.array([first, 0], dtype=np.int64)
+
+    pre, post = mine(collective.pre), mine(collective.post)
+    has[pre[:, 0], pre[:, 1], pre[:, 1]] = 1
+    causality = redundant = 0.0
+    rounds = schedule.transfer_round[transfers]
+    for here in np.split(transfers, np.flatnonzero(np.diff(rounds)) + 1) if transfers.size else []:
+        chunk, source = schedule.transfer_chunk[here] - first, schedule.transfer_source[here]
+        target, adds = schedule.transfer_target[here], schedule.transfer_adds[here]
+        sent = has[chunk, source]
+        causality += float((~sent.any(axis=1)).sum())
+        whole = has[chunk, target].copy()
+        # A copy onto what already has all of it brings nothing; two copies at once are one too many.
+        redundant += float((~adds & (whole >= sent).all(axis=1)).sum())
+        copied = chunk[~adds] * n + target[~adds]
+        redundant += float(copied.size - np.unique(copied).size)
+        has[chunk[~adds], target[~adds]] = sent[~adds]
+        np.add.at(has, (chunk[adds], target[adds]), sent[adds])
+        np.minimum(has, 3, out=has)
+        touched = has[chunk, target]
+        redundant += float((touched > 1).any(axis=1).sum())
+    contributed = np.zeros((last - first, n), dtype=np.int16)
+    contributed[pre[:, 0], pre[:, 1]] = 1
+    takes_part = contributed > 0
+    takes_part[post[:, 0], post[:, 1]] = True
+    redundant += float(
+        (~takes_part[schedule.transfer_chunk[transfers] - first, schedule.transfer_target[transfers]]).sum()
+    )
+    missing = (has[post[:, 0], post[:, 1]] != contributed[post[:, 0]]).any(axis=1).sum()
+    return {"causality": causality, "redundant": redundant, "post": float(missing)}

@@ -1,0 +1,187 @@
+r"""Lemma 1: how many wavelengths a one-stage all-to-all of n nodes takes on a line and on a ring, with the assignment.
+
+Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
+        SPAA 2003
+
+Every ordered pair (u,v) gets a direction and a wavelength; two pairs of one wavelength and direction share no arc.
+
+Bounds. Line: the arc between nodes i-1 and i carries i (n-i) pairs, at most floor(n^2/4). Ring: shortest paths take
+n floor(n^2/4) arcs in all (n odd: n (1 + ... + p) 2, n even: n p^2) and there are 2n arcs, so ceil(floor(n^2/4)/2).
+
+Assignments that meet them, in closed form.
+
+Line, h = floor(n/2), pairs u < v (the others in mirror image, on the other fibres): a wavelength for every (l,r) with
+l < h <= r, which holds the pair itself, the pair (u,v) of the left half with v = l and h + u = r, and the pair (u,v)
+of the right half with u = r and n - 1 - v = l. These are disjoint: one ends where the next begins or before.
+
+Ring, n = 2p or 2p + 1, node i opposite to node i + p (i < p), and if n is odd one more node z = 2p:
+
+    i < j < p    i -> j -> i + p -> j + p -> i     two diameters are a rectangle: a full circle clockwise
+    i < p        z -> i -> i + p -> z              n odd
+    i < p        i -> i + p -> i                   n even; even i clockwise, odd i anticlockwise
+
+and the rectangles and triangles in mirror image anticlockwise. Every wavelength of a direction is a full circle, and
+their numbers are p(p-1)/2 + p for n odd, p(p-1)/2 + ceil(p/2) and p(p-1)/2 + floor(p/2) for n even: the bound.
+
+So Lemma 1's ceil(n^2/8) is one too large for every odd n >= 3 (n^2 = 1 modulo 8), and exact for even n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+#: Assignments are listed pair by pair up to this many nodes.
+MOST_NODES = 2048
+
+
+def lemma_1(n: int, *, ring: bool) -> int:
+    """Lemma 1 as printed: ceil(n^2/8) wavelengths on a ring, floor(n^2/4) on a line."""
+    return -(-n * n // 8) if ring else n * n // 4
+
+
+def wavelengths_needed(n: int, *, ring: bool) -> int:
+    """The proven minimum: ceil(floor(n^2/4)/2) on a ring, floor(n^2/4) on a line."""
+    crossing = n * n // 4
+    return -(-crossing // 2) if ring else crossing
+
+
+def load_bound(n: int, *, ring: bool) -> int:
+    """The lower bound by counting arcs, computed from distances rather than from the closed form."""
+    distance = np.arange(n, dtype=np.int64)
+    if not ring:
+        return int((distance * (n - distance)).max(initial=0))
+    hops = n * int(np.minimum(distance, n - distance).sum())
+    return -(-hops // (2 * n))
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Direction and wavelength of every ordered pair of n nodes.
+
+    Attributes
+    ----------
+    source, target
+        The pairs, ``(n (n - 1),)``.
+    onward
+        Whether a pair goes clockwise (on a line: towards higher numbers).
+    colour
+        Wavelength within its direction, from 0.
+    colours
+        Wavelengths used onward and backward.
+    """
+
+    n: int
+    source: I64
+    target: I64
+    onward: NDArray[np.bool_]
+    colour: I64
+    colours: tuple[int, int]
+
+    @property
+    def wavelengths(self) -> int:
+        """Wavelengths that both directions take."""
+        return max(self.colours)
+
+    def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
+        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal says nothing."""
+        onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
+        onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
+        return onward, colour
+
+
+def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
+    """An optimal assignment, see the module; ``mirrored`` turns every pair round (and swaps the two directions).
+
+    Raises
+    ------
+    BadInput
+        Unless ``2 <= n <= MOST_NODES``.
+    """
+    if not 2 <= n <= MOST_NODES:
+        msg = f"one-stage assignment: n must be from 2 to {MOST_NODES}, not {n}"
+        raise BadInput(msg)
+    (u, v, colour), (x, y, other) = _circles(n) if ring else _chains(n)
+    source, target = np.concatenate([u, y]), np.concatenate([v, x])
+    onward = np.concatenate([np.ones(u.size, dtype=bool), np.zeros(x.size, dtype=bool)])
+    colours = (int(colour.max(initial=-1)) + 1, int(other.max(initial=-1)) + 1)
+    both = np.concatenate([colour, other])
+    if mirrored:
+        return Assignment(n, target, source, ~onward, both, (colours[1], colours[0]))
+    return Assignment(n, source, target, onward, both, colours)
+
+
+def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
+    """Pairs u < v with their wavelengths, onward and again for the way back."""
+    half = n // 2
+    u, v = np.triu_indices(n, k=1)
+    left = np.where(u < half, np.where(v >= half, u, v), n - 1 - v)
+    right = np.where(v >= half, np.where(u < half, v, u), half + u)
+    one = (u, v, left * (n - half) + right - half)
+    return one, one
+
+
+def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
+    """Clockwise arcs (u, v) with their wavelengths; and those that are taken backwards, from v to u."""
+    p = n // 2
+    i, j = np.triu_indices(p, k=1)
+    rectangles = i.size
+    u = [i, j, i + p, j + p]
+    v = [j, i + p, j + p, i]
+    colour = [np.arange(rectangles)] * 4
+    nodes = np.arange(p)
+    if n % 2:
+        z = np.full(p, 2 * p)
+        sides = (np.concatenate([*u, z, nodes, nodes + p]), np.concatenate([*v, nodes, nodes + p, z]))
+        both = (*sides, np.concatenate([*colour, *[rectangles + nodes] * 3]))
+        return both, both
+
+    def with_diameters(which: I64) -> tuple[I64, I64, I64]:
+        count = rectangles + np.arange(which.size)
+        return (
+            np.concatenate([*u, which, which + p]),
+            np.concatenate([*v, which + p, which]),
+            np.concatenate([*colour, count, count]),
+        )
+
+    return with_diameters(nodes[::2]), with_diameters(nodes[1::2])
+
+
+def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
+    """Fibre spans from source to target: first node at the lower side, number of spans, and where each pair begins.
+
+    Returns
+    -------
+    span
+        All spans, span i lying between nodes i and i + 1 modulo n, in the order in which they are crossed.
+    start
+        Spans of pair k are ``span[start[k] : start[k + 1]]``.
+    owner
+        The pair of every span.
+    """
+    hops = np.where(onward, target - source, source - target) % n
+    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(hops)])
+    owner = np.repeat(np.arange(source.size), hops)
+    step = np.arange(start[-1]) - start[owner]
+    span = np.where(onward[owner], source[owner] + step, source[owner] - 1 - step) % n
+    return span, start, owner
+
+
+def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
+    """How often an arc holds a wavelength twice, plus pairs missing, doubled or (on a line) going round the end."""
+    span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
+    key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span
+    doubled = key.size - np.unique(key).size
+    wanted = n * (n - 1)
+    there = np.unique(pairs.source * n + pairs.target).size
+    around = 0 if ring else int((span == n - 1).sum())
+    return doubled + (wanted - there) + (pairs.source.size - there) + int((pairs.source == pairs.target).sum()) + around

@@ -1,0 +1,141 @@
+"""Optical lines and rings whose fibres carry many wavelengths (OpTree, TeraRack).
+
+LIGHTPATH: a mesh of server tiles joined by waveguides, each tile with its own lasers (LuMorph).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from opticoll.instances.digraph import Topology, both_ways, check_size
+from opticoll.instances.spec import Dimensions, check_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LightpathMesh(Topology):
+    """A rectangular mesh of tiles whose arcs are bundles of waveguides.
+
+    Attributes
+    ----------
+    shape
+        Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
+    lasers
+        Wavelengths that each tile sends, and photodiodes with which it receives, at one time.
+    waveguides
+        Waveguides on every arc: circuits of *one* wavelength that the arc holds at one time.
+
+    The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
+
+    Raises
+    ------
+    BadInput
+        For fewer than one laser or waveguide, and for what :class:`~opticoll.instances.digraph.Topology` refuses.
+    """
+
+    shape: Dimensions = field(default=Dimensions())
+    lasers: int = field(default=16)
+    waveguides: int = field(default=1)
+
+    def __init__(self, mesh: Topology, shape: Dimensions, lasers: int, waveguides: int) -> None:
+        check_positive(lasers, "lasers", "lightpath")
+        check_positive(waveguides, "waveguides", "lightpath")
+        super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
+        object.__setattr__(self, "shape", Dimensions(shape))
+        object.__setattr__(self, "lasers", int(lasers))
+        object.__setattr__(self, "waveguides", int(waveguides))
+
+    @cached_property
+    def intact(self) -> bool:
+        """Whether every pair of neighbouring tiles, and no other, is joined both ways."""
+        rows, columns = self.shape
+        (row, column), (to_row, to_column) = (np.divmod(ends, columns) for ends in (self.tail, self.head))
+        neighbours = np.abs(row - to_row) + np.abs(column - to_column) == 1
+        return bool(neighbours.all()) and self.arcs == 2 * (rows * (columns - 1) + columns * (rows - 1))
+
+    @cached_property
+    def hops(self) -> NDArray[np.float64]:
+        """Fewest arcs between terminals and vertices, as for every topology; rows and columns apart where intact."""
+        if not self.intact:
+            return super().hops
+        row, column = np.divmod(np.arange(self.n), self.shape[1])
+        apart = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
+        apart = apart.astype(np.float64)
+        apart.setflags(write=False)
+        return apart
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmFibres(Topology):
+    """Nodes ``0 .. n-1`` in a row or a circle, a fibre each way between neighbours: what lines and rings share.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 2 (line) or 3 (ring).
+    wavelengths
+        Wavelengths on every fibre: transfers that an arc carries at one time.
+
+    The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
+
+    Raises
+    ------
+    BadInput
+        For too few nodes or wavelengths, or more nodes than a topology may have.
+    """
+
+    wavelengths: int = field(default=1)
+
+    #: Name of the family, least number of nodes, and whether the last node neighbours the first.
+    family: ClassVar[str]
+    least: ClassVar[int]
+    circular: ClassVar[bool]
+
+    def __init__(self, n: int, wavelengths: int) -> None:
+        check_positive(n, "n", self.family, least=self.least)
+        check_positive(wavelengths, "wavelengths", self.family)
+        fibres = n if self.circular else n - 1
+        check_size(n, 2 * fibres, self.family)
+        nodes = np.arange(fibres)
+        super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.family)
+        object.__setattr__(self, "wavelengths", int(wavelengths))
+
+    @property
+    def intact(self) -> bool:
+        """Whether nodes and fibres are those of the family: none removed, added, or scaled, every node a terminal."""
+        whole = type(self)(self.n, self.wavelengths) if self.n >= self.least else None
+        return whole is not None and whole.hash == self.hash
+
+    def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Arc ``i -> i + 1`` and arc ``i + 1 -> i`` for every node i that has a next one, ``(fibres,)`` each.
+
+        The next node of the last one on a ring is node 0. Only for ``intact`` ones.
+        """
+        nodes = np.arange(self.n if self.circular else self.n - 1)
+        key = self.tail * self.n + self.head  # ascending: canonical arc order
+        after = (nodes + 1) % self.n
+        return np.searchsorted(key, nodes * self.n + after), np.searchsorted(key, after * self.n + nodes)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmLine(WdmFibres):
+    """Nodes in a row."""
+
+    family: ClassVar[str] = "wdm-line"
+    least: ClassVar[int] = 2
+    circular: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class WdmRing(WdmFibres):
+    """Nodes in a circle."""
+
+    family: ClassVar[str] = "wdm-ring"
+    least: ClassVar[int] = 3
+    circular: ClassVar[bool] = True

@@ -1,1 +1,0 @@
-"""Branch and bound whose every leaf is certified: LP duals in, bounds recomputed by us out."""

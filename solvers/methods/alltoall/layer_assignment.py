@@ -1,0 +1,204 @@
+"""The three layer assignments of the all-to-all paper's Appendix D.1, as functions from routes to layers.
+
+None of them judges itself: whether a layer has a cycle is asked of networkx here, and of the formulation's own
+:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` by the checker.
+
+Virtual channels by the three heuristics of the all-to-all paper's Appendix D.1; by default the best of them.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+
+from opticoll.formulations.alltoall.virtual_channels import values_of
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
+
+    I64 = NDArray[np.int64]
+    Dependency = tuple[int, int]
+    from collections.abc import Callable
+
+    from opticoll.solvers.methods.method import Context
+
+
+def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
+    """The dependencies of every route, in its order."""
+    routes = data.known_routes
+    return [list(pairwise(path)) for path in map(routes.path, range(routes.paths))]
+
+
+def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> dict[Dependency, set[int]]:
+    found: dict[Dependency, set[int]] = {}
+    for r in routes:
+        for e in dependencies[r]:
+            found.setdefault(e, set()).add(r)
+    return found
+
+
+def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
+    """Some cycle of the dependencies that have a carrier, empty if there is none."""
+    graph: Any = nx.DiGraph(e for e, routes in carriers.items() if routes)
+    try:
+        return [(int(a), int(b)) for a, b in nx.find_cycle(graph)]
+    except nx.NetworkXNoCycle:
+        return []
+
+
+def breaking_cycles(data: LayeredRoutes) -> I64:
+    """D.1 (1): all routes in one layer; of every cycle the routes of its rarest dependency go to the next layer."""
+    dependencies = route_dependencies(data)
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    here, level = list(range(len(dependencies))), 0
+    while here:
+        carriers, moved = _carriers(dependencies, here), set()
+        while cycle := _cycle(carriers):
+            rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
+            for r in list(carriers[rarest]):
+                moved.add(r)
+                for e in dependencies[r]:
+                    carriers[e].discard(r)
+        level += 1
+        here = sorted(moved)
+        layer[here] = level
+    return layer
+
+
+def random_assignment(data: LayeredRoutes, seed: int) -> I64:
+    """D.1 (2): routes one by one in random order, each to the layer least used on and around its arcs.
+
+    Around an arc are the arcs that enter its tail and leave its head. Layers that the route would close a cycle in are
+    passed over; where every one is, a new layer is opened.
+    """
+    topology, dependencies = data.topology, route_dependencies(data)
+    routes, random = data.known_routes, np.random.default_rng(seed)
+    around = (topology.head[:, None] == topology.tail[None, :]).astype(float)
+    around = np.eye(topology.arcs) + around + around.T
+    layer = np.zeros(len(dependencies), dtype=np.int64)
+    usage: list[NDArray[np.float64]] = []
+    graphs: list[Any] = []
+    for r in random.permutation(len(dependencies)).tolist():
+        arcs = routes.path(r)
+        near = around[arcs].sum(axis=0)
+        order = sorted(range(len(graphs)), key=lambda i: float(usage[i] @ near))
+        chosen = next((i for i in order if _fits(graphs[i], dependencies[r])), len(graphs))
+        if chosen == len(graphs):
+            usage.append(np.zeros(topology.arcs))
+            graphs.append(nx.DiGraph(dependencies[r]))
+        usage[chosen][arcs] += 1.0
+        layer[r] = chosen
+    return layer
+
+
+def _fits(graph: Any, new: list[Dependency]) -> bool:
+    """Add dependencies to an acyclic graph; undo and say no if they close a cycle."""
+    added = [e for e in new if not graph.has_edge(*e)]
+    graph.add_edges_from(added)
+    if not added or nx.is_directed_acyclic_graph(graph):
+        return True
+    graph.remove_edges_from(added)
+    return False
+
+
+def conflict_colouring(data: LayeredRoutes) -> I64:
+    """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
+
+    Of every cycle that is left in a layer, the routes of its rarest dependency come into conflict with those that carry
+    another dependency of it without that one; then all are coloured anew, most conflicts first. Ends because every
+    round adds a conflict between two routes of one layer.
+    """
+    dependencies = route_dependencies(data)
+    count = len(dependencies)
+    conflict: list[set[int]] = [set() for _ in range(count)]
+    while True:
+        layer = _greedy_colours(conflict)
+        clean = True
+        for level in range(int(layer.max(initial=0)) + 1):
+            carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
+            cycle = _cycle(carriers)
+            if not cycle:
+                continue
+            clean = False
+            one, other = _sides(carriers, cycle)
+            for r in one:
+                conflict[r] |= other
+            for r in other:
+                conflict[r] |= one
+        if clean:
+            return layer
+
+
+def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
+    """Two disjoint sets of routes of a cycle that may not all stay in one layer together."""
+    ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
+    one = carriers[ordered[0]]
+    for e in ordered[1:]:
+        other = carriers[e] - one
+        if other:
+            return set(one), other
+    # The same routes carry all of it; no simple path is a cycle alone, so two of them can be told apart.
+    first = min(one)
+    return {first}, set(one) - {first}
+
+
+def _greedy_colours(conflict: list[set[int]]) -> I64:
+    colour = np.full(len(conflict), -1, dtype=np.int64)
+    for r in sorted(range(len(conflict)), key=lambda r: (-len(conflict[r]), r)):
+        taken = {int(colour[q]) for q in conflict[r]}
+        colour[r] = next(c for c in range(len(conflict) + 1) if c not in taken)
+    return colour
+
+
+HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
+
+
+def run(context: Context) -> Answer:
+    """Assign layers by one heuristic or all, and keep the fewest."""
+    pass  # SELFIMPORT
+
+    data: LayeredRoutes = context.data
+    ways: dict[str, Callable[[], NDArray[np.int64]]] = {
+        "breaking-cycles": lambda: breaking_cycles(data),
+        "random": lambda: random_assignment(data, context.task.seed),
+        "conflict-colouring": lambda: conflict_colouring(data),
+    }
+    asked = str(context.parameters["heuristic"])
+    found: dict[str, NDArray[np.int64]] = {}
+    for name in HEURISTICS if asked == "best" else (asked,):
+        found[name] = ways[name]()
+        if context.deadline is not None:
+            context.remaining()
+    best = min(found, key=lambda name: int(found[name].max(initial=0)))
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, found[best]),
+        solver={"name": "layer-assignment", "version": None, "algorithm": best, "options": {}},
+        metrics={
+            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in found.items()},
+            "found_by": best,
+        },
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+METHODS = (
+    Method(
+        name="layer-assignment",
+        title="Layers by the heuristics of App. D.1",
+        summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
+        applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
+        parameters=(Parameter("heuristic", str, default="best", help="which one", choices=("best", *HEURISTICS)),),
+        run=run,
+    ),
+)

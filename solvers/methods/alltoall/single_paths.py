@@ -1,0 +1,136 @@
+"""Load-aware shortest paths (SSSP): every pair on a lightest path, one after the other in random order.
+
+Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+
+Every arc weighs |K| + 1 at first, so that detours are dear whatever the order; pairs are routed in a random order
+(``seed``) on a lightest path, whose arcs then weigh 1/c_a more (1 on unit links). Over a listed set the lightest path
+of the pair's set is taken.
+
+Randomised rounding of the fluid optimum (Raghavan & Thompson, Combinatorica 7, 1987).
+
+The concurrent flow over the same paths is solved by column generation; every pair then takes one of its paths with its
+share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole paths, is
+the bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
+from opticoll.solvers.methods.flows.routes import (
+    SINGLE_PATH,
+    round_shares,
+    route_metrics,
+    routes_from,
+    values_of,
+    worst_load,
+)
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.solvers.methods.method import Context
+
+
+def run_sssp(context: Context) -> Answer:
+    """Route ``orders`` times, keep the best."""
+    data: PathFlow = context.data
+    best: PathSet | None = None
+    orders = int(context.parameters["orders"])
+    for number in range(max(orders, 1)):
+        routes = load_aware_routes(data, seed=context.task.seed + number)
+        if best is None or worst_load(routes) < worst_load(best):
+            best = routes
+        if context.deadline is not None and number + 1 < orders:
+            context.remaining()
+    assert best is not None
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, best),
+        solver={"name": "sssp", "version": None, "algorithm": "load-aware shortest paths", "options": {}},
+        metrics={**route_metrics(data, best), "orders": orders, "seed": context.task.seed},
+        message="a heuristic: it stops without trying to prove anything",
+    )
+
+
+def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
+    """The routes of one random order of pairs."""
+    from opticoll.solvers.methods.flows.local_search import lightest_path
+
+    topology = data.topology
+    sources, targets = data.commodities
+    weight = np.full(topology.arcs, float(sources.size + 1))
+    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    listed = None if data.rule.unrestricted else data.paths
+    found: list[list[int]] = [[] for _ in range(sources.size)]
+    buffer = np.empty(topology.n, dtype=np.int64)
+    for k in np.random.default_rng(seed).permutation(sources.size).tolist():
+        if listed is None:
+            count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
+            arcs = buffer[:count].copy()
+        else:
+            here = listed.of_pair(k)
+            path = min(here, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
+            arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
+        weight[arcs] += 1.0 / topology.capacity[arcs]
+        found[k] = arcs.tolist()
+    return routes_from(data, found)
+
+
+SSSP = Method(
+    name="sssp",
+    title="Load-aware shortest paths (SSSP)",
+    summary="the paper's greedy: random order, lightest path, its arcs weigh more afterwards; seeded",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
+    run=run_sssp,
+)
+
+
+def run_lp_rounding(context: Context) -> Answer:
+    """Solve the LP, round it."""
+    data: PathFlow = context.data
+    listed = None if data.rule.kind == "all" else data.paths
+    fluid = generate(
+        data.topology, data.commodities, pricing_for(data.topology, data.commodities, data.rule, listed), tol=1e-7,
+        context=context, algorithm="auto",
+    )  # fmt: skip
+    paths, share = fluid.used(1e-7)
+    tries = int(context.parameters["tries"])
+    routes = round_shares(paths, share, np.random.default_rng(context.task.seed), tries)
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, routes),
+        duals={"capacity": fluid.best.lengths},
+        solver={
+            "name": "highs", "version": fluid.master.version, "options": {},
+            "algorithm": "column generation, randomised rounding",
+        },
+        metrics={
+            **route_metrics(data, routes), "fluid_time": fluid.time, "load_over_fluid": worst_load(routes) / fluid.time,
+            "tries": tries, "seed": context.task.seed,
+        },
+        message="a heuristic: it stops without trying to prove anything",
+    )  # fmt: skip
+
+
+LP_ROUNDING = Method(
+    name="lp-rounding",
+    title="Column generation, then randomised rounding",
+    summary="one path a pair drawn with its share in the fluid optimum as probability, best of several; seeded",
+    applies=lambda formulation: formulation.name in SINGLE_PATH,
+    parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
+    run=run_lp_rounding,
+)
+
+
+METHODS = (
+    SSSP,
+    LP_ROUNDING,
+)

@@ -1,0 +1,145 @@
+r"""Off-the-shelf PDLP with the repair and the certificate of certified-pdhg: the baseline it is compared with.
+
+Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
+
+The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) goes to a PDLP code as it is. That
+stops at a tolerance on its own residuals, which is no gap: its flow is infeasible by so much and its duals prove less.
+So each round's flow is repaired exactly and its duals are turned into a bound; as long as these are further apart than
+``tol``, the next round asks for a tolerance ten times smaller, from the start. The best flow and the best duals of all
+rounds are kept, and the last round dominates the time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.model import Parameter
+from opticoll.solvers import verify
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import SolveRequest, Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.model import Formulation
+    from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import Outcome
+
+SOLVERS = ("highs-pdlp", "pdlp", "cupdlpx")
+#: No PDLP reaches smaller tolerances in double precision.
+SMALLEST = 1e-9
+STEP = 0.1
+#: Time [s], and share of what is left, that a round leaves for starting a process, repair and certificate.
+RESERVE_S, RESERVE = 1.0, 0.15
+
+
+def takes(formulation: Formulation) -> bool:
+    """Whether a formulation is a concurrent-flow LP that repairs flows and turns duals into bounds."""
+    certified = formulation.certify is not None and formulation.repair is not None
+    return formulation.concurrent is not None and formulation.problem == "LP" and certified
+
+
+def run(context: Context) -> Answer:
+    """Rounds of PDLP at ever smaller tolerances, until the certified gap is closed; at a limit, what there is."""
+    from opticoll.solvers.compile import compile_model, import_layer
+    from opticoll.solvers.isolation import solve_isolated
+    from opticoll.solvers.methods.flows.time_form import reformulate
+
+    model, task = context.formulation, context.task
+    layer = task.form or ("matrix" if "matrix" in model.build else model.forms[0])
+    begun = time.monotonic()
+    import_layer(layer)
+    form = compile_model(model.build[layer](context.data))  # type: ignore[index]
+    timed = reformulate(form, model)
+    best = Best(context, form, build_s=time.monotonic() - begun)
+    name = str(context.parameters["solver"])
+    tolerance = max(task.tol, SMALLEST)
+    while True:
+        try:
+            left = context.remaining()
+        except TimeoutError:
+            return best.answer(Termination.TIME_LIMIT, "the time limit ended the rounds")
+        if left is not None:
+            left -= min(RESERVE_S + RESERVE * left + best.close_s, left / 2)
+        request = SolveRequest(left, task.threads, tolerance, task.seed)
+        outcome = solve_isolated(timed.form, name, request)
+        best.take(timed.recover(outcome), tolerance)
+        if best.gap is not None and best.gap <= task.tol:
+            return best.answer(Termination.OPTIMAL)
+        if outcome.termination not in (Termination.OPTIMAL, Termination.TOLERANCE):
+            return best.answer(outcome.termination, outcome.message)
+        if tolerance <= SMALLEST or outcome.termination is Termination.TOLERANCE:
+            gap = "unknown" if best.gap is None else f"{best.gap:.1e}"
+            return best.answer(Termination.TOLERANCE, f"the gap stays at {gap}: more than {name} gives")
+        tolerance = max(tolerance * STEP, SMALLEST)
+
+
+class Best:
+    """The best flow and the best duals so far, each measured by our own means."""
+
+    def __init__(self, context: Context, form: StandardForm, build_s: float) -> None:
+        self.context, self.form, self.build_s = context, form, build_s
+        self.values: dict[str, Any] | None = None
+        self.duals: dict[str, Any] | None = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+        self.solver: dict[str, Any] = {}
+        self.rounds = self.iterations = 0
+        self.solve_s = self.close_s = 0.0
+        self.tolerance: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap between the two."""
+        return verify.relative_gap(self.objective, self.bound, self.context.formulation.sense)
+
+    def take(self, outcome: Outcome, tolerance: float) -> None:
+        """Repair and certify what a round gave, keep what is better, and save it for the case of a kill."""
+        start = time.monotonic()
+        model, data = self.context.formulation, self.context.data
+        assert model.repair is not None
+        assert model.certify is not None
+        self.rounds, self.tolerance = self.rounds + 1, tolerance
+        self.solve_s += outcome.solve_s or 0.0
+        self.iterations += outcome.iterations or 0
+        self.solver = {
+            "name": str(self.context.parameters["solver"]), "version": outcome.version,
+            "algorithm": outcome.algorithm, "options": outcome.options,
+        }  # fmt: skip
+        sign = 1.0 if model.sense == "max" else -1.0
+        if outcome.row_duals is not None:
+            duals = self.form.duals(outcome.row_duals)
+            bound = model.certify(data, duals)
+            if bound is not None and (self.bound is None or sign * bound.value < sign * self.bound):
+                self.bound, self.duals = bound.value, duals
+        if outcome.x is not None:
+            values = model.repair(data, self.form.values(outcome.x))
+            objective = -sign * np.inf if values is None else model.objective(data, values)
+            if np.isfinite(objective) and (self.objective is None or sign * objective > sign * self.objective):
+                self.objective, self.values = objective, values
+        self.close_s += time.monotonic() - start
+        self.context.save(self.answer(Termination.INTERRUPTED), self.objective)
+
+    def answer(self, termination: Termination, message: str = "") -> Answer:
+        """What there is."""
+        return Answer(
+            termination, values=self.values, duals=self.duals, bound=self.bound, solver=self.solver, message=message,
+            metrics={
+                "rounds_of_pdlp": self.rounds, "iterations": self.iterations, "tolerance": self.tolerance,
+                "build_s": self.build_s, "pdlp_s": self.solve_s, "close_s": self.close_s,
+            },
+        )  # fmt: skip
+
+
+METHODS = (
+    Method(
+        name="certified-pdlp",
+        title="Off-the-shelf PDLP on the time form, repaired and certified",
+        summary="what certified-pdhg is compared with: a general first-order LP code, tightened until the gap is closed",
+        applies=takes,
+        parameters=(Parameter("solver", str, default="highs-pdlp", help="PDLP code", choices=SOLVERS),),
+        run=run,
+    ),
+)

@@ -1,0 +1,307 @@
+r"""Column generation: concurrent flow over paths that are priced by shortest path, none listed in advance.
+
+Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
+
+The restricted master is solved over the paths known so far; its duals are arc lengths, under which every commodity's
+shortest path is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
+allowed paths, F <= sum c l / sum D dist_l (D = 1 but for a demand of the master's), so that a round without columns is
+not needed for a proof: it ends when value and best bound agree.
+
+Start: multiplicative weights, whose shortest paths under ever better lengths are most of the columns of an optimum.
+Stabilisation: without crossover interior point ends amid the optimal face, not in a corner of it, and every round
+prices the mean of the current lengths and those of the best bound as well (Wentges, Int. Trans. Operational Research
+4, 1997).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import MethodMismatch
+from opticoll.formulations import outward
+from opticoll.formulations.alltoall.path_mcf import arc_load, serve_alike
+from opticoll.formulations.flows.concurrent_flow import commodities, demanded
+from opticoll.formulations.flows.path_sets import path_order, reordered, subset, to_arrays
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
+from opticoll.solvers.methods.flows.path_pricing import BoundedPaths, EveryPath, ListedPaths, positive
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.path_sets import PathRule, PathSet
+    from opticoll.instances.digraph import Topology
+    from opticoll.solvers.methods.flows.path_pricing import MasterSolution, Pricing, RestrictedMaster
+    from opticoll.solvers.methods.method import Context
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+FORMULATIONS = ("alltoall.path-mcf", "alltoall.link-mcf", "alltoall.master")
+#: Columns whose reduced cost is not below this part of their commodity's dual are no improvement.
+IMPROVEMENT = 1e-9
+
+
+@dataclass
+class Generated:
+    """What column generation found.
+
+    ``paths`` (in the order they were found) and ``share`` (adding up to 1 a commodity) are the flow, ``time`` its T,
+    the worst load per capacity; ``best`` are the lengths that prove ``time >= best.bound``.
+    """
+
+    paths: PathSet
+    share: F64
+    time: float
+    best: BestLengths
+    rounds: int
+    columns: int
+    master: RestrictedMaster
+    finished: bool = False
+    out_of_time: bool = False
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of value and bound."""
+        return self.time / self.best.bound - 1.0 if self.best.bound > 0 else np.inf
+
+    def used(self, least: float = 1e-12) -> tuple[PathSet, F64]:
+        """The paths that carry more than ``least`` of their commodity, sorted, and their shares."""
+        keep = np.flatnonzero(self.share > least)
+        kept = subset(self.paths, self.share > least)
+        order = path_order(kept)
+        listed = reordered(kept, order)
+        return listed, serve_alike(listed, self.share[keep[order]])
+
+
+@dataclass(frozen=True)
+class BestLengths:
+    """The lengths with the best bound on T so far."""
+
+    lengths: F64
+    bound: float
+
+    def better(self, lengths: F64, bound: float) -> BestLengths:
+        """These or others, whichever bound more."""
+        return BestLengths(lengths, bound) if bound > self.bound else self
+
+
+def pricing_for(
+    topology: Topology, pairs: tuple[I64, I64], rule: PathRule | None, listed: PathSet | None = None
+) -> Pricing:
+    """The pricing step of a path set: by search where all paths are allowed, over the list otherwise."""
+    if rule is None or rule.unrestricted:
+        return EveryPath(topology, pairs)
+    if rule.kind == "all" and rule.lmax is not None:
+        return BoundedPaths(topology, pairs, rule.lmax)
+    assert listed is not None
+    return ListedPaths(listed)
+
+
+def generate(
+    topology: Topology,
+    pairs: tuple[I64, I64],
+    pricing: Pricing,
+    *,
+    tol: float,
+    context: Context,
+    amount: F64 | None = None,
+    warmup: int = 10,
+    most_rounds: int = 200,
+    algorithm: str = "auto",
+) -> Generated:
+    """The concurrent flow of ``pairs`` over the paths of ``pricing``, to a relative gap of ``tol`` or the deadline.
+
+    ``amount`` ``(|K|,)`` is what each pair wants, positive, 1 if not given.
+
+    Raises
+    ------
+    TimeoutError
+        If the time runs out before the first master is solved.
+    """
+    from opticoll.solvers.methods.flows.path_pricing import RestrictedMaster
+
+    wanted = np.ones(pairs[0].size) if amount is None else amount
+    master = RestrictedMaster(topology, pairs, wanted, algorithm=algorithm, threads=context.task.threads)
+    everyone = np.ones(master.pairs, dtype=bool)
+    best = warm_up(topology, pricing, master, max(warmup, 1))
+    found: Generated | None = None
+    for rounds in range(1, most_rounds + 1):
+        solution = _solve_in_time(master, context)
+        if solution is None:
+            if found is None:
+                raise TimeoutError
+            found.out_of_time = True
+            break
+        paths = master.paths()
+        share, worst = _primal(paths, solution.shares, wanted)
+        current = positive(solution.lengths)
+        duals = solution.commodity_duals / max(float(solution.lengths.max()), 1e-300)
+        priced = pricing.price(current)
+        best = best.better(current, _bound(topology, wanted * priced.shortest, current))
+        new = master.add(priced.paths(wanted * priced.shortest < duals * (1.0 - IMPROVEMENT)))
+        between = (current + positive(best.lengths)) / 2
+        priced = pricing.price(between)
+        best = best.better(between, _bound(topology, wanted * priced.shortest, between))
+        if new:
+            master.add(priced.paths(everyone))
+        found = Generated(paths, share, worst, best, rounds, len(master.known), master)
+        # Should the process be killed later, the lengths still prove their bound.
+        context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
+        if found.gap <= tol:
+            found.finished = True
+            break
+        if new == 0 and not master.make_exact():
+            break
+    assert found is not None
+    return found
+
+
+def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution | None:
+    """The master's solution, None if the time is up before."""
+    try:
+        return master.solve(context.remaining())
+    except TimeoutError:
+        return None
+
+
+def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
+    """The bound on T that lengths prove under which the demands cost ``cost``, ``(|K|,)``, rounded down."""
+    needed = float(outward.down(outward.sum_down(cost), topology.n + 2))
+    return max(outward.quotient_down(needed, outward.dot_up(topology.capacity, lengths)), 0.0)
+
+
+def _primal(paths: PathSet, shares: F64, wanted: F64) -> tuple[F64, float]:
+    """Shares that serve every commodity alike, and the worst load per capacity they make."""
+    share = np.maximum(shares, 0.0)
+    carried = np.bincount(paths.pair, share, paths.pairs)
+    share /= carried[paths.pair]
+    return share, float((arc_load(paths, share * wanted[paths.pair]) / paths.topology.capacity).max())
+
+
+def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, steps: int) -> BestLengths:
+    """First columns: shortest paths under multiplicative weights, arcs that they overload grow longer."""
+    weights = -np.log(topology.capacity / topology.capacity.min())
+    best = BestLengths(np.ones(topology.arcs), 0.0)
+    everyone = np.ones(master.pairs, dtype=bool)
+    for step in range(steps):
+        lengths = np.exp(np.maximum(weights - weights.max(), -20.0))
+        priced = pricing.price(lengths)
+        best = best.better(lengths, _bound(topology, master.amount * priced.shortest, lengths))
+        columns = priced.paths(everyone)
+        master.add(columns)
+        carried = np.repeat(master.amount[[k for k, _ in columns]], [len(arcs) for _, arcs in columns])
+        passes = np.bincount(np.concatenate([np.array(arcs) for _, arcs in columns]), carried, topology.arcs)
+        load = passes / topology.capacity
+        weights = weights + load / load.max() / (1.0 + 0.15 * step)
+    return best
+
+
+def run(context: Context) -> Answer:
+    """Generate columns, then give the flow back as the formulation's own variables."""
+    topology = context.instance
+    begun = time.monotonic()
+    rule, listed = _allowed(context)
+    pairs, amount = _wanted(context)
+    unit = float(amount.mean())  # so that coefficients of the master are about 1
+    found = generate(
+        topology, pairs, pricing_for(topology, pairs, rule, listed), tol=context.task.tol / 10, context=context,
+        amount=amount / unit, warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
+        algorithm=str(context.parameters["algorithm"]),
+    )  # fmt: skip
+    paths, share = found.used()
+    F = 1.0 / (found.time * unit)
+    ending = Termination.OPTIMAL if found.finished else Termination.TOLERANCE
+    if found.out_of_time:
+        ending = Termination.TIME_LIMIT
+    return Answer(
+        ending,
+        values=_values(context, paths, share * F * amount[paths.pair], F, listed),
+        duals={"capacity": found.best.lengths},
+        solver={
+            "name": "highs", "version": found.master.version, "options": {},
+            "algorithm": f"column generation, {found.master.algorithm}",
+        },
+        metrics={
+            "path_set": "all simple paths" if rule is None else str(rule),
+            "generation_s": time.monotonic() - begun,
+            "rounds": found.rounds, "columns": found.columns, "paths_used": paths.paths,
+            "paths_per_commodity": paths.paths / paths.pairs, "longest_path": int(paths.length.max()),
+        },
+    )  # fmt: skip
+
+
+def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
+    """Sources and targets of the commodities, each ``(|K|,)``, and what each wants [shards]."""
+    if context.formulation.name != "alltoall.master":
+        pairs = commodities(context.instance)
+        return pairs, np.ones(pairs[0].size)
+    sources, targets, amount = demanded(context.data)
+    return (sources, targets), amount
+
+
+def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
+    """The path rule of the formulation (None for flows on arcs), and its set where it must be listed.
+
+    Raises
+    ------
+    MethodMismatch
+        If the formulation is the printed relaxation, or the flow has too many entries to be kept.
+    """
+    topology, name = context.instance, context.formulation.name
+    if name == "alltoall.path-mcf":
+        rule = context.data.rule
+        return rule, None if rule.kind == "all" else context.data.paths
+    if name == "alltoall.link-mcf":
+        if context.data.printed:
+            msg = "column-generation solves the link MCF without printed=true, whose flows are no sums of paths"
+            raise MethodMismatch(msg)
+        if topology.ranks * (topology.ranks - 1) * topology.arcs > MOST_ENTRIES:
+            msg = (
+                f"column-generation: {topology.ranks} ranks on {topology.arcs} arcs are too many to keep every "
+                "commodity's flow; solve alltoall.path-mcf with paths=all, or alltoall.master"
+            )
+            raise MethodMismatch(msg)
+    return None, None
+
+
+def _values(context: Context, paths: PathSet, flow: F64, F: float, listed: PathSet | None) -> dict[str, F64]:
+    """The flow in the formulation's own variables."""
+    scalar, name = np.asarray(F), context.formulation.name
+    if name == "alltoall.path-mcf" and listed is None:
+        return {"f": flow, "F": scalar, **to_arrays(paths)}
+    if name == "alltoall.path-mcf":
+        assert listed is not None
+        place = {(int(listed.pair[p]), tuple(listed.path(p))): p for p in range(listed.paths)}
+        f = np.zeros(listed.paths)
+        f[[place[int(paths.pair[p]), tuple(paths.path(p))] for p in range(paths.paths)]] = flow
+        return {"f": f, "F": scalar}
+    group, columns, variable = paths.pair, paths.pairs, "f"
+    if name == "alltoall.master":
+        group = np.searchsorted(context.data.sources, paths.sources[paths.pair])
+        columns, variable = context.data.groups, "g"
+    x = np.zeros((paths.topology.arcs, columns))
+    np.add.at(x, (paths.arcs, np.repeat(group, paths.length)), np.repeat(flow, paths.length))
+    return {variable: x, "F": scalar}
+
+
+METHODS = (
+    Method(
+        name="column-generation",
+        title="Column generation over paths",
+        summary="paths priced by shortest path under the restricted master's duals; proves the optimum over all paths",
+        applies=lambda formulation: formulation.name in FORMULATIONS,
+        parameters=(
+            Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
+            Parameter("rounds", int, default=200, help="most rounds of master and pricing"),
+            Parameter("algorithm", str, default="auto", help="of the masters", choices=("auto", "simplex", "ipx")),
+        ),
+        run=run,
+    ),
+)

@@ -1,0 +1,262 @@
+r"""Minimum congestion to proven optimality: bound first, search next, branch and bound last.
+
+1. Bounds. The fluid optimum over *all* paths (column generation) bounds every routing, rounded up to whole paths; over
+   a restricted set that set's own fluid optimum bounds more. Both are recomputed from arc lengths.
+2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than the bound
+   allows: over shortest paths alone (where the bound leaves no slack, nothing else can attain it), then over all
+   candidates from a rounding of the fluid optimum. Where that fails within its steps, the next possible load is tried.
+3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
+
+The result is proven where its load equals the bound of its set; if it equals the bound over all paths it is an optimum
+over all paths, whatever the set (``metrics.unrestricted_proven``). What branch and bound claims beyond that is reported
+as its own word (``metrics.mip_bound``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall.min_congestion import round_up
+from opticoll.formulations.flows.path_sets import subset
+from opticoll.formulations.model import Parameter
+from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
+from opticoll.solvers.methods.flows.routes import (
+    SINGLE_PATH,
+    candidates_for,
+    pick,
+    round_shares,
+    route_metrics,
+    union,
+    values_of,
+    worst_load,
+)
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import SolveRequest, Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.solvers.methods.flows.column_generation import Generated
+    from opticoll.solvers.methods.method import Context
+
+#: Steps of the search between two looks at the clock.
+STEPS = 100_000
+#: Steps of the first tries.
+QUICK = 20_000
+#: Branch and bound takes matrices of at most this many non-zeros.
+MOST_NONZEROS = 400_000
+
+
+def run(context: Context) -> Answer:
+    """Bound, search, branch and bound."""
+    return bound_and_search(context, None)
+
+
+def bound_and_search(context: Context, known: PathSet | None) -> Answer:
+    """The same, from routes that are already known where they are better than rounding."""
+    data: PathFlow = context.data
+    topology, rule, pairs = data.topology, data.rule, data.commodities
+    over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context)
+    fluid = over_all
+    if not rule.unrestricted:
+        listed = None if rule.kind == "all" else data.paths
+        fluid = generate(topology, pairs, pricing_for(topology, pairs, rule, listed), tol=1e-8, context=context)
+    paths, share = fluid.used(1e-7)
+    random = np.random.default_rng(context.task.seed)
+    start = round_shares(paths, share, random, tries=20)
+    rounding, candidates = worst_load(start), candidates_for(data, paths)
+    if known is not None:
+        candidates = union(candidates, known)
+        if worst_load(known) <= rounding:
+            start = known
+    state = _State(context, data, over_all, fluid, candidates, start, rounding)
+    state.search(random)
+    if not state.done:
+        state.branch_and_bound()
+    return state.answer()
+
+
+def next_load(load: float, capacity: NDArray[np.float64]) -> float:
+    """The least multiple of some 1/c_a above ``load``."""
+    values = np.unique(capacity)
+    return float(((np.floor(load * values * (1 + 1e-9)) + 1.0) / values).min())
+
+
+class _State:
+    """The best routes so far and the bounds they are held against."""
+
+    def __init__(
+        self,
+        context: Context,
+        data: PathFlow,
+        over_all: Generated,
+        fluid: Generated,
+        candidates: PathSet,
+        start: PathSet,
+        rounding: float,
+    ) -> None:
+        self.context, self.data, self.over_all, self.fluid = context, data, over_all, fluid
+        self.candidates, self.best = candidates, start
+        self.capacity = data.topology.capacity
+        self.bound = round_up(fluid.best.bound, self.capacity)
+        self.unrestricted = round_up(over_all.best.bound, self.capacity)
+        self.load, self.rounding = worst_load(start), rounding
+        self.steps = 0
+        self.mip_bound: float | None = None
+        self.ended_by = "rounding" if self.load == rounding else "rerouting"
+        self.out_of_time = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the load is within the tolerance of the bound."""
+        return self.load <= self.bound * (1 + self.context.task.tol)
+
+    def _time_is_up(self) -> bool:
+        try:
+            self.context.remaining()
+        except TimeoutError:
+            self.out_of_time = True
+        return self.out_of_time
+
+    def search(self, random: np.random.Generator) -> None:
+        """Reroute towards the bound, then towards the loads above it that would still be better."""
+        paths = self.candidates
+        direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+        steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
+        # Where it is easy it takes hundreds of steps: short tries first.
+        plan = [(direct, min(steps, QUICK)), (paths, min(steps, QUICK))]
+        plan += [(which, steps) for which in (paths, direct) for _ in range(tries)]
+        target = self.bound
+        while target < self.load * (1 - 1e-9) and not self.done:
+            for which, most in plan:
+                if self._try(which, target, most, int(random.integers(2**31))):
+                    return
+                if self.out_of_time:
+                    return
+            target = next_load(target, self.capacity)
+
+    def _try(self, paths: PathSet, target: float, most: int, seed: int) -> bool:
+        """Whether rerouting over ``paths`` reaches a load of ``target`` within its steps."""
+        from opticoll.solvers.methods.flows.local_search import reroute
+
+        limit = np.floor(target * self.capacity * (1 + 1e-9)).astype(np.int64)
+        choice = _place(paths, self.best)
+        left = most
+        while left > 0 and not self._time_is_up():
+            over, made = reroute(paths.first, paths.start, paths.arcs, limit, choice, seed, min(left, STEPS))
+            self.steps += made
+            left -= max(made, 1)
+            seed += 1
+            if over == 0:
+                self._keep(pick(paths, choice), "rerouting")
+                return True
+        return False
+
+    def _keep(self, routes: PathSet, by: str) -> None:
+        load = worst_load(routes)
+        if load < self.load:
+            self.best, self.load, self.ended_by = routes, load, by
+            self.context.save(self.answer(), load)
+
+    def branch_and_bound(self) -> None:
+        """HiGHS on the ILP over the candidates, started from the best routes."""
+        from opticoll.solvers.isolation import solve_here
+
+        seconds = float(self.context.parameters["mip_s"])
+        paths = self.candidates
+        if seconds <= 0 or paths.arcs.size + paths.paths > MOST_NONZEROS or self._time_is_up():
+            return
+        left = self.context.remaining()
+        outcome = solve_here(
+            _program(paths, self.bound, self.load), "highs",
+            SolveRequest(
+                min(seconds, left or seconds), self.context.task.threads, max(self.context.task.tol, 1e-9),
+                self.context.task.seed,
+            ),
+        )  # fmt: skip
+        self.mip_bound = outcome.bound
+        if outcome.x is not None:
+            order = np.lexsort((-outcome.x[: paths.paths], paths.pair))
+            self._keep(pick(paths, order[paths.first[:-1]]), "branch and bound")
+
+    def answer(self) -> Answer:
+        """The best routes with what is known of them."""
+        ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
+        if self.out_of_time and not self.done:
+            ending = Termination.TIME_LIMIT
+        found: dict[str, Any] = {
+            **route_metrics(self.data, self.best),
+            "fluid_time": self.fluid.time,
+            "load_over_fluid": self.load / self.fluid.time,
+            "unrestricted_fluid_time": self.over_all.time,
+            "unrestricted_bound": self.unrestricted,
+            "unrestricted_proven": bool(self.load <= self.unrestricted * (1 + 1e-9)),
+            "candidates": self.candidates.paths,
+            "rounding_load": self.rounding,
+            "search_steps": self.steps,
+            "found_by": self.ended_by,
+            "mip_bound": self.mip_bound,
+        }
+        return Answer(
+            ending,
+            values=values_of(self.data, self.best),
+            duals={"capacity": self.fluid.best.lengths},
+            solver={
+                "name": "highs", "version": self.fluid.master.version, "options": {},
+                "algorithm": f"column generation, {self.ended_by}",
+            },
+            metrics=found,
+        )  # fmt: skip
+
+
+def _place(candidates: PathSet, routes: PathSet) -> NDArray[np.int64]:
+    """The candidate that each route is, the commodity's first where it is none of them."""
+    choice = candidates.first[:-1].copy()
+    for k in range(routes.paths):
+        wanted = routes.path(k)
+        here = candidates.of_pair(k)
+        choice[k] = next((p for p in here if candidates.path(p) == wanted), int(choice[k]))
+    return choice
+
+
+def _program(paths: PathSet, least: float, known: float) -> Any:
+    """The ILP (29)-(33) over ``paths``, Lambda between ``least`` and the load below ``known``."""
+    import scipy.sparse as sp
+
+    from opticoll.solvers.standard_form import StandardForm
+
+    m, capacity = paths.topology.arcs, paths.topology.capacity
+    whole = bool((capacity == 1.0).all())
+    A = sp.block_array([[paths.membership, None], [paths.incidence, -capacity[:, None]]], format="csc")
+    cost = np.zeros(paths.paths + 1)
+    cost[-1] = 1.0
+    return StandardForm(
+        A,
+        np.concatenate([np.ones(paths.pairs), np.full(m, -np.inf)]),
+        np.concatenate([np.ones(paths.pairs), np.zeros(m)]),
+        np.append(np.zeros(paths.paths), least),
+        np.append(np.ones(paths.paths), max(least, known - 1.0 if whole else known)),
+        cost,
+        "min",
+        integer=np.append(np.ones(paths.paths, dtype=bool), whole),
+    )
+
+
+METHODS = (
+    Method(
+        name="exact-routing",
+        title="Fluid bound, rerouting, branch and bound",
+        summary="one path a pair of proven least congestion: bound over all paths, negotiated rerouting, then the ILP",
+        applies=lambda formulation: formulation.name in SINGLE_PATH,
+        parameters=(
+            Parameter("steps", int, default=300_000, help="rerouting steps of one try"),
+            Parameter("tries", int, default=4, help="tries at each load"),
+            Parameter("mip_s", float, default=60.0, help="seconds for branch and bound; 0 for none"),
+        ),
+        run=run,
+    ),
+)

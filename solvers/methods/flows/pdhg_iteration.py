@@ -1,0 +1,532 @@
+r"""The time form of a concurrent flow as a saddle point, and the passes of the iteration on it.
+
+With unit flows y = x / F and arc weights :math:`\lambda_a = c_a \ell_a`,
+
+.. math::
+
+    T^* = \min_{y \ge 0} \max_{\lambda \in \Delta, \pi}
+          \sum_a \lambda_a \frac{1}{c_a} \sum_s y_{as} + \sum_{u \ne s} \pi_{us} (D_{us} - (M y_s)_u).
+
+Given lambda the best y routes every demand along shortest paths of :math:`\ell`: every lambda bounds T* from below.
+Given y that delivers D, the largest load per capacity bounds it from above.
+
+Steps are diagonal (Pock & Chambolle, ICCV 2011): :math:`\tau w_{as}` on flows, with w the throughflow expected at the
+hop level of the arc's head (flows next to a source are N/d times those far from it), :math:`\sigma r_i` on rows, with
+1/r the squared norm of the row so scaled. Every column has three entries and every row so scaled has norm 1, hence
+the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is safe for every instance.
+
+Two bounds that close on the optimum: when to restart, when to look at the bounds, when to polish.
+
+The iteration finds the dual long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after some
+hundred steps, the upper bound of a repaired flow only after thousands. So when the lower bound L has settled, the flows
+are *polished*: the loads' target is fixed at L (1 + tol/2), the objective dropped, all duals set to 0, and the same
+iteration looks for any flow below that target. That takes 20 to 200 steps.
+
+Everything here is decided by counts of steps and by values, nothing by the clock: a run gives the same result
+whatever else the machine does, unless a limit ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from opticoll.formulations.flows.flow_kernels import Adjacency, unit_flows
+from opticoll.solvers.methods.flows import pdhg_kernels as kernels
+from opticoll.solvers.methods.flows.pdhg_kernels import LANES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.solvers.methods.flows.certified_pdhg import Start
+    from opticoll.solvers.methods.flows.pdhg_kernels import Team
+
+    Array = NDArray[np.floating]
+    F64 = NDArray[np.float64]
+    from collections.abc import Callable
+
+    pass  # SELFIMPORT
+
+
+#: A pass is cut into at most this many chunks; it decides the last digits of sums over blocks, so it is no setting.
+CHUNKS = 16
+#: sqrt(tau sigma): a hair below one over the bound on the operator's norm.
+STEP = 0.9995 / np.sqrt(3.0)
+#: First primal weight, as a share of the ratio of the sizes of duals and flows at the start.
+FIRST_WEIGHT = 0.5
+#: Of what a vertex receives, an arc that brings less than this share is noise.
+NOISE = 1e-7
+#: Arcs into which less than this share of the widest's columns leads are idle.
+IDLE = 1e-9
+#: Columns beyond which hardly any demand lies are as wide as if this share of a mean demand did.
+LEAST_WIDTH = 0.25
+
+
+class Duals(NamedTuple):
+    """Potentials and arc weights, kept while :meth:`Saddle.polish` uses their places."""
+
+    price: Array
+    weight: F64
+    plain: F64
+    root: float
+
+
+class Saddle:
+    """State of the iteration on one flow problem.
+
+    Parameters
+    ----------
+    data
+        The flow problem; groups are sources, and only arcs into a group's source are blocked.
+    team
+        Threads that share the passes.
+    precision
+        Of flows and potentials; arc weights, bounds and the repair are double in any case.
+    orbits
+        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is meaned over the orbit
+        of its arc, so that weights are equal on orbits, and both bounds are those of the whole problem.
+    start
+        Flows of all sources and lengths to start from, instead of even splits and uniform lengths.
+
+    Attributes
+    ----------
+    flow, price
+        y and pi, by ``(block, arc, lane)`` and ``(block, vertex, lane)``.
+    weight, plain
+        lambda of the Halpern iterate (perhaps negative) and of its plain step (on the simplex), shape ``(m,)``.
+    primal_weight
+        sqrt(sigma / tau).
+    count
+        Steps since the last restart.
+    """
+
+    def __init__(
+        self,
+        data: ConcurrentFlow,
+        team: Team,
+        precision: type[np.floating] = np.float32,
+        orbits: Orbits | None = None,
+        start: Start | None = None,
+    ) -> None:
+        topology = data.topology
+        self.data, self.team, self.precision = data, team, precision
+        self.orbits = None if orbits is None or orbits.trivial else orbits
+        self.graph = Adjacency.of(topology)
+        self.n, self.m, self.groups = topology.n, topology.arcs, data.groups
+        self.blocks = -(-self.groups // LANES)
+        self.order = self.graph.entering
+        self.start = self.graph.first_in
+        self.tail = topology.tail[self.order]
+        self.capacity = np.asarray(data.capacity, dtype=float)[self.order]
+        source = np.full(self.blocks * LANES, -1, dtype=np.int64)
+        source[: self.groups] = data.sources
+        self.source = source.reshape(self.blocks, LANES)
+        edges = np.linspace(0, self.blocks, min(self.blocks, CHUNKS) + 1).astype(int).tolist()
+        self.chunks = list(pairwise(edges))
+
+        by_vertex, by_arc = (self.blocks, self.n, LANES), (self.blocks, self.m, LANES)
+        self.demand, self.width, self.stiff, self.price = (np.zeros(by_vertex, precision) for _ in range(4))
+        self.flow = np.zeros(by_arc, precision)
+        self.net = [np.zeros((self.n, LANES), precision) for _ in range(team.size)]
+        self.buffer = [np.zeros(LANES, precision) for _ in range(team.size)]
+        self.load = np.zeros((len(self.chunks), self.m))
+        self.sums = np.zeros((len(self.chunks), 2))
+
+        self.weight: F64 = self.capacity / self.capacity.sum()
+        self.plain = self.weight.copy()
+        self._begin()
+        if start is not None:
+            self._begin_from(start)
+        self.price0, self.flow0, self.weight0 = (np.zeros_like(x) for x in (self.price, self.flow, self.weight))
+        self.count = 0
+        self.target: float | None = None
+        self.root = self.pushed = 0.0
+        moved, pushed = self.restart()  # from the origin: the sizes of flows and duals
+        self.primal_weight = FIRST_WEIGHT * pushed / moved if moved > 0 else 1.0
+
+    def _fold(self, by_arc: F64) -> F64:
+        """What the arcs carry (by head), meaned over their orbits where there are any."""
+        if self.orbits is None:
+            return by_arc
+        mean = np.empty_like(by_arc)
+        mean[self.order] = by_arc
+        return self.orbits.fold(mean)[self.order]
+
+    def _lanes(self, block: int) -> slice:
+        """The groups of a block."""
+        return slice(block * LANES, min((block + 1) * LANES, self.groups))
+
+    # Starting point
+
+    def _begin(self) -> None:
+        """Uniform lengths, hop distances as potentials, demands in even shares over fewest-hop paths; step widths."""
+        unit = 1.0 / float(self.capacity.sum())
+        demand = self.data.demand
+        positive = max(int(np.count_nonzero(demand)), 1)
+        least = LEAST_WIDTH * float(demand.sum()) / positive
+        head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
+        width = np.zeros((len(self.chunks), self.n))
+
+        def job(chunk: int, _worker: int) -> None:
+            queue, level, through = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(self.n)
+            first, last = self.chunks[chunk]
+            for b in range(first, last):
+                lanes = self._lanes(b)
+                count = lanes.stop - lanes.start
+                self.demand[b, :, :count] = demand[:, lanes]
+                kernels.start_block(
+                    b, count, self.start, self.tail, self.graph.first_out, outgoing, head, self.source, self.demand,
+                    self.flow, self.price, self.width, queue, level, through, unit, least,
+                )  # fmt: skip
+            kernels.row_norms(first, last, self.start, self.tail, self.source, self.width, self.stiff, width[chunk])
+
+        self.team.run(job, len(self.chunks))
+        into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
+        # Arcs that only enter the one source there is carry nothing: any step is safe for their weights.
+        self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
+
+    def _begin_from(self, start: Start) -> None:
+        """Flows and lengths of ``start``, shortest distances under them as potentials."""
+        from opticoll.formulations.flows.concurrent_flow import distances
+
+        flows, lengths = start.flows, start.lengths
+        if self.orbits is not None:
+            flows = self.orbits.settle(flows[:, self.orbits.representative]) * self.orbits.weight
+        for b in range(self.blocks):
+            lanes = self._lanes(b)
+            self.flow[b, :, : lanes.stop - lanes.start] = flows[self.order, lanes]
+        if lengths is None:
+            return
+        weight = self._fold(lengths[self.order]) * self.capacity
+        self.weight[:] = weight / weight.sum()
+        self.plain[:] = self.weight
+        reach = np.nan_to_num(distances(self.data, self.lengths()), posinf=0.0)
+        for b in range(self.blocks):
+            lanes = self._lanes(b)
+            self.price[b, :, : lanes.stop - lanes.start] = reach[:, lanes]
+
+    # Iterating
+
+    def _steps(self) -> tuple[np.floating, np.floating, Array]:
+        """Tau, sigma and the arc lengths, in the flows' precision."""
+        kind = self.precision
+        length = (self.weight / self.capacity).astype(kind)
+        return kind(STEP / self.primal_weight), kind(STEP * self.primal_weight), length
+
+    def advance(self) -> None:
+        """One reflected Halpern step (Lu & Yang 2024; Chen et al. 2024)."""
+        pull = (self.count + 1.0) / (self.count + 2.0)
+        tau, sigma, length = self._steps()
+        alpha = self.precision(pull)
+
+        def job(chunk: int, worker: int) -> None:
+            first, last = self.chunks[chunk]
+            kernels.advance(
+                first, last, self.start, self.tail, length, self.flow, self.flow0, self.price, self.price0,
+                self.demand, self.width, self.stiff, tau, sigma, alpha,
+                self.net[worker], self.buffer[worker], self.load[chunk],
+            )  # fmt: skip
+
+        self.team.run(job, len(self.chunks))
+        self._move_weights(self._fold(self.load.sum(axis=0)) / self.capacity, STEP * self.primal_weight, pull)
+        self.count += 1
+
+    def _move_weights(self, ratio: F64, sigma: float, pull: float) -> None:
+        before = self.weight.copy()
+        if self.target is None:
+            self.root = kernels.price_simplex(
+                self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.root
+            )
+        else:
+            kernels.price_cone(self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.target)
+        self.pushed = float(((self.plain - before) ** 2 / self.arc_stiff).sum())
+
+    def residual(self) -> float:
+        """Length of the next plain step in the norm of the step sizes, without the norm's cross term.
+
+        Weights count with their last step, not the next.
+        """
+        tau, sigma, length = self._steps()
+
+        def job(chunk: int, worker: int) -> None:
+            first, last = self.chunks[chunk]
+            self.sums[chunk] = kernels.movement(
+                first, last, self.start, self.tail, length, self.flow, self.price, self.demand, self.width,
+                self.stiff, tau, sigma, self.net[worker], self.buffer[worker],
+            )  # fmt: skip
+
+        self.team.run(job, len(self.chunks))
+        moved, pushed = self.sums.sum(axis=0)
+        return float(np.sqrt(moved * self.primal_weight + (pushed + self.pushed) / self.primal_weight))
+
+    def restart(self) -> tuple[float, float]:
+        """Move the anchor here; returns how far flows and duals came since the last one."""
+
+        def job(chunk: int, worker: int) -> None:
+            first, last = self.chunks[chunk]
+            self.sums[chunk] = kernels.travelled(
+                first, last, self.start, self.flow, self.flow0, self.price, self.price0, self.width, self.stiff,
+                self.buffer[worker],
+            )  # fmt: skip
+
+        self.team.run(job, len(self.chunks))
+        moved, pushed = self.sums.sum(axis=0)
+        pushed += float(((self.weight - self.weight0) ** 2 / self.arc_stiff).sum())
+        self.weight0[:] = self.weight
+        self.count = 0
+        return float(np.sqrt(moved)), float(np.sqrt(pushed))
+
+    # Polishing
+
+    def polish(self, target: float) -> Duals:
+        """From here on look for flows that deliver D with loads of at most ``target`` times the capacities.
+
+        No objective, all duals 0: what is left is a feasibility problem, on which the primal weight has no
+        influence. Returns the duals, for :meth:`resume`.
+        """
+        kept = Duals(self.price.copy(), self.weight.copy(), self.plain.copy(), self.root)
+        self.price[:], self.weight[:] = 0.0, 0.0
+        self.target = target
+        self.restart()
+        return kept
+
+    def resume(self, kept: Duals) -> None:
+        """Go on with the optimisation, from the flows as they are and the duals before :meth:`polish`."""
+        self.price[:], self.weight[:], self.plain[:] = kept.price, kept.weight, kept.plain
+        self.root = kept.root
+        self.target = None
+        self.restart()
+
+    # Bounds
+
+    def lower(self) -> float:
+        """Lower bound on T* that the arc weights prove, in double precision."""
+        length = self.plain / self.capacity
+        found = np.zeros(self.blocks)
+
+        def job(b: int, _worker: int) -> None:
+            lanes, demand = self._lanes(b), np.zeros((self.n, LANES))
+            demand[:, : lanes.stop - lanes.start] = self.data.demand[:, lanes]
+            reach = np.empty((self.n, LANES))
+            found[b] = kernels.distance_sum(self.start, self.tail, length, demand, self.source[b], reach)
+
+        self.team.run(job, self.blocks)
+        return float(found.sum() / self.plain.sum())
+
+    def lengths(self) -> F64:
+        """The arc lengths behind :meth:`lower`, in the topology's arc order, shape ``(m,)``."""
+        length = np.empty(self.m)
+        length[self.order] = self.plain / self.capacity
+        return length
+
+    def upper(self, out: F64) -> float:
+        """Upper bound on T*: the largest load per capacity of the current flows, made exact in double precision.
+
+        Parameters
+        ----------
+        out
+            Becomes the unit flows in the topology's arc order, shape ``(m, K)``.
+
+        Returns
+        -------
+        Infinity if some demand cannot be delivered. With orbits the flows are those of the representatives, settled,
+        and w_r times a unit.
+        """
+        load = np.zeros((len(self.chunks), self.m))
+        good = np.zeros(len(self.chunks), dtype=bool)
+        graph = self.graph
+
+        def job(chunk: int, _worker: int) -> None:
+            whole, real = graph.workspace()
+            block = np.empty((LANES, self.m))
+            fine = True
+            for b in range(*self.chunks[chunk]):
+                lanes = self._lanes(b)
+                count = lanes.stop - lanes.start
+                block[:, self.order] = self.flow[b].T
+                demand = np.ascontiguousarray(self.data.demand[:, lanes].T, dtype=float)
+                fine &= bool(unit_flows(
+                    block, demand, self.data.sources[lanes], NOISE, graph.tail, graph.head, graph.first_out,
+                    graph.first_in, graph.entering, whole, real,
+                ))  # fmt: skip
+                load[chunk] += block[:count].sum(axis=0)
+                out[:, lanes] = block[:count].T
+            good[chunk] = fine
+
+        self.team.run(job, len(self.chunks))
+        total = load.sum(axis=0)
+        if self.orbits is not None:
+            total = self.orbits.fold(total)
+            self.orbits.settle(out)
+        return float((total / self.data.capacity).max()) if good.all() else np.inf
+
+
+#: Steps between two tests for a restart.
+TEST_EVERY = 20
+#: Restart when the fixed-point residual fell to this share, or stopped falling below that one (Applegate et al. 2021).
+SUFFICIENT, NECESSARY = 0.2, 0.8
+#: Restart in any case when this share of all steps lies behind the last one.
+LONGEST = 0.36
+#: How much of the observed primal weight is adopted at a restart (on a logarithmic scale).
+SMOOTHING = 0.3
+#: Growth of the step counts at which bounds are looked at, flows repaired, and polishing repaired.
+LOOK, REPAIR, POLISH = 1.25, 2.0, 1.6
+FIRST_LOOK, FIRST_POLISH = 40, 20
+#: Polishing may take this share of the steps so far, and at least so many.
+POLISH_SHARE, POLISH_LEAST = 0.35, 60
+#: Without a gap smaller by a tenth while the steps grew by this factor, the precision is spent.
+STALLED = 4.0
+
+
+@dataclass
+class Closing:
+    """The bounds on T* so far and what proves them.
+
+    Parameters
+    ----------
+    saddle
+        The iteration.
+    tol
+        Gap ``upper / lower - 1`` to reach.
+    alive
+        Called before every step; raises to stop.
+    on_change
+        Called when a bound moved: ``on_change(flows_changed)``.
+    most_steps
+        Limit on the steps.
+    """
+
+    saddle: Saddle
+    tol: float
+    alive: Callable[[], object]
+    on_change: Callable[[bool], object]
+    most_steps: int
+    lower: float = 0.0
+    upper: float = np.inf
+    steps: int = 0
+    restarts: int = 0
+    polishes: int = 0
+    lengths: NDArray[np.float64] | None = None
+    flows: NDArray[np.float64] | None = None
+    _spare: NDArray[np.float64] | None = None
+    _gains: list[float] = field(default_factory=list)
+    _best_gap: float = np.inf
+    _best_at: int = 0
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds, as the runner defines it: of F by F."""
+        return self.upper / self.lower - 1.0 if self.lower > 0 else np.inf
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap is within the tolerance, with a hair to spare for another's arithmetic."""
+        return self.gap <= self.tol * 0.999
+
+    def run(self) -> None:
+        """Iterate until the gap is closed, the steps are spent, or the precision is."""
+        saddle = self.saddle
+        self.look()
+        self.repair()
+        next_look, next_repair, next_polish = FIRST_LOOK, 2 * FIRST_LOOK, 0
+        first = last = np.inf
+        while not (self.closed or self.spent):
+            self.alive()
+            saddle.advance()
+            self.steps += 1
+            if saddle.count == 1:
+                first = last = saddle.residual()
+            elif saddle.count % TEST_EVERY == 0:
+                now = saddle.residual()
+                if self._due(first, last, now):
+                    self.restart()
+                last = now
+            if self.steps >= next_look:
+                next_look = int(self.steps * LOOK)
+                self.look()
+                if self.steps >= next_repair:
+                    next_repair = int(self.steps * REPAIR)
+                    self.repair()
+                if not self.closed and self.steps >= next_polish and self.settled():
+                    self.polish()
+                    next_polish = int(self.steps * (1.0 + POLISH_SHARE))
+                    next_look = max(next_look, int(self.steps * (LOOK - 1.0) / 2 + self.steps))
+
+    @property
+    def spent(self) -> bool:
+        """Whether to give up: no steps left, or none that would help."""
+        if self.gap < 0.9 * self._best_gap:
+            self._best_gap, self._best_at = self.gap, self.steps
+        return self.steps >= self.most_steps or self.steps > STALLED * self._best_at + 20_000
+
+    def _due(self, first: float, last: float, now: float) -> bool:
+        """Whether to restart, by the fixed-point residuals after the anchor, at the last test and now."""
+        if now <= SUFFICIENT * first or (now <= NECESSARY * first and now > last):
+            return True
+        return self.saddle.count >= max(LONGEST * self.steps, 36)
+
+    def restart(self) -> None:
+        """Move the anchor here and the primal weight towards the ratio of the distances just travelled."""
+        saddle = self.saddle
+        moved, pushed = saddle.restart()
+        self.restarts += 1
+        if moved > 0 and pushed > 0:
+            saddle.primal_weight *= float((pushed / moved / saddle.primal_weight) ** SMOOTHING)
+
+    def look(self) -> None:
+        """Compute the lower bound of the current arc weights; keep it if it is the best."""
+        self.alive()
+        found = self.saddle.lower()
+        before = self.lower
+        if found > before:
+            self.lower, self.lengths = found, self.saddle.lengths()
+            self.on_change(False)
+        self._gains.append(max(self.lower - before, 0.0))
+
+    def repair(self) -> None:
+        """Compute the upper bound of the current flows; keep them if they are the best."""
+        self.alive()
+        shape = (self.saddle.m, self.saddle.groups)
+        out = np.empty(shape) if self._spare is None else self._spare
+        self._spare = out
+        found = self.saddle.upper(out)
+        if found < self.upper:
+            self.upper, self.flows, self._spare = found, out, self.flows
+            self.on_change(True)
+
+    def settled(self) -> bool:
+        """Whether what the lower bound still has to gain, as a geometric series, is below tol/2."""
+        if len(self._gains) < 4:
+            return False
+        before, now = max(self._gains[-3], self._gains[-2]), max(self._gains[-2], self._gains[-1])
+        ratio = min(max(now / before if before > 0 else 0.0, 0.3), 0.8)
+        return now * ratio / (1.0 - ratio) <= 0.5 * self.tol * self.lower
+
+    def polish(self) -> None:
+        """Look for flows below a target a little above the lower bound; then go on from whatever they came to."""
+        saddle = self.saddle
+        kept: Duals = saddle.polish(self.lower * (1.0 + 0.5 * self.tol))
+        self.polishes += 1
+        try:
+            most = max(POLISH_LEAST, int(POLISH_SHARE * self.steps))
+            due, worst = FIRST_POLISH, self.upper
+            for done in range(1, most + 1):
+                self.alive()
+                saddle.advance()
+                self.steps += 1
+                if done < due:
+                    continue
+                due = int(done * POLISH) + 1
+                self.repair()
+                if self.closed:
+                    return
+                if done > 3 * FIRST_POLISH and self.upper > 0.9999 * worst and self.gap > 3 * self.tol:
+                    return  # the target is below the optimum, or out of reach
+                worst = self.upper
+        finally:
+            saddle.resume(kept)

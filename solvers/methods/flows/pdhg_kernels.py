@@ -1,0 +1,440 @@
+"""The passes over the (source x arc) array, compiled.
+
+Layout. Sources stand in blocks of ``LANES``, contiguous in memory: one vertex or one arc of a block is a run of
+``LANES`` numbers, so that what is gathered over the graph is a whole number of cache lines and every inner loop
+is one of vector instructions. Arcs stand in order of their heads; ``start[v] .. start[v+1]`` are those into v.
+Flows, potentials and widths are single or double precision, sums over blocks double.
+
+A kernel treats one block (or a range of them) and writes nothing another block writes; sums over blocks are formed
+afterwards in a fixed order. None of them holds the interpreter's lock.
+
+Persistent threads that share the chunks of a pass: no fork and join of an operating-system thread an iteration.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import count
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.floating]
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    from collections.abc import Callable, Iterator
+
+    Job = Callable[[int, int], object]
+
+
+#: Sources a block.
+LANES = 64
+#: Single precision throughout: a double constant would widen every vector.
+ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def advance(
+    first: int,
+    last: int,
+    start: I64,
+    tail: I64,
+    length: Array,
+    flow: Array,
+    flow0: Array,
+    price: Array,
+    price0: Array,
+    demand: Array,
+    width: Array,
+    stiff: Array,
+    tau: np.floating,
+    sigma: np.floating,
+    pull: np.floating,
+    net: Array,
+    buffer: Array,
+    load: F64,
+) -> None:
+    r"""One reflected Halpern step of blocks ``first .. last``, all of it in one pass, in place.
+
+    .. math::
+
+        y^+ = \max(0, y - \tau w (\ell_a - \pi_{head} + \pi_{tail})), \qquad \bar y = 2 y^+ - y,\\
+        \pi^+ = \pi + \sigma r (D - M \bar y), \qquad
+        (y, \pi) \leftarrow \alpha (2 (y^+, \pi^+) - (y, \pi)) + (1 - \alpha) (y_0, \pi_0)
+
+    with w = ``width`` and r = ``stiff`` by (vertex, source), alpha = ``pull``; ``load`` becomes
+    :math:`\sum_s \bar y_{as}` over these blocks.
+    """
+    n = start.size - 1
+    rest = ONE - pull
+    load[:] = 0.0
+    for b in range(first, last):
+        for v in range(n):
+            for i in range(LANES):
+                net[v, i] = -demand[b, v, i]
+        for v in range(n):
+            for a in range(start[v], start[v + 1]):
+                u = tail[a]
+                cost = length[a]
+                for i in range(LANES):
+                    old = flow[b, a, i]
+                    new = max(NIL, old - tau * width[b, v, i] * (cost - price[b, v, i] + price[b, u, i]))
+                    bar = new + new - old
+                    buffer[i] = bar
+                    flow[b, a, i] = pull * bar + rest * flow0[b, a, i]
+                total = NIL
+                for i in range(LANES):
+                    bar = buffer[i]
+                    total += bar
+                    net[u, i] -= bar
+                for i in range(LANES):
+                    net[v, i] += buffer[i]
+                load[a] += total
+        for v in range(n):
+            for i in range(LANES):
+                bar = price[b, v, i] - TWO * sigma * stiff[b, v, i] * net[v, i]
+                price[b, v, i] = pull * bar + rest * price0[b, v, i]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def movement(
+    first: int,
+    last: int,
+    start: I64,
+    tail: I64,
+    length: Array,
+    flow: Array,
+    price: Array,
+    demand: Array,
+    width: Array,
+    stiff: Array,
+    tau: np.floating,
+    sigma: np.floating,
+    net: Array,
+    buffer: Array,
+) -> tuple[float, float]:
+    r"""How far one plain step would move: :math:`\sum (y^+ - y)^2 / w` and :math:`\sum (\pi^+ - \pi)^2 / r`."""
+    n = start.size - 1
+    moved = 0.0
+    pushed = 0.0
+    for b in range(first, last):
+        for v in range(n):
+            for i in range(LANES):
+                net[v, i] = -demand[b, v, i]
+        for v in range(n):
+            for i in range(LANES):
+                buffer[i] = NIL
+            for a in range(start[v], start[v + 1]):
+                u = tail[a]
+                cost = length[a]
+                for i in range(LANES):
+                    old = flow[b, a, i]
+                    new = max(NIL, old - tau * width[b, v, i] * (cost - price[b, v, i] + price[b, u, i]))
+                    buffer[i] += (new - old) * (new - old)
+                    net[u, i] -= new + new - old
+                    net[v, i] += new + new - old
+            here = NIL
+            for i in range(LANES):
+                here += buffer[i] / max(width[b, v, i], TINY)
+            moved += float(here)
+        for v in range(n):
+            here = NIL
+            for i in range(LANES):
+                here += stiff[b, v, i] * net[v, i] * net[v, i]
+            pushed += float(here)
+    return moved, float(sigma) * float(sigma) * pushed
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def travelled(
+    first: int,
+    last: int,
+    start: I64,
+    flow: Array,
+    flow0: Array,
+    price: Array,
+    price0: Array,
+    width: Array,
+    stiff: Array,
+    buffer: Array,
+) -> tuple[float, float]:
+    """Squared distances from the anchor in the norms of the step sizes; the anchor then moves here."""
+    n = start.size - 1
+    moved = 0.0
+    pushed = 0.0
+    for b in range(first, last):
+        for v in range(n):
+            for i in range(LANES):
+                buffer[i] = NIL
+            for a in range(start[v], start[v + 1]):
+                for i in range(LANES):
+                    gone = flow[b, a, i] - flow0[b, a, i]
+                    buffer[i] += gone * gone
+                    flow0[b, a, i] = flow[b, a, i]
+            here = NIL
+            for i in range(LANES):
+                here += buffer[i] / max(width[b, v, i], TINY)
+            moved += float(here)
+            here = NIL
+            for i in range(LANES):
+                gone = price[b, v, i] - price0[b, v, i]
+                here += gone * gone / max(stiff[b, v, i], TINY)
+                price0[b, v, i] = price[b, v, i]
+            pushed += float(here)
+    return moved, pushed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def price_simplex(
+    weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, guess: float
+) -> float:
+    r"""The same step for the arc weights :math:`\lambda_a = c_a \ell_a` on the simplex, in place.
+
+    ``plain`` becomes :math:`\lambda^+`, the projection of :math:`\lambda + \sigma r \cdot load/c` in the norm
+    :math:`\sum_a x_a^2 / r_a`: :math:`\lambda^+_a = \max(0, v_a - r_a \mu)` with the root mu of
+    :math:`\sum_a \lambda^+_a = 1` by Newton's method on a convex piecewise linear function. Returns mu, to start
+    the next search from.
+    """
+    m = weight.size
+    for a in range(m):
+        plain[a] = weight[a] + sigma * stiff[a] * ratio[a]
+    mu = guess
+    for step in range(200):
+        total = 0.0
+        slope = 0.0
+        for a in range(m):
+            here = plain[a] - stiff[a] * mu
+            if here > 0.0:
+                total += here
+                slope += stiff[a]
+        if slope == 0.0:  # right of every kink: restart left of the root
+            mu = np.inf
+            for a in range(m):
+                mu = min(mu, (plain[a] - 1.0) / stiff[a])
+            continue
+        change = (total - 1.0) / slope
+        mu += change
+        if abs(change) <= 1e-15 * (1.0 + abs(mu)) or (step > 0 and change == 0.0):
+            break
+    for a in range(m):
+        plain[a] = max(0.0, plain[a] - stiff[a] * mu)
+        weight[a] = pull * (2.0 * plain[a] - weight[a]) + (1.0 - pull) * weight0[a]
+    return mu
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def price_cone(
+    weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, target: float
+) -> None:
+    """The step of non-negative arc weights where loads must stay below ``target`` times the capacities, in place."""
+    for a in range(weight.size):
+        plain[a] = max(0.0, weight[a] + sigma * stiff[a] * (ratio[a] - target))
+        weight[a] = pull * (2.0 * plain[a] - weight[a]) + (1.0 - pull) * weight0[a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
+    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label correction that sweeps to and fro.
+
+    Until nothing falls: labels of a sweep stopped early would be too long, and the bound no bound. ``demand`` has one
+    row a vertex, ``source`` one entry a lane, -1 for none.
+    """
+    n = start.size - 1
+    for v in range(n):
+        for i in range(LANES):
+            reach[v, i] = np.inf
+    for i in range(LANES):
+        if source[i] >= 0:
+            reach[source[i], i] = 0.0
+    forward = changed = True
+    while changed:
+        changed = False
+        for position in range(n):
+            v = position if forward else n - 1 - position
+            for a in range(start[v], start[v + 1]):
+                u = tail[a]
+                cost = length[a]
+                fell = 0
+                for i in range(LANES):
+                    here = reach[u, i] + cost
+                    better = here < reach[v, i]
+                    fell += better
+                    reach[v, i] = here if better else reach[v, i]
+                changed |= fell > 0
+        forward = not forward
+    result = 0.0
+    for v in range(n):
+        for i in range(LANES):
+            if demand[v, i] > 0.0:
+                result += demand[v, i] * reach[v, i]
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def start_block(
+    b: int,
+    count: int,
+    start: I64,
+    tail: I64,
+    out_start: I64,
+    out_arc: I64,
+    head: I64,
+    source: I64,
+    demand: Array,
+    flow: Array,
+    price: Array,
+    width: Array,
+    queue: I64,
+    level: I64,
+    through: F64,
+    unit: float,
+    least: float,
+) -> None:
+    r"""Starting point and column widths of one block's ``count`` sources.
+
+    Breadth-first levels h(v) from each source; potentials ``unit`` h(v); demands sent back to the source in even
+    shares over the arcs from the level above. The width of the columns into level h is the throughflow a vertex there
+    expects, the demand at h and beyond by the number of vertices at h, and at least ``least``.
+    """
+    n = start.size - 1
+    for i in range(count):
+        root = source[b, i]
+        level[:] = -1
+        level[root] = 0
+        queue[0] = root
+        end = 1
+        position = 0
+        while position < end:
+            u = queue[position]
+            position += 1
+            for j in range(out_start[u], out_start[u + 1]):
+                v = head[out_arc[j]]
+                if level[v] < 0:
+                    level[v] = level[u] + 1
+                    queue[end] = v
+                    end += 1
+        for v in range(n):
+            through[v] = demand[b, v, i]
+        beyond = 0.0
+        at = end
+        while at > 0:  # one level after the other, from the far end
+            h = level[queue[at - 1]]
+            low = at
+            while low > 0 and level[queue[low - 1]] == h:
+                low -= 1
+                beyond += demand[b, queue[low], i]
+            for position in range(low, at):
+                v = queue[position]
+                price[b, v, i] = unit * h
+                width[b, v, i] = 0.0 if h == 0 else max(least, beyond / (at - low))
+                parents = 0
+                for a in range(start[v], start[v + 1]):
+                    if level[tail[a]] == h - 1:
+                        parents += 1
+                if h == 0 or parents == 0:
+                    continue
+                for a in range(start[v], start[v + 1]):
+                    u = tail[a]
+                    if level[u] == h - 1:
+                        flow[b, a, i] = through[v] / parents
+                        through[u] += through[v] / parents
+            at = low
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_norms(
+    first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64
+) -> None:
+    r"""``stiff`` = 1 / squared norm of every scaled balance row (0 at sources); ``total`` = width by vertex, summed."""
+    n = start.size - 1
+    total[:] = 0.0
+    for b in range(first, last):
+        for v in range(n):
+            degree = np.float32(start[v + 1] - start[v])
+            for i in range(LANES):
+                stiff[b, v, i] = degree * width[b, v, i]
+                total[v] += width[b, v, i]
+        for v in range(n):
+            for a in range(start[v], start[v + 1]):
+                u = tail[a]
+                for i in range(LANES):
+                    stiff[b, u, i] += width[b, v, i]
+        for v in range(n):
+            for i in range(LANES):
+                norm = stiff[b, v, i]
+                stiff[b, v, i] = ONE / norm if norm > NIL else NIL
+        for i in range(LANES):
+            if source[b, i] >= 0:
+                stiff[b, source[b, i], i] = NIL
+
+
+class Team:
+    """The calling thread and ``size - 1`` helpers.
+
+    Chunks are handed out one by one, so that a helper whose core is taken by another program delays a pass by one
+    chunk at most. Who does a chunk never changes what it computes: results do not depend on ``size``.
+
+    Parameters
+    ----------
+    size
+        Threads in all, at least 1.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = max(1, size)
+        self._calls: list[SimpleQueue[tuple[Job, Iterator[int], int] | None]] = []
+        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for number in range(1, self.size):
+            calls: SimpleQueue[tuple[Job, Iterator[int], int] | None] = SimpleQueue()
+            self._calls.append(calls)
+            threading.Thread(target=self._serve, args=(number, calls), daemon=True).start()
+
+    def run(self, job: Job, chunks: int) -> None:
+        """Call ``job(chunk, worker)`` for every chunk; returns when all are done.
+
+        An exception of any of them is raised here, after the others have ended.
+        """
+        if self.size == 1 or chunks < 2:
+            for chunk in range(chunks):
+                job(chunk, 0)
+            return
+        tickets = count()
+        helpers = self._calls[: chunks - 1]
+        for calls in helpers:
+            calls.put((job, tickets, chunks))
+        failure = _take(job, tickets, chunks, 0)
+        for _ in helpers:
+            failure = self._done.get() or failure
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Let the helpers end."""
+        for calls in self._calls:
+            calls.put(None)
+        self._calls.clear()
+        self.size = 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self, number: int, calls: SimpleQueue[tuple[Job, Iterator[int], int] | None]) -> None:
+        while (call := calls.get()) is not None:
+            self._done.put(_take(*call, number))
+
+
+def _take(job: Job, tickets: Iterator[int], chunks: int, worker: int) -> BaseException | None:
+    try:
+        while (chunk := next(tickets)) < chunks:
+            job(chunk, worker)
+    except BaseException as error:  # noqa: BLE001 - raised again by the thread that called run
+        return error
+    return None

@@ -1,0 +1,122 @@
+"""Routes, one path a commodity, between searches and the variables x and Lambda of single-path models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall.path_mcf import PathFlow, arc_load
+from opticoll.formulations.flows.path_sets import (
+    MOST_PATHS,
+    PathRule,
+    PathSet,
+    build_path_set,
+    count_all,
+    path_set_of,
+    subset,
+    to_arrays,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: Formulations with one path a commodity in the variables x and Lambda, whose data are a path flow's.
+SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
+#: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
+DETOUR = 1
+
+
+def worst_load(routes: PathSet) -> float:
+    """Largest load per capacity of routes."""
+    return float((arc_load(routes, np.ones(routes.paths)) / routes.topology.capacity).max())
+
+
+def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
+    """The variables of the formulation for ``routes``, one path a commodity in their order."""
+    worst = np.asarray(worst_load(routes))
+    if data.rule.kind == "all":
+        return {"x": np.ones(routes.paths), "Lambda": worst, **to_arrays(routes)}
+    listed = data.paths
+    x = np.zeros(listed.paths)
+    for k in range(routes.paths):
+        here = listed.of_pair(k)
+        wanted = routes.path(k)
+        x[next(p for p in here if listed.path(p) == wanted)] = 1.0
+    return {"x": x, "Lambda": worst}
+
+
+def pick(candidates: PathSet, choice: I64) -> PathSet:
+    """The chosen candidates, one a commodity, ``choice`` ``(|K|,)``."""
+    keep = np.zeros(candidates.paths, dtype=bool)
+    keep[choice] = True
+    return subset(candidates, keep)
+
+
+def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
+    """What a search chooses from: the set itself where it is listed, else short paths and generated ones.
+
+    For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than a shortest, or all
+    shortest, or four of them, the first of these that number at most :data:`MOST_PATHS`; and the paths of a fluid
+    optimum.
+    """
+    topology, rule = data.topology, data.rule
+    if rule.kind != "all":
+        return data.paths
+    pairs = data.commodities
+    longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
+    for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
+        # A pair that is wanted several times is counted once, and listed as often.
+        count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
+        if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
+            listed = build_path_set(topology, short, data.name, pairs)
+            break
+    distance = listed.length[listed.first[:-1]]
+    listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
+    return union(listed, generated)
+
+
+def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
+    """How often the commonest pair stands in the list."""
+    return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
+
+
+def union(one: PathSet, other: PathSet) -> PathSet:
+    """The paths of both sets, each once."""
+    known = {(int(s.pair[p]), tuple(s.path(p))) for s in (one, other) for p in range(s.paths)}
+    return path_set_of(one.topology, [path for _, path in known], [k for k, _ in known], (one.sources, one.targets))
+
+
+def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries: int) -> PathSet:
+    """The best of ``tries`` independent roundings: every commodity takes a path with its share as probability."""
+    best: PathSet | None = None
+    level = np.cumsum(share)
+    before = level[paths.first[:-1]] - share[paths.first[:-1]]
+    total = level[paths.first[1:] - 1] - before
+    for _ in range(max(tries, 1)):
+        point = before + random.random(paths.pairs) * total
+        choice = np.clip(np.searchsorted(level, point), paths.first[:-1], paths.first[1:] - 1)
+        routes = pick(paths, choice)
+        if best is None or worst_load(routes) < worst_load(best):
+            best = routes
+    assert best is not None
+    return best
+
+
+def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
+    """What every routing method tells: load, mean load, lengths."""
+    return {
+        "mean_load": float((arc_load(routes, np.ones(routes.paths)) / data.topology.capacity).mean()),
+        "mean_length": float(routes.length.mean()),
+        "longest_path": int(routes.length.max()),
+    }
+
+
+def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
+    """One path a commodity, in the commodities' order, as a set."""
+    return path_set_of(data.topology, paths, np.arange(len(paths)), data.commodities)

@@ -1,0 +1,377 @@
+"""Fewest rounds to proven optimality: bounds first, constructions next, search after that, branch and bound last.
+
+1. Bounds: the formulation's own (:mod:`opticoll.formulations.lumorph.round_bounds`), for every phase of the collective; where
+   these leave a gap to direct sends, arc prices by multiplicative weights (:mod:`opticoll.solvers.methods.lumorph.assignment`).
+2. Constructions: balanced permutations of the mesh, the ring, first fit (:mod:`opticoll.solvers.methods.lumorph.round_search`).
+3. Search while there is time: ejections for direct sends, rounds of nearest rarest chunks for copies.
+4. HiGHS on the formulation's own program with one round less, where that is small.
+
+It ends as soon as every phase meets its bound. Routes are any; ``wavelengths=fixed`` keeps to the candidate routes.
+
+Algorithm 1's program itself, with everything that helps it: bounds as R_min, a constructed schedule as start.
+
+1. A schedule of every phase by construction and a short search (:mod:`opticoll.solvers.methods.lumorph.round_search`): R_max is its rounds.
+2. The program of :mod:`opticoll.formulations.lumorph.rounds` over the candidate routes (or, LuMorph section 3.1, those of least
+   overlap: :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of that schedule, which is
+   handed to the solver as a start (wavelengths and mesh keep their symmetries, so that it is feasible as it is).
+3. Where analytic bounds leave a gap, or are switched off, the relaxation's duals are recomputed to a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph.route_sets import RouteSet
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.methods.lumorph.assignment import tight_bound
+from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
+from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import SolveRequest, Task, Termination
+from opticoll.solvers.weak_duality import relaxation_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.round_rows import RoundProgram
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.solvers.methods.method import Context
+
+    I64 = NDArray[np.int64]
+
+
+#: The program is tried up to this many variables.
+MOST_VARIABLES = 60_000
+#: Share of the search's time that arc prices may take.
+PRICE_SHARE = 0.2
+
+
+def run_certified_rounds(context: Context) -> Answer:
+    """Bound, construct, search, branch and bound."""
+    state = _State(context)
+    state.construct()
+    state.search()
+    if not state.done:
+        state.branch_and_bound()
+    return state.answer()
+
+
+class _State:
+    """A search for every phase, and what all of them say together."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.data: RoundModel = context.data
+        self.least = list(self.data.least)
+        self.priced = False
+        self.out_of_time = False
+        self.program = "not tried"
+        self.phases = [
+            PhaseSearch(
+                self.data.arena(phase), phase.copying, self.data.limits, least, tied_routes(self.data, k),
+                context.task.seed,
+            )
+            for k, (phase, least) in enumerate(zip(self.data.phases, self.least, strict=True))
+        ]  # fmt: skip
+        self.twin = [self._first_equal(k) for k in range(len(self.phases))]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all phases."""
+        return sum(phase.rounds for phase in self.phases)
+
+    @property
+    def done(self) -> bool:
+        """Whether every phase meets its bound."""
+        return all(phase.done for phase in self.phases)
+
+    def _first_equal(self, k: int) -> int:
+        """The first phase that is the same problem as phase k: its schedule serves both (both halves of all-reduce)."""
+        mine = self.phases[k]
+        for other, phase in enumerate(self.phases[:k]):
+            same = phase.topology.hash == mine.topology.hash and all(
+                np.array_equal(getattr(phase.collective, name), getattr(mine.collective, name))
+                for name in ("pre", "post")
+            )
+            if same:
+                return other
+        return k
+
+    def construct(self) -> None:
+        """A first schedule of every phase."""
+        for k, phase in enumerate(self.phases):
+            if self.twin[k] == k:
+                phase.construct()
+        self._save()
+
+    def _save(self) -> None:
+        for k, other in enumerate(self.twin):
+            if other != k:
+                self.phases[k].take(self.phases[other])
+                self.least[k] = self.least[other]
+        self.context.save(self.answer(), float(self.rounds))
+
+    def _left(self, until: float) -> float:
+        try:
+            left = self.context.remaining()
+        except TimeoutError:
+            self.out_of_time = True
+            return 0.0
+        mine = until - time.monotonic()
+        return mine if left is None else min(mine, left)
+
+    def search(self) -> None:
+        """Share the time among the phases that have not met their bounds."""
+        open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
+        for copies in {self.phases[k].copies for k in open_ones}:
+            compile_search(copies=copies)
+        end = time.monotonic() + float(self.context.parameters["search_s"])
+        for number, k in enumerate(open_ones):
+            phase = self.phases[k]
+            share = time.monotonic() + max(self._left(end), 0.0) / (len(open_ones) - number)
+            if not phase.copies:
+                self._price(k, time.monotonic() + PRICE_SHARE * max(self._left(share), 0.0))
+            phase.search(lambda share=share: self._left(share), self._save)  # type: ignore[misc]
+        self._save()
+
+    def _price(self, k: int, until: float) -> None:
+        phase = self.phases[k]
+        bound = tight_bound(
+            phase.topology, phase.collective, phase.limits, phase.rounds, lambda: self._left(until)
+        )  # fmt: skip
+        if bound.value > self.least[k]:
+            self.least[k] = phase.least = int(bound.value)
+            self.priced = True
+
+    def branch_and_bound(self) -> None:
+        """The formulation's program with one round less, where it is small and of one phase."""
+        seconds = float(self.context.parameters["mip_s"])
+        left = self._left(time.monotonic() + seconds)
+        size = self.context.formulation.estimate
+        if len(self.phases) != 1 or left <= 1.0 or size is None or self.rounds <= 1:
+            return
+        smaller = replace(self.data, rmax=self.rounds - 1)
+        if size(smaller)["variables"] > MOST_VARIABLES:
+            return
+        found = solve_program(self.context, self.rounds - 1, left)
+        self.program = "no better schedule found"
+        if found is not None:
+            self.phases[0].best, self.phases[0].found_by = found, "branch and bound"
+            self.program = "improved"
+            self._save()
+
+    def answer(self) -> Answer:
+        """The best schedule with what is known of it."""
+        schedules = [phase.best for phase in self.phases]
+        ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
+        if self.out_of_time and not self.done:
+            ending = Termination.TIME_LIMIT
+        whole = self.data.composed([each for each in schedules if each is not None])
+        by = ", ".join(phase.found_by for phase in self.phases)
+        return Answer(
+            ending,
+            values=whole.values(),
+            bound=float(sum(self.least)) if self.priced else None,
+            bound_source="priced arc use" if self.priced else None,
+            solver={"name": "certified-rounds", "version": None, "algorithm": by, "options": {}},
+            metrics={
+                "phase_rounds": [phase.rounds for phase in self.phases],
+                "phase_bounds": self.least,
+                "found_by": by,
+                "attempts": sum(phase.attempts for phase in self.phases),
+                "program": self.program,
+            },
+        )
+
+
+def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
+    """The routes of phase k with their wavelengths, if these are fixed."""
+    if not data.fixed:
+        return None
+    program = data.program_of_one(data.phases[k])
+    routes = program.routes
+    index = np.arange(routes.paths) - routes.first[routes.pair]
+    wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
+    return TiedRoutes(routes, wave)
+
+
+def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedule | None:
+    """A schedule of at most so many rounds by HiGHS on the formulation's program; None if it finds none in time."""
+    task, formulation = context.task, context.formulation
+    own = {parameter.name for parameter in formulation.parameters}
+    settings = {name: value for name, value in task.settings.items() if name in own}
+    run_certified_rounds = context.solve(
+        Task(
+            task.formulation, task.instance, method="highs", settings={**settings, "rmax": rounds, "rmin": 0},
+            time_limit_s=seconds, memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
+            threads=task.threads,
+        )
+    )  # fmt: skip
+    if not run_certified_rounds.verified or run_certified_rounds.values is None or formulation.decode is None:
+        return None
+    schedule: RoundSchedule = formulation.decode(context.data, run_certified_rounds.values)
+    return schedule if schedule.rounds <= rounds else None
+
+
+CERTIFIED_ROUNDS = Method(
+    name="certified-rounds",
+    title="Bounds, constructions, search, branch and bound",
+    summary="rounds of circuits by constructions that meet the bounds, ejection search and rarest-chunk spreading",
+    applies=lambda formulation: formulation.name == "lumorph.rounds",
+    parameters=(
+        Parameter("search_s", float, default=30.0, help="seconds of search where no construction meets the bound"),
+        Parameter("mip_s", float, default=20.0, help="seconds for branch and bound on small cases; 0 for none"),
+    ),
+    run=run_certified_rounds,
+)
+
+
+def run_round_program(context: Context) -> Answer:
+    """Construct, state the program, solve it from there."""
+    data: RoundModel = context.data
+    starts = _constructed(context)
+    programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
+    stated = replace(data, symmetry=False, given=programs)
+    form = compile_model(rounds.build_matrix(stated))
+    C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
+    start = np.concatenate([C, rounds.made_by(stated, C), np.ones(sum(each.rounds for each in starts))])
+    first = stated.composed(starts).values()
+    context.save(Answer(Termination.TOLERANCE, values=first), float(sum(each.rounds for each in starts)))
+    solver = str(context.parameters["solver"])
+    request = SolveRequest(
+        context.remaining(), context.task.threads, context.task.tol, context.task.seed,
+        warm_start=start,
+    )  # fmt: skip
+    outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
+    values = first
+    if outcome.x is not None:
+        found = rounds.schedule_of(stated, form.values(outcome.x))
+        if found is not None and found.rounds <= sum(each.rounds for each in starts):
+            values = found.values()
+    bound = None
+    if not data.use_bounds or sum(data.least) < rounds.objective(data, values):
+        request = replace(request, time_limit_s=context.remaining(), warm_start=None)
+        bound = relaxation_bound(form, request, context.task.memory_limit_gib)
+    return Answer(
+        outcome.termination,
+        values=values,
+        bound=None if bound is None else bound.value,
+        bound_source=None if bound is None else bound.name,
+        solver={"name": solver, "version": outcome.version, "algorithm": outcome.algorithm, "options": outcome.options},
+        metrics={
+            "start_rounds": [each.rounds for each in starts],
+            "program_variables": form.size["variables"],
+            "program_constraints": form.size["constraints"],
+            "nodes": outcome.nodes,
+        },
+        message=outcome.message,
+    )
+
+
+def _constructed(context: Context) -> list[RoundSchedule]:
+    """A schedule of every phase, on its own arena."""
+    data: RoundModel = context.data
+    found = []
+    for k, phase in enumerate(data.phases):
+        tied = tied_routes(data, k)
+        search = PhaseSearch(
+            data.arena(phase), phase.copying, data.limits, data.least[k], tied, context.task.seed
+        )  # fmt: skip
+        search.construct()
+        if not search.done:
+            end = time.monotonic() + float(context.parameters["search_s"])
+            search.search(lambda end=end: end - time.monotonic(), lambda: None)  # type: ignore[misc]
+        assert search.best is not None
+        found.append(search.best)
+    return found
+
+
+def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
+    """The program of a phase over its candidate routes, or those of least overlap, and the schedule's."""
+    data: RoundModel = context.data
+    program = replace(data.program(data.phases[k], schedule.rounds), symmetry=False)
+    least_overlap = context.parameters["candidates"] == "min-overlap"
+    if data.fixed:
+        if least_overlap:
+            msg = "round-program: wavelengths=fixed ties them to the straight or shortest routes; use candidates=routes"
+            raise NotApplicable(msg)
+        return program
+    source, target = np.divmod(program.pairs, data.topology.n)
+    if least_overlap:
+        found = min_overlap_routes(program.topology, source, target, seed=context.task.seed).routes
+        known = [[found.path(p)] for p in range(source.size)]
+    else:
+        routes = program.routes
+        known = [[routes.path(p) for p in range(*ends)] for ends in pairwise(routes.first.tolist())]
+    at = np.searchsorted(program.pairs, schedule.circuit_source * data.topology.n + schedule.circuit_target)
+    for circuit, pair in enumerate(at.tolist()):
+        path = schedule.path(circuit)
+        if path not in known[pair]:
+            known[pair].append(path)
+    return replace(program, given=RouteSet.of_paths(source, target, known))
+
+
+def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.float64]:
+    """C of a schedule in which every circuit carries one chunk, over the program's columns.
+
+    Raises
+    ------
+    KeyError
+        If the schedule uses what is no column.
+    """
+    routes, columns = program.routes, program.columns
+    n = program.topology.n
+    of_path = {tuple(routes.path(p)): p for p in range(routes.paths)}
+    delivery, source = program.moves
+    chunk, target = program.collective.deliveries[delivery].T
+    of_move = {key: m for m, key in enumerate(zip(chunk.tolist(), source.tolist(), target.tolist(), strict=True))}
+    keys = zip(columns["round"].tolist(), columns["move"].tolist(), columns["path"].tolist(),
+               columns["wavelength"].tolist(), strict=True)  # fmt: skip
+    of_column = {key: j for j, key in enumerate(keys)}
+    circuits: dict[tuple[int, int, int], list[int]] = {}
+    ends = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
+    for circuit, key in enumerate(ends.tolist()):
+        circuits.setdefault(key, []).append(circuit)
+    found = np.zeros(columns["round"].size)
+    sent = zip(schedule.transfer_round.tolist(), schedule.transfer_source.tolist(),
+               schedule.transfer_target.tolist(), schedule.transfer_chunk.tolist(), strict=True)  # fmt: skip
+    for r, s, d, c in sent:
+        circuit = circuits[(r * n + s) * n + d].pop()
+        path = of_path[tuple(schedule.path(circuit))]
+        found[of_column[r, of_move[c, s, d], path, int(schedule.circuit_wavelength[circuit])]] = 1.0
+    return found
+
+
+ROUND_PROGRAM = Method(
+    name="round-program",
+    title="Algorithm 1's program with bounds and a constructed start",
+    summary="the round ILP over candidate and constructed routes, started from a constructed schedule",
+    applies=lambda formulation: formulation.name == rounds.NAME,
+    parameters=(
+        Parameter("solver", str, default="highs", help="MIP solver of the program"),
+        Parameter(
+            "candidates",
+            str,
+            default="routes",
+            help="routes of a pair: as `paths` and `routes` say, or the one of least overlap among all pairs",
+            choices=("routes", "min-overlap"),
+        ),
+        Parameter("search_s", float, default=5.0, help="seconds of search for the start where no construction is best"),
+    ),
+    run=run_round_program,
+)
+
+
+METHODS = (
+    CERTIFIED_ROUNDS,
+    ROUND_PROGRAM,
+)

@@ -1,0 +1,376 @@
+"""The algorithms of LuMorph and of NCCL as patterns for any collective that they can do.
+
+Source  LuMorph, sections 3.2 and 4, Appendices B, C; NCCL (ring, tree)
+
+    recursive           LUMORPH-2 (radix 2), LUMORPH-4 (radix 4), radix k + 1 for k peers at one time
+    ring                in the order of a Hamiltonian cycle of the mesh where it has one
+    tree                one binary (or k-ary) tree, pipelined: ``batch`` chunks enter it every step
+    double-binary-tree  two trees, every chunk on one of them, chunks in turn
+    divide-and-conquer  2x2 squares first, then squares exchange with squares (section 3.2), by the prime factors of the
+                        numbers of squares across and along
+
+A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks takes the algorithm's spreading; a sum takes it
+backwards; an all-reduce is one and then the other, except that trees sum to their root and spread from there, and that
+divide-and-conquer may exchange whole buffers (``whole``). Calls on disjoint GPUs run at the same time, others batch
+after batch (Appendix C).
+
+Transfers between layers, any pattern: the greedy rounds of Algorithm 3, as a communication pattern.
+
+Source  LuMorph, Algorithm 3 and Appendix C
+
+In a round every receiver picks senders at random from those it still has to hear from, at most L of them; each gets one
+wavelength (a "thin pipe"). As printed nothing limits how many receivers pick the same sender, which has L lasers too:
+a broadcast or scatter to N - 1 GPUs would be one round. With ``both`` (the default) a sender is picked at most L times
+a round, receivers choosing in random order; with ``receivers``, as printed, rounds must be split afterwards.
+At least max(ceil(sends/L), ceil(receptions/L)) rounds over all GPUs, which König's theorem attains; greedy may miss it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from opticoll.formulations.lumorph.circuits import grid_shape
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.rounds.collectives import phases
+from opticoll.solvers.methods.lumorph.calls import Call, calls, independent_sets
+from opticoll.solvers.methods.lumorph.patterns import (
+    Pattern,
+    beside,
+    binomial_tree,
+    exchange,
+    heap_tree,
+    recursive,
+    ring,
+    tree_all_reduce,
+    tree_spread,
+    two_trees,
+    whole_exchange,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.instances import Topology
+
+    I64 = NDArray[np.int64]
+
+
+Shape = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm.
+
+    Parameters
+    ----------
+    name, title
+        As above, and one line.
+    make
+        ``(call, shape of the grid or None, limits, parameters) -> Pattern`` on vertices and chunks of the collective.
+    parameters
+        What it may be told.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Call, Shape, Limits, Mapping[str, Any]], Pattern]
+    parameters: tuple[Parameter, ...] = field(default=())
+
+
+def pattern_of(
+    algorithm: str, collective: Collective, topology: Topology, limits: Limits, **given: Any
+) -> tuple[Pattern, list[list[int]]]:
+    """The pattern by which an algorithm does a collective, and the batches of its calls (numbers of calls).
+
+    Raises
+    ------
+    NotApplicable
+        If the algorithm cannot do it: personal data (all-to-all, scatter, gather), sizes or grids that do not fit, more
+        peers at one time than lasers.
+    BadInput
+        For an unknown algorithm or parameter.
+    """
+    from opticoll.errors import BadInput
+    from opticoll.formulations.model import read_parameters
+    from opticoll.instances.spec import nearest
+
+    if algorithm not in ALGORITHMS:
+        msg = f"no algorithm {algorithm!r}; {nearest(algorithm, ALGORITHMS)}"
+        raise BadInput(msg)
+    one = ALGORITHMS[algorithm]
+    parameters = read_parameters(one.parameters, given, algorithm)
+    wanted = calls(collective)
+    if not wanted:
+        msg = f"{algorithm}: collective {collective.name!r} leaves nothing to be done"
+        raise NotApplicable(msg)
+    personal = next((call for call in wanted if call.kind == "transfer"), None)
+    if personal is not None:
+        msg = (
+            f"{algorithm}: chunk {personal.chunks[0]} of {collective.name!r} is for one vertex or has several holders; "
+            "this algorithm spreads or sums over groups: take all-gather, broadcast, reduce-scatter, reduce, "
+            "all-reduce, or method layer-to-layer"
+        )
+        raise NotApplicable(msg)
+    shape = grid_shape(topology)
+    made = [one.make(call, shape, limits, parameters) for call in wanted]
+    batches = independent_sets([call.ranks for call in wanted], collective.n)
+    joined = [beside([made[k] for k in batch]) for batch in batches]
+    pattern = joined[0]
+    for each in joined[1:]:
+        pattern = pattern.then(each)
+    return pattern, batches
+
+
+def _composed(call: Call, spreading: Pattern, order: I64, *, backwards: I64 | None = None) -> Pattern:
+    """The call by a spreading of shards on ranks ``0..p-1``, rank i being ``call.ranks[order[i]]``.
+
+    ``backwards`` is the order for what runs backwards, if it is another one.
+    """
+    ahead = _placed(call, spreading, order)
+    if call.kind == "spread":
+        return ahead
+    back = (ahead if backwards is None else _placed(call, spreading, backwards)).backwards()
+    return back if call.kind == "sum" else back.then(ahead)
+
+
+def _placed(call: Call, spreading: Pattern, order: I64) -> Pattern:
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return spreading.of(call.ranks[order], place[call.owners]).renamed(np.arange(call.ranks.max() + 1), call.chunks)
+
+
+def _peers(needed: int, limits: Limits, what: str) -> None:
+    ports = limits.ports
+    if ports is not None and needed > limits.wavelengths * ports:
+        msg = (
+            f"{what}: {needed} peers at one time need {needed} lasers a GPU, of which there are "
+            f"{limits.wavelengths * ports}; take a smaller radix, or more lasers"
+        )
+        raise NotApplicable(msg)
+
+
+def _recursive(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+    radix = given["radix"]
+    if radix < 2:
+        msg = f"recursive: radix={radix} must be at least 2 (peers at one time and one more)"
+        raise NotApplicable(msg)
+    p = call.ranks.size
+    _peers(min(radix, p) - 1, limits, f"recursive: radix={radix}")
+    made = recursive(p, radix, given["scheme"], near=given["order"] == "near-first")
+    return _composed(call, made, np.arange(p))
+
+
+def _ring(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+    order = cycle_order(call.ranks, shape)
+    # The other way round for what runs backwards: sums and copies then go round the same way, on standing circuits.
+    return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
+
+
+def cycle_order(ranks: I64, shape: Shape) -> I64:
+    """Positions of ranks round a Hamiltonian cycle of the grid, ``(p,)``; as they come where there is no grid.
+
+    A grid with an even side of at least 2 by 2 has one: along the first row or column, then to and fro. Otherwise to
+    and fro alone, which closes over a long way. Ranks that are not all of the grid keep its order.
+    """
+    if shape is None:
+        return np.arange(ranks.size)
+    rows, columns = shape
+    turn = rows % 2 == 1 and columns % 2 == 0
+    place = np.arange(rows * columns).reshape(shape)
+    grid = place.T if turn else place
+    if min(shape) >= 2 and grid.shape[0] % 2 == 0:
+        inner = grid[:, 1:].copy()
+        inner[1::2] = inner[1::2, ::-1]
+        order = np.concatenate([inner.ravel(), grid[::-1, 0]])
+    else:
+        grid = grid.copy()
+        grid[1::2] = grid[1::2, ::-1]
+        order = grid.ravel()
+    when = np.empty(order.size, dtype=np.int64)
+    when[order] = np.arange(order.size)
+    return np.argsort(when[ranks], kind="stable")
+
+
+def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
+    """Chunks in turn over the trees; of each tree ``batch`` chunks an owner enter in every step."""
+    p = call.ranks.size
+    which = np.arange(call.chunks.size) % len(parents)
+    made = []
+    for number, parent in enumerate(parents):
+        mine = np.flatnonzero(which == number)
+        if not mine.size:
+            continue
+        if call.kind == "all-reduce":
+            pattern = tree_all_reduce(parent, np.arange(mine.size) // batch)
+        else:
+            owner = call.owners[mine]
+            order = np.argsort(owner, kind="stable")
+            turn = np.empty(mine.size, dtype=np.int64)
+            first = np.searchsorted(owner[order], np.arange(p))
+            turn[order] = np.arange(mine.size) - first[owner[order]]
+            pattern = tree_spread(parent, owner, turn // batch)
+            pattern = pattern.backwards() if call.kind == "sum" else pattern
+        made.append(pattern.renamed(call.ranks, call.chunks[mine]))
+    return beside(made)
+
+
+def _batch(given: Mapping[str, Any], limits: Limits, children: int) -> int:
+    """Chunks that enter a tree every step: as told, or as many as the lasers take to every child at once."""
+    told = int(given["batch"])
+    if told < 0:
+        msg = f"tree: batch={told} must be at least 1 (0 for as many as the lasers take)"
+        raise NotApplicable(msg)
+    if told or limits.load is None:
+        return max(told, 1)
+    return max(limits.wavelengths * (limits.ports or 1) * limits.load // max(children, 1), 1)
+
+
+def _tree(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+    arity = given["arity"]
+    if arity < 0 or arity == 1:
+        msg = f"tree: arity={arity} must be at least 2, or 0 for the binomial tree"
+        raise NotApplicable(msg)
+    p = call.ranks.size
+    parent = heap_tree(p, arity) if arity else binomial_tree(p)
+    return _trees(call, [parent], _batch(given, limits, int(np.bincount(parent[1:]).max())))
+
+
+def _two_trees(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+    return _trees(call, two_trees(call.ranks.size), _batch(given, limits, 4))
+
+
+def square_radices(rows: int, columns: int) -> tuple[int, ...]:
+    """4 for a square, then the prime factors of the squares along a row, and along a column.
+
+    Raises
+    ------
+    NotApplicable
+        If the grid is not made of 2x2 squares.
+    """
+    if rows % 2 or columns % 2:
+        msg = (
+            f"divide-and-conquer: a grid of {rows}x{columns} tiles is not made of 2x2 squares; both sides must be even"
+        )
+        raise NotApplicable(msg)
+    return (4, *_primes(columns // 2), *_primes(rows // 2))
+
+
+def _primes(m: int) -> tuple[int, ...]:
+    found, d = [], 2
+    while m > 1:
+        while m % d == 0:
+            found.append(d)
+            m //= d
+        d += 1
+    return tuple(found)
+
+
+def square_order(rows: int, columns: int) -> I64:
+    """Tiles square by square: the order that :func:`square_radices` counts in, ``(rows columns,)``."""
+    tile = np.arange(rows * columns).reshape(rows // 2, 2, columns // 2, 2)
+    return tile.transpose(0, 2, 1, 3).ravel()
+
+
+def _squares(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+    if shape is None or call.ranks.size != shape[0] * shape[1]:
+        msg = "divide-and-conquer: takes all tiles of a grid, such as lightpath:4x4; use recursive for other groups"
+        raise NotApplicable(msg)
+    radices, order = square_radices(*shape), square_order(*shape)
+    if given["whole"]:
+        if call.kind != "all-reduce":
+            msg = "divide-and-conquer: whole=true exchanges whole buffers, which only an all-reduce needs"
+            raise NotApplicable(msg)
+        made = whole_exchange(radices, call.chunks.size)
+        return made.renamed(call.ranks[order], call.chunks)
+    return _composed(call, exchange(radices), order)
+
+
+_BATCH = Parameter("batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers take")
+#: The algorithms by name.
+ALGORITHMS: dict[str, Algorithm] = {
+    one.name: one
+    for one in (
+        Algorithm(
+            "recursive", "Recursive exchange with radix - 1 peers (LUMORPH-2, LUMORPH-4)", _recursive,
+            (
+                Parameter("radix", int, 2, "peers at one time and one more: 2 doubles, 4 quadruples"),
+                Parameter("scheme", str, "auto", "mixed-radix exchange, or the circulant pattern for any size",
+                          ("auto", "exchange", "circulant")),
+                Parameter("order", str, "near-first", "which partners an exchange starts with",
+                          ("near-first", "far-first")),
+            ),
+        ),
+        Algorithm("ring", "Ring over a Hamiltonian cycle of the mesh", _ring),
+        Algorithm(
+            "tree", "One pipelined tree", _tree,
+            (Parameter("arity", int, 2, "children of a rank; 0 for the binomial tree"), _BATCH),
+        ),
+        Algorithm("double-binary-tree", "Two pipelined binary trees, as NCCL has them", _two_trees, (_BATCH,)),
+        Algorithm(
+            "divide-and-conquer", "2x2 squares, then squares with squares", _squares,
+            (Parameter("whole", bool, False, "all-reduce by exchanging whole buffers, as the paper describes it"),),
+        ),
+    )
+}  # fmt: skip
+
+
+LaserLimit = Literal["both", "receivers"]
+
+
+def greedy_rounds(sources: I64, targets: I64, lasers: int, *, limit: LaserLimit = "both", seed: int = 0) -> I64:
+    """The round in which Algorithm 3 takes each transfer ``sources[k] -> targets[k]``, ``(K,)``."""
+    random = np.random.default_rng(seed)
+    n = int(max(sources.max(initial=0), targets.max(initial=0))) + 1
+    when = np.full(sources.size, -1, dtype=np.int64)
+    # Every receiver takes its senders in a random order; those without a free laser wait.
+    order = random.permutation(sources.size)
+    waiting = {v: order[targets[order] == v].tolist() for v in np.unique(targets).tolist()}
+    sender = sources.tolist()
+    r = 0
+    while waiting:
+        free = [lasers if limit == "both" else sources.size] * n
+        for v in random.permutation(list(waiting)).tolist():
+            picked, kept = 0, []
+            for k in waiting[v]:
+                if picked < lasers and free[sender[k]] > 0:
+                    free[sender[k]] -= 1
+                    picked += 1
+                    when[k] = r
+                else:
+                    kept.append(k)
+            if kept:
+                waiting[v] = kept
+            else:
+                del waiting[v]
+        r += 1
+    return when
+
+
+def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "both", seed: int = 0) -> Pattern:
+    """Every delivery straight from a random holder, in greedy rounds; sums as copies run backwards."""
+    made: Pattern | None = None
+    random = np.random.default_rng(seed)
+    for number, phase in enumerate(phases(collective)):
+        wanted = phase.copying
+        chunk, target = wanted.deliveries.T
+        first = np.searchsorted(wanted.pre[:, 0], chunk)
+        source = wanted.pre[first + random.integers(0, wanted.holders[chunk]), 1]
+        when = greedy_rounds(source, target, lasers, limit=limit, seed=seed + number)
+        order = np.argsort(when, kind="stable")
+        spread = Pattern(
+            int(when.max(initial=-1)) + 1, when[order], source[order], target[order], chunk[order],
+            np.zeros(chunk.size, dtype=bool),
+        )  # fmt: skip
+        pattern = spread.backwards() if phase.backwards else spread
+        made = pattern if made is None else made.then(pattern)
+    assert made is not None
+    return made

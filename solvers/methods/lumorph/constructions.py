@@ -1,0 +1,341 @@
+"""All-to-all on an intact mesh by permutations whose load is balanced over the waveguides.
+
+A pair (i, j) -> (i', j') takes its row to column j', then that column (XY). Decompose all pairs (j, j') of a line of c
+tiles into c permutations sigma, those of a line of r into tau; the products of both are N = r c permutations of the
+mesh that hold every pair once. If sigma has load rho (its worst arc), its moves fall into rho classes a(j) of load one
+(colouring intervals), those of tau into gamma classes b(i); with m = ceil(max(rho, gamma) / W) the circuits of class
+(a + b) mod m load no arc, of a row or a column, above W: m colours a product.
+
+    balanced    c = 2 h even: (b, x) -> (b + f(x), pi(x)), pi the reflections x -> k - x of Z_h, f in {0, 1} different
+                on the two ends of every pair of pi, and 1 - f: load ceil(c / 4) or floor(c / 4), which sum up to
+                floor(c^2 / 4), the cut. So on c >= r the products take r floor(c^2 / 4) / W colours, which is the cut,
+                wherever the loads divide.
+    shifts      j -> j + k mod c, load min(k, c - k): with W >= floor(max(r, c) / 2) every product is one colour; the
+                product of identities moves nothing, so N - 1 colours: every tile sends all the time. For powers of two
+                i -> i xor k does the same.
+    searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is no multiple
+                of W: ejection search on the line.
+
+Source  opticoll; the construction is checked by :func:`opticoll.formulations.rounds.round_schedule.violations` on every use.
+
+Broadcast on an intact mesh in ceil(log_{L+1} n) rounds: every holder splits its stretch of a Hamiltonian path.
+
+The mesh is walked row by row, every other row backwards. A holder is responsible for a stretch of the walk; in a round
+it splits the stretch into L + 1 parts that are as even as possible, keeps the part it lies in, and sends the chunk to
+one vertex of each other part, each on a wavelength of its own, along the walk. Circuits of one wavelength lie in
+different stretches, so one waveguide holds them all. This meets the spread bound: a part is at most ceil(k / (L + 1))
+of k.
+
+All-gather around a ring, in as many rounds as every vertex has chunks to receive, on any connected topology.
+
+The ring visits the ranks in depth-first order of a spanning tree, each to the next over the tree: together these
+circuits use every arc of the tree once, in each direction, so one wavelength of one waveguide holds the whole ring. In
+every round each rank passes on the chunk it received in the round before. With k chunks a shard, wavelength w carries
+the chunks ``w, w + L, ...`` of every shard: (p - 1) ceil(k / L) rounds on p ranks, which is optimal where L divides k.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.lumorph.route_sets import RouteSet
+from opticoll.formulations.rounds.round_schedule import Limits, direct
+from opticoll.instances import Topology
+from opticoll.instances.photonic import LightpathMesh
+from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, packing, squeeze
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances import Topology
+
+
+#: Lines that are searched have at most this many tiles.
+LONGEST_SEARCH = 64
+#: Stretches of that search, each about a tenth of a second.
+CALLS = 12
+
+
+def shifts(c: int) -> I64:
+    """All cyclic shifts of c tiles, ``(c, c)``, the identity first."""
+    j = np.arange(c)
+    return (j[:, None] + j) % c
+
+
+def balanced(c: int) -> I64:
+    """Permutations of an even number of tiles with load ceil(c/4) or floor(c/4), see the module, ``(c, c)``."""
+    h = c // 2
+    x = np.arange(h)
+    found = []
+    for k in range(h):
+        pi = (k - x) % h
+        f = (x > pi).astype(np.int64)
+        fixed = np.flatnonzero(pi == x)
+        f[fixed] = np.arange(fixed.size) % 2
+        for flip in (f, 1 - f):
+            found.append(np.concatenate([flip * h + pi, (1 - flip) * h + pi]))
+    return np.array(found)
+
+
+def line_load(permutation: I64) -> int:
+    """Circuits on the worst arc of a line, each way counted alone."""
+    j = np.arange(permutation.size)
+    worst = 0
+    for low, high in ((j, permutation), (permutation, j)):
+        moves = (low < high) & (permutation >= 0)
+        ends = np.bincount(low[moves], minlength=j.size) - np.bincount(high[moves], minlength=j.size)
+        worst = max(worst, int(np.cumsum(ends).max(initial=0)))
+    return worst
+
+
+def line_classes(permutation: I64) -> I64:
+    """Classes of load one: an interval colouring of the moves each way, ``(c,)``; they number ``line_load``."""
+    c = permutation.size
+    found = np.zeros(c, dtype=np.int64)
+    for right in (True, False):
+        moves = [j for j in range(c) if (permutation[j] > j if right else 0 <= permutation[j] < j)]
+        moves.sort(key=lambda j: min(j, int(permutation[j])))
+        free_at: list[int] = []
+        for j in moves:
+            low, high = sorted((j, int(permutation[j])))
+            k = next((k for k, end in enumerate(free_at) if end <= low), len(free_at))
+            if k == len(free_at):
+                free_at.append(high)
+            free_at[k] = high
+            found[j] = k
+    return found
+
+
+@lru_cache(maxsize=256)
+def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
+    if not 2 <= c <= LONGEST_SEARCH or load * (parts - rest) < c * c // 4 or parts < c:
+        return None
+    source, target = (each.ravel() for each in np.indices((c, c)))
+    if rest:
+        source, target = source[source != target], target[source != target]
+    length = np.abs(target - source)
+    start = np.concatenate([[0], np.cumsum(length)])
+    owner = np.repeat(np.arange(source.size), length)
+    along = np.arange(start[-1]) - start[owner]
+    # Arcs of a line: j -> j + 1 is 2 j, j -> j - 1 is 2 j - 1.
+    arcs = np.where(target[owner] > source[owner], 2 * (source[owner] + along), 2 * (source[owner] - along) - 1)
+    j = np.arange(c)
+    line = Topology(c, np.concatenate([j[:-1], j[1:]]), np.concatenate([j[1:], j[:-1]]))
+    items = packing(line, Limits(1, load), RouteSet(source, target, np.arange(source.size), start, arcs))
+    bins = parts - rest
+    if pack_first(items, np.argsort(-length, kind="stable")) > bins:
+        calls = iter([1.0] * CALLS)
+        if not squeeze(items, bins, np.random.default_rng(1000 * c + load), lambda: next(calls, 0.0)):
+            return None
+    found = np.full((parts, c), -1)
+    if rest:
+        found[0] = j
+    found[items.bin_of + rest, source] = target
+    return found
+
+
+def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
+    """Partial permutations of a line with at most this load that hold every pair once, ``(parts, c)``.
+
+    -1 where a tile does not take part; ``parts`` = c makes them permutations. ``rest``: the identity is the first of
+    them. None if the search finds none.
+    """
+    return _searched(c, load, parts, rest)
+
+
+def decompositions(c: int, waveguides: int) -> list[I64]:
+    """Decompositions of all pairs of a line worth trying with so many waveguides."""
+    if c == 1:
+        return [np.zeros((1, 1), dtype=np.int64)]
+    found = [shifts(c)]
+    if waveguides >= c // 2:
+        return found
+    crossing = c * c // 4
+    mean = -(-crossing // c)
+    tries = [balanced(c) if c % 2 == 0 else searched(c, mean, c)]
+    if waveguides * (c - 1) >= crossing:
+        tries.append(searched(c, waveguides, c, rest=True))
+    elif mean % waveguides or crossing % c:
+        least = -(-crossing // waveguides)
+        parts = (searched(c, waveguides, least + more) for more in range(0, 3 + least // 50, 1 + least // 100))
+        tries.append(next((each for each in parts if each is not None), None))
+    return found + [each for each in tries if each is not None]
+
+
+def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
+    """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and how many colours; XY routes."""
+    best: tuple[int, I64, I64] | None = None
+    for sigma in decompositions(columns, waveguides):
+        rho = np.array([line_load(each) for each in sigma])
+        for tau in decompositions(rows, waveguides):
+            gamma = np.array([line_load(each) for each in tau])
+            count = int((-(-np.maximum(rho[:, None], gamma) // waveguides)).sum())
+            if best is None or count < best[0]:
+                best = count, sigma, tau
+    assert best is not None
+    total, sigma, tau = best
+    n = rows * columns
+    colour = np.full((n, n), -1, dtype=np.int64)
+    here = np.arange(n)
+    i, j = np.divmod(here, columns)
+    across = [(line_classes(each), line_load(each)) for each in tau]
+    first = 0
+    for each in sigma:
+        a, rho_one = line_classes(each), line_load(each)
+        moving = each[j] >= 0
+        for other, (b, gamma_one) in zip(tau, across, strict=True):
+            many = -(-max(rho_one, gamma_one) // waveguides)
+            if many:
+                goes = np.flatnonzero(moving & (other[i] >= 0))
+                k, row, column = here[goes], i[goes], j[goes]
+                colour[k, other[row] * columns + each[column]] = first + (a[column] + b[row]) % many
+            first += many
+    assert first == total
+    np.fill_diagonal(colour, -1)
+    return colour, total
+
+
+def halving_broadcast(topology: Topology, collective: Collective, wavelengths: int) -> RoundSchedule | None:
+    """The schedule; None on anything but an intact mesh, and for more chunks or holders than one."""
+    wanted = np.unique(collective.deliveries[:, 0])
+    if not isinstance(topology, LightpathMesh) or not intact(topology) or wanted.size != 1:
+        return None
+    chunk = int(wanted[0])
+    holders = collective.pre[collective.pre[:, 0] == chunk, 1]
+    if holders.size != 1:
+        return None
+    rows, columns = topology.shape
+    tiles = np.arange(topology.n).reshape(rows, columns)
+    tiles[1::2] = tiles[1::2, ::-1]
+    walk = tiles.ravel()
+    arc_of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
+    takes_part = np.zeros(topology.n, dtype=bool)
+    takes_part[collective.deliveries[:, 1]] = True
+    takes_part[holders] = True
+    # Places on the walk of those who take part; a stretch is a range of this list.
+    places = np.flatnonzero(takes_part[walk])
+    root = int(np.flatnonzero(walk[places] == holders[0])[0])
+    stretches = [(0, places.size, root)]
+    found: list[tuple[int, int, int, int]] = []
+    paths: list[list[int]] = []
+    rounds = 0
+    while any(last - first > 1 for first, last, _ in stretches):
+        split = []
+        for first, last, at in stretches:
+            parts = min(wavelengths + 1, last - first)
+            edges = first + (last - first) * np.arange(parts + 1) // parts
+            wave = 0
+            for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+                if low <= at < high:
+                    split.append((low, high, at))
+                    continue
+                to = (low + high - 1) // 2
+                step = 1 if to > at else -1
+                way = walk[np.arange(places[at], places[to] + step, step)].tolist()
+                paths.append([arc_of[u, v] for u, v in pairwise(way)])
+                found.append((rounds, int(way[0]), int(way[-1]), wave))
+                wave += 1
+                split.append((low, high, to))
+        stretches, rounds = split, rounds + 1
+    when, source, target, wavelength = np.array(found, dtype=np.int64).T
+    start = np.concatenate([[0], np.cumsum([len(path) for path in paths])])
+    arcs = [arc for path in paths for arc in path]
+    return direct(when, source, target, np.full(when.size, chunk), wavelength, start, arcs)
+
+
+def ring_all_gather(topology: Topology, collective: Collective, wavelengths: int) -> RoundSchedule | None:
+    """The schedule; None where the collective is no all-gather of equal shards, or no spanning tree runs both ways."""
+    shards = _shards(collective)
+    if shards is None:
+        return None
+    ranks, chunks = shards
+    walk = _tree_walk(topology, int(ranks[0]))
+    if walk is None or not np.isin(ranks, walk[0]).all():
+        return None
+    order, start, arcs = _ring(topology.n, ranks, *walk)
+    p, pieces = chunks.shape
+    place = np.empty(topology.n, dtype=np.int64)
+    place[ranks] = np.arange(p)
+    laps = -(-pieces // wavelengths)
+    lap, step, at, w = (each.ravel() for each in np.indices((laps, p - 1, p, wavelengths)))
+    piece = lap * wavelengths + w
+    real = piece < pieces
+    lap, step, at, w, piece = (each[real] for each in (lap, step, at, w, piece))
+    # In step t the rank at place k of the ring sends on what started t places before it.
+    chunk = chunks[place[order[(at - step) % p]], piece]
+    length = np.diff(start)[at]
+    paths = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
+    taken = np.arange(paths[-1]) - np.repeat(paths[:-1], length) + np.repeat(start[at], length)
+    return direct(lap * (p - 1) + step, order[at], order[(at + 1) % p], chunk, w, paths, arcs[taken])
+
+
+def _shards(collective: Collective) -> tuple[I64, I64] | None:
+    """Ranks and the chunks of each, ``(p, pieces)``, if everybody's equally many chunks go to everybody."""
+    ranks, count = np.unique(collective.pre[:, 1], return_counts=True)
+    wanted = np.array_equal(np.unique(collective.post[:, 1]), ranks) and len(collective.post) == (
+        collective.chunks * ranks.size
+    )
+    if ranks.size < 2 or not wanted or (count != count[0]).any() or (collective.holders != 1).any():
+        return None
+    order = np.lexsort((collective.pre[:, 0], collective.pre[:, 1]))
+    return ranks, collective.pre[order, 0].reshape(ranks.size, -1)
+
+
+def _tree_walk(topology: Topology, root: int) -> tuple[I64, I64] | None:
+    """Vertices and arcs of the walk around a depth-first tree from ``root`` over links that run both ways.
+
+    ``vertices[i + 1]`` is the head of ``arcs[i]``; every vertex within reach is visited.
+    """
+    arc_of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
+    near: list[list[int]] = [[] for _ in range(topology.n)]
+    for u, v in arc_of:
+        if (v, u) in arc_of:
+            near[u].append(v)
+    seen, vertices, arcs = {root}, [root], []
+    stack = [(root, iter(near[root]))]
+    while stack:
+        u, rest = stack[-1]
+        v = next((v for v in rest if v not in seen), None)
+        if v is None:
+            stack.pop()
+            if stack:
+                arcs.append(arc_of[u, stack[-1][0]])
+                vertices.append(stack[-1][0])
+            continue
+        seen.add(v)
+        arcs.append(arc_of[u, v])
+        vertices.append(v)
+        stack.append((v, iter(near[v])))
+    return (np.array(vertices), np.array(arcs, dtype=np.int64)) if arcs else None
+
+
+def _ring(n: int, ranks: I64, vertices: I64, arcs: I64) -> tuple[I64, I64, I64]:
+    """Ranks in the order of their first visit, and the shortened walk from each to the next as paths."""
+    first = np.full(n, -1, dtype=np.int64)
+    for i, v in reversed(list(enumerate(vertices.tolist()))):
+        first[v] = i
+    order = ranks[np.argsort(first[ranks])]
+    stops = np.append(first[order], vertices.size - 1)
+    paths: list[list[int]] = []
+    for one, other in zip(stops[:-1].tolist(), stops[1:].tolist(), strict=True):
+        kept: list[int] = []
+        at = [int(vertices[one])]
+        for i in range(one, other):
+            v = int(vertices[i + 1])
+            if v in at:
+                # Down a branch and back: cut the detour out.
+                cut = at.index(v)
+                del at[cut + 1 :], kept[cut:]
+            else:
+                at.append(v)
+                kept.append(int(arcs[i]))
+        paths.append(kept)
+    start = np.concatenate([[0], np.cumsum([len(path) for path in paths])]).astype(np.int64)
+    return order, start, np.array([a for path in paths for a in path], dtype=np.int64)

@@ -1,0 +1,339 @@
+"""Routes of least overlap in process: straight routes, rerouted under negotiated congestion down to the cut bound.
+
+A heuristic with a bound: where ``load == bound`` the routes are optimal (LuMorph, Algorithm 2). No solver is called.
+
+The first reroutings of circuits, in plain Python: mostly there are some dozens to make, sooner than numba is loaded.
+
+Rip up and reroute under negotiated congestion as in :mod:`opticoll.solvers.methods.lumorph.route_kernels`, with one price for all: an arc
+that carries ``load`` circuits and may carry ``limit`` costs ``1 + EVEN load / limit + pressure max(0, load + 1 -
+limit)``, and pressure grows from sweep to sweep.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.lumorph.circuits import cut_bounds, grid_shape
+from opticoll.formulations.lumorph.route_sets import straight_routes
+from opticoll.formulations.model import NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    I64 = NDArray[np.int64]
+    F64 = NDArray[np.float64]
+
+
+#: Weight of fullness beside a length of 1; pressure at first and its growth a sweep.
+EVEN, FIRST_PRESSURE, GROWTH = 0.05, 0.5, 1.5
+
+
+def reroute_first(
+    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], limit: int, *, seed: int, most: int
+) -> bool:
+    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
+
+    Parameters
+    ----------
+    ends
+        Source and target of every circuit.
+    paths
+        Arcs of every circuit's route, replaced by those of its new one.
+
+    Returns
+    -------
+    Whether the limit is met. Deterministic for a ``seed``.
+    """
+    random = np.random.default_rng(seed)
+    tail = topology.tail.tolist()
+    out: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
+    for arc, (u, v) in enumerate(zip(tail, topology.head.tolist(), strict=True)):
+        out[u].append((arc, v))
+    load, pressure = [0] * topology.arcs, FIRST_PRESSURE
+    for path in paths:
+        for arc in path:
+            load[arc] += 1
+    over, made = sum(max(count - limit, 0) for count in load), 0
+    while over:
+        # What an arc costs by the circuits that it carries already.
+        cost = [1.0 + EVEN * count / limit + pressure * max(0, count + 1 - limit) for count in range(max(load) + 2)]
+        for k in random.permutation(len(paths)).tolist():
+            if not any(load[arc] > limit for arc in paths[k]):
+                continue
+            if made >= most:
+                return False
+            made += 1
+            for arc in paths[k]:
+                over -= load[arc] > limit
+                load[arc] -= 1
+            paths[k] = _lightest_path(out, tail, load, cost, *ends[k])
+            for arc in paths[k]:
+                load[arc] += 1
+                over += load[arc] > limit
+                if load[arc] >= len(cost):
+                    cost.append(1.0 + EVEN * load[arc] / limit + pressure * (load[arc] + 1 - limit))
+        pressure *= GROWTH
+    return True
+
+
+def _lightest_path(
+    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[float], source: int, target: int
+) -> list[int]:
+    """Dijkstra's algorithm; the target can be reached, as it has been."""
+    distance, into, settled = {source: 0.0}, dict[int, int](), set[int]()
+    heap = [(0.0, source)]
+    while True:
+        length, u = heapq.heappop(heap)
+        if u == target:
+            break
+        if u in settled:
+            continue
+        settled.add(u)
+        for arc, v in out[u]:
+            reach = length + cost[load[arc]]
+            if reach < distance.get(v, np.inf):
+                distance[v], into[v] = reach, arc
+                heapq.heappush(heap, (reach, v))
+    path = []
+    while u != source:
+        path.append(into[u])
+        u = tail[into[u]]
+    return path[::-1]
+
+
+#: Most reroutings in plain Python, and most vertices these may search together; beyond, loading a compiled search pays.
+FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
+#: Reroutings of one try are at most this many a circuit, and at least so many.
+EFFORT, LEAST_EFFORT = 30, 4000
+#: Reroutings between two looks at the clock.
+SLICE = 100_000
+#: Largest table of routes in work, circuits times vertices.
+MOST_ENTRIES = 400_000_000
+
+
+@dataclass(frozen=True)
+class OverlapRoutes:
+    """One route a circuit, as a path set in the circuits' order; its overlap, and the best cut's bound by name."""
+
+    routes: PathSet
+    load: int
+    bound: int
+    cut: str
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the cut proves that no routes do better."""
+        return self.load <= self.bound
+
+
+def load_of(routes: PathSet) -> int:
+    """Circuits on the busiest arc."""
+    return int(np.bincount(routes.arcs, minlength=1).max())
+
+
+def min_overlap_routes(
+    topology: Topology,
+    sources: I64,
+    targets: I64,
+    *,
+    seed: int = 0,
+    effort: int = EFFORT,
+    go_on: Callable[[], bool] | None = None,
+) -> OverlapRoutes:
+    """Routes of small overlap for circuits ``sources[k] -> targets[k]``, vertices, each ``(K,)``.
+
+    XY routes on a grid (shortest ones where those are broken, or there is no grid); unless these meet the best cut,
+    rerouting under negotiated congestion towards that cut, a little of it before any compiled code is loaded, then
+    towards each load above it. ``effort`` is how often a circuit is rerouted in one try, on average; ``go_on`` is asked
+    now and then whether to. Deterministic for a ``seed`` as long as it says yes.
+
+    Raises
+    ------
+    NotApplicable
+        If a circuit has no path, or there are too many circuits for this graph.
+    """
+    cut = cut_bounds(topology, (sources, targets))[0]
+    routes = straight_or_shortest(topology, sources, targets)
+    load, least = load_of(routes), max(int(cut.value), 1)
+    if load > least and (go_on is None or go_on()):
+        paths, ends = _paths_of(routes), list(zip(sources.tolist(), targets.tolist(), strict=True))
+        most = min(FIRST_REROUTINGS, FIRST_VERTICES // topology.n)
+        if reroute_first(topology, ends, paths, least, seed=seed, most=most):
+            routes = routes_of(topology, sources, targets, paths)
+            load = load_of(routes)
+    for number, goal in enumerate(range(least, load)):
+        if go_on is not None and not go_on():
+            break
+        most = max(effort * sources.size, LEAST_EFFORT)
+        found = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
+        if load_of(found) < load:
+            routes, load = found, load_of(found)
+        if load <= goal:
+            break
+    return OverlapRoutes(routes, load, least, cut.name)
+
+
+def straight_or_shortest(topology: Topology, sources: I64, targets: I64) -> PathSet:
+    """Row-first (XY) routes on a grid, a shortest path wherever that is broken or there is no grid.
+
+    Raises
+    ------
+    NotApplicable
+        If a circuit has no path.
+    """
+    shape = grid_shape(topology)
+    if shape is None:
+        length, arcs = np.zeros(sources.size, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        whole = np.zeros(sources.size, dtype=bool)
+    else:
+        start, arcs, whole = straight_routes(topology, sources, targets, "columns", columns=shape[1])
+        length = np.diff(start)
+    if whole.all():
+        return _in_order(topology, sources, targets, arcs, length)
+    rest = np.flatnonzero(~whole)
+    straight = _in_order(topology, sources, targets, arcs, length)
+    shortest = shortest_routes(topology, sources[rest], targets[rest], None)
+    paths = _paths_of(straight)
+    for i, k in enumerate(rest.tolist()):
+        paths[k] = shortest.path(i)
+    return routes_of(topology, sources, targets, paths)
+
+
+def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.random.Generator | None) -> PathSet:
+    """A shortest path a circuit: uniform among all of them with ``random``, else the first by arc numbers.
+
+    Paths with the fewest arcs are counted back from the target; each step takes an arc in proportion to the number of
+    shortest paths that go on from it.
+
+    Raises
+    ------
+    NotApplicable
+        If a circuit has no path.
+    """
+    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    paths: list[list[int]] = [[] for _ in range(sources.size)]
+    tails, heads = topology.tail, topology.head
+    for target in np.unique(targets).tolist():
+        hops = _hops_to(topology, target)
+        closer = np.isfinite(hops[tails]) & (hops[heads] == hops[tails] - 1)
+        ways = np.zeros(topology.n)
+        ways[target] = 1.0
+        for distance in range(1, int(hops[np.isfinite(hops)].max()) + 1):
+            here = np.flatnonzero(closer & (hops[tails] == distance))
+            ways += np.bincount(tails[here], ways[heads[here]], topology.n)
+        for k in np.flatnonzero(targets == target).tolist():
+            v = int(sources[k])
+            if not np.isfinite(hops[v]):
+                msg = f"{topology.spec}: no path from {topology.labels[v]} to {topology.labels[target]}"
+                raise NotApplicable(msg)
+            while v != target:
+                out = np.arange(first_out[v], first_out[v + 1])
+                out = out[closer[out]]
+                arc = int(out[0])
+                if random is not None and out.size > 1:
+                    share = np.cumsum(ways[heads[out]])
+                    arc = int(out[np.searchsorted(share, random.random() * share[-1], side="right")])
+                paths[k].append(arc)
+                v = int(heads[arc])
+    return routes_of(topology, sources, targets, paths)
+
+
+def _hops_to(topology: Topology, target: int) -> F64:
+    """Fewest arcs from every vertex to ``target``, ``(n,)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = topology.length_matrix(np.ones(topology.arcs)).T.tocsr()
+    return np.asarray(dijkstra(graph, indices=target, unweighted=True))
+
+
+def _paths_of(routes: PathSet) -> list[list[int]]:
+    return [list(routes.path(k)) for k in range(routes.paths)]
+
+
+def routes_of(topology: Topology, sources: I64, targets: I64, paths: list[list[int]]) -> PathSet:
+    """One path a circuit, in their order."""
+    length = np.array([len(path) for path in paths], dtype=np.int64)
+    arcs = np.array([arc for path in paths for arc in path], dtype=np.int64)
+    return _in_order(topology, sources, targets, arcs, length)
+
+
+def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length: I64) -> PathSet:
+    start = np.concatenate([[0], np.cumsum(length)])
+    return PathSet(topology, sources, targets, arcs, start, np.arange(sources.size))
+
+
+def negotiated(
+    topology: Topology,
+    routes: PathSet,
+    limit: int,
+    *,
+    seed: int,
+    most: int,
+    go_on: Callable[[], bool] | None = None,
+) -> PathSet:
+    """Routes of less total overload above ``limit`` (none, if it is met), at most ``most`` reroutings away.
+
+    ``go_on`` is asked after every :data:`SLICE` reroutings whether to; prices start afresh then.
+
+    Raises
+    ------
+    NotApplicable
+        If the table of routes would be too large.
+    """
+    from opticoll.solvers.methods.lumorph.route_kernels import negotiate
+
+    count = routes.pairs
+    if count * topology.n > MOST_ENTRIES:
+        msg = f"{topology.spec}: {count:,} circuits are too many to reroute here; ask for fewer"
+        raise NotApplicable(msg)
+    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    table, length = np.zeros((count, topology.n), dtype=np.int32), routes.length.copy()
+    owner = np.repeat(np.arange(count), length)
+    table[owner, np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
+    left, over = most, 1
+    while left > 0 and over > 0 and (go_on is None or go_on()):
+        over, made = negotiate(
+            first_out, topology.tail, topology.head, routes.sources, routes.targets, limit, table, length, seed,
+            left if go_on is None else min(left, SLICE),
+        )  # fmt: skip
+        left -= max(made, 1)
+        seed += 1
+    arcs = table[np.arange(topology.n)[None, :] < length[:, None]].astype(np.int64)
+    return _in_order(topology, routes.sources, routes.targets, arcs, length)
+
+
+class FluidLengths:
+    """Arc lengths that bound the fluid optimum, improved a few rounds at a time (:func:`negotiation.weigh`)."""
+
+    def __init__(self, topology: Topology, sources: I64, targets: I64) -> None:
+        self.topology = topology
+        order = np.lexsort((targets, sources))
+        self.starts, first = np.unique(sources[order], return_index=True)
+        self.first = np.append(first, sources.size).astype(np.int64)
+        self.targets = targets[order]
+        self.first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+        self.exponent, self.best = np.zeros(topology.arcs), np.ones(topology.arcs)
+        self.level = np.zeros(1)
+        self.rounds = 0
+
+    def improve(self, rounds: int) -> float:
+        """Go on for so many rounds; the best ratio so far, a lower bound on the fluid optimum up to round-off."""
+        from opticoll.solvers.methods.lumorph.route_kernels import weigh
+
+        rate = 1.0 / (1.0 + 0.02 * self.rounds)
+        self.rounds += rounds
+        return float(
+            weigh(
+                self.first_out, self.topology.tail, self.topology.head, self.starts, self.first, self.targets,
+                self.exponent, self.best, self.level, rounds, rate,
+            )
+        )  # fmt: skip

@@ -1,0 +1,403 @@
+"""A pattern on a machine: routes of least overlap, lanes, wavelengths, and rounds split where they do not fit.
+
+Source  LuMorph, section 4 (lanes), Appendix C ("split this round into two and repeat")
+
+Steps of a pattern follow each other. Within a step every pair of GPUs gets circuits:
+
+    load q         one circuit for every q chunks (Algorithm 1: q = 1)
+    load unlimited lanes in proportion to payload: with L lasers and t chunks at the busiest sender or receiver, a pair
+                   with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
+
+Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random shortest ones;
+rounds and wavelengths from :func:`solvers.rounds.assign_rounds`, or from an edge colouring where the GPUs alone bind.
+With ``per_wavelength=False`` a waveguide holds one bundle whatever its wavelengths, as the paper's counts of overlaps
+take it; wavelengths are then an edge colouring.
+
+Steps that need not wait for each other: every transfer as early as its sender and the machine allow.
+
+Within a schedule whose circuits carry one chunk each, transfers are taken in the order of their rounds. Each moves to
+the first round after its sender has all that it is to send (a copy, or a sum with every contribution that was added
+before), in which the sender's laser, the receiver's photodiode and every arc of its route have room for one
+wavelength. Routes stay.
+
+A schedule that sums first and copies then keeps these apart, as Algorithm 1 with a phase for each does (a phase has
+rounds of its own); one that does both at the same time, an all-reduce on a tree, is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import reduce
+from math import gcd
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.edge_colouring import matchings
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct, taken_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.instances import Topology
+    from opticoll.solvers.methods.lumorph.patterns import Pattern
+
+    I64 = NDArray[np.int64]
+    from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
+
+
+Routing = Literal["min-overlap", "random"]
+Assigned = tuple["I64", "I64", "I64", "I64"]
+KnownRoutes = dict[bytes, tuple["I64", "I64"]]
+
+
+def realised(
+    topology: Topology,
+    limits: Limits,
+    pattern: Pattern,
+    *,
+    routing: Routing = "min-overlap",
+    per_wavelength: bool = True,
+    seed: int = 0,
+    search_s: float = 0.0,
+    tick: Callable[[], object] = lambda: None,
+) -> RoundSchedule:
+    """The schedule of a pattern on ``topology`` under ``limits``, see the module.
+
+    ``search_s`` seconds of search a step follow first fit where that misses the step's bound (the result then depends
+    on the machine's speed); ``tick`` is called before every step.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route, or sums that must be exchanged in one round do not fit into one.
+    """
+    machine = _Machine(topology, limits, routing, per_wavelength, seed, search_s)
+    parts: list[_Part] = []
+    rounds = 0
+    cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
+    for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+        tick()
+        here = np.arange(a, b)
+        if not here.size:
+            continue
+        if pattern.whole and pattern.group is not None:
+            made = machine.in_groups(pattern, here)
+        else:
+            made = [machine.step(pattern, here)]
+        for part in made:
+            parts.append(part.moved(rounds))
+            rounds += part.rounds
+    return _joined(parts, pattern)
+
+
+def split_rounds(
+    topology: Topology,
+    limits: Limits,
+    pattern: Pattern,
+    *,
+    routing: Routing = "min-overlap",
+    per_wavelength: bool = True,
+    seed: int = 0,
+    known_routes: KnownRoutes | None = None,
+) -> I64:
+    """Rounds of every step of a pattern that copies, ``(steps,)``: as :func:`realised`, but without a schedule.
+
+    ``known_routes`` keeps the routes of every step's circuits for further calls on the same topology (an empty dict to
+    begin with); they depend on neither the waveguides nor how these are counted.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route.
+    """
+    machine = _Machine(topology, limits, routing, per_wavelength, seed, 0.0)
+    if known_routes is not None:
+        machine.routes = known_routes
+    n = topology.n
+    step, source, target, chunks = pattern.pairs(n)
+    cut = np.searchsorted(step, np.arange(pattern.steps + 1))
+    rounds = np.zeros(pattern.steps, dtype=np.int64)
+    for t, (a, b) in enumerate(zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True)):
+        if b > a:
+            lanes, bundle = machine.lanes(source[a:b], target[a:b], chunks[a:b])
+            wanted = np.repeat(np.arange(a, b), lanes)
+            rounds[t] = int(machine.assigned(source[wanted], target[wanted], bundle)[0].max()) + 1
+    return rounds
+
+
+class _Part:
+    """Rounds of one step: its circuits, and the round of every transfer ``rows``."""
+
+    def __init__(
+        self, rounds: int, circuits: tuple[I64, I64, I64, I64], start: I64, arcs: I64, rows: I64, when: I64
+    ) -> None:
+        self.rounds, self.circuits, self.start, self.arcs, self.rows, self.when = (
+            rounds, circuits, start, arcs, rows, when,
+        )  # fmt: skip
+
+    def moved(self, by: int) -> _Part:
+        """The same, later by so many rounds."""
+        when, *rest = self.circuits
+        return _Part(self.rounds, (when + by, *rest), self.start, self.arcs, self.rows, self.when + by)  # type: ignore[arg-type]
+
+
+def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
+    when, source, target, wavelength = (np.concatenate([part.circuits[i] for part in parts]) for i in range(4))
+    length = np.concatenate([np.diff(part.start) for part in parts])
+    rows = np.concatenate([part.rows for part in parts])
+    return RoundSchedule(
+        when, source, target, wavelength, np.concatenate([[0], np.cumsum(length)]),
+        np.concatenate([part.arcs for part in parts]),
+        np.concatenate([part.when for part in parts]), pattern.source[rows], pattern.target[rows], pattern.chunk[rows],
+        pattern.adds[rows],
+    )  # fmt: skip
+
+
+class _Machine:
+    """Routes and assignments of the steps, each pair set once."""
+
+    def __init__(
+        self, topology: Topology, limits: Limits, routing: Routing, per_wavelength: bool, seed: int, search_s: float
+    ) -> None:
+        self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
+        self.per_wavelength, self.search_s = per_wavelength, search_s
+        self.known: dict[bytes, Assigned] = {}
+        self.routes: KnownRoutes = {}
+
+    def step(self, pattern: Pattern, rows: I64) -> _Part:
+        """Rounds of some transfers that do not wait for each other."""
+        n = self.topology.n
+        key = pattern.source[rows] * n + pattern.target[rows]
+        order = np.argsort(key, kind="stable")
+        pairs, first, chunks = np.unique(key[order], return_index=True, return_counts=True)
+        source, target = np.divmod(pairs, n)
+        lanes, bundle = self.lanes(source, target, chunks)
+        wanted = np.repeat(np.arange(pairs.size), lanes)
+        when, wave, start, arcs = self.assigned(source[wanted], target[wanted], bundle)
+        # Requests of a pair in the order of their rounds, and its chunks dealt out to them.
+        by_round = np.lexsort((when, wanted))
+        slot = _dealt(chunks, lanes, first)
+        request = by_round[slot]
+        used = np.zeros(wanted.size, dtype=bool)
+        used[request] = True
+        if self.limits.load is None:
+            # All circuits of a pair in a round carry what it sends in that round.
+            busy = np.unique(wanted[request] * (int(when.max()) + 1) + when[request])
+            used = np.isin(wanted * (int(when.max()) + 1) + when, busy)
+        kept = np.flatnonzero(used)
+        if not used.all():
+            when = when.copy()
+            _, when[kept] = np.unique(when[kept], return_inverse=True)
+        start, arcs = taken_paths(start, arcs, np.repeat(kept, bundle))
+        lane = np.tile(np.arange(bundle), kept.size)
+        many = np.repeat(kept, bundle)
+        circuits = (when[many], source[wanted[many]], target[wanted[many]], wave[many] * bundle + lane)
+        return _Part(int(when[kept].max()) + 1, circuits, start, arcs, rows[order], when[request])
+
+    def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
+        """Rounds of what must not be torn apart: as many groups at a time as fit into one round.
+
+        A circuit of limited load need only keep the transfers of one chunk together, in random order so that GPUs far
+        apart share a round.
+
+        Raises
+        ------
+        NotApplicable
+            If a single group does not fit.
+        """
+        assert pattern.group is not None
+        _, unit = np.unique(pattern.group[rows], return_inverse=True)
+        if self.limits.load is not None:
+            _, unit = np.unique(unit * (int(pattern.chunk.max()) + 1) + pattern.chunk[rows], return_inverse=True)
+            unit = np.random.default_rng(self.seed).permutation(int(unit.max()) + 1)[unit]
+        order = np.argsort(unit, kind="stable")
+        rows = rows[order]
+        _, first = np.unique(unit[order], return_index=True)
+        edge = np.append(first, rows.size)
+        parts, done, many = [], 0, first.size
+        while done < first.size:
+            many = min(many, first.size - done)
+            here = rows[edge[done] : edge[done + many]]
+            part = self.step(pattern, here)
+            if part.rounds == 1:
+                parts.append(part)
+                done, many = done + many, many + 1
+            elif many > 1:
+                many = -(-many // 2)
+            else:
+                members = np.unique(pattern.source[here]).tolist()
+                msg = (
+                    f"the sums that {len(members)} GPUs ({members[0]}, {members[1]}, ...) exchange do not fit into one "
+                    "round; take more lasers or waveguides, or whole=false"
+                )
+                raise NotApplicable(msg)
+        return parts
+
+    def lanes(self, source: I64, target: I64, chunks: I64) -> tuple[I64, int]:
+        """Requests of every pair, and how many wavelengths a request is."""
+        if self.limits.load is not None:
+            return -(-chunks // self.limits.load), 1
+        busiest = max(int(np.bincount(ends, chunks).max()) for ends in (source, target))
+        lasers = self.limits.wavelengths * (self.limits.ports or 1)
+        lanes = np.maximum(lasers * chunks // busiest, 1)
+        bundle = reduce(gcd, np.unique(lanes).tolist())
+        return lanes // bundle, int(bundle)
+
+    def assigned(self, source: I64, target: I64, bundle: int) -> Assigned:
+        """Round, bundle of wavelengths and route of every request."""
+        key = source.tobytes() + b"|" + target.tobytes() + bytes(str(bundle), "ascii")
+        if key not in self.known:
+            self.known[key] = self._assign(source, target, bundle)
+        return self.known[key]
+
+    def _assign(self, source: I64, target: I64, bundle: int) -> Assigned:
+        limits = replace(self.limits, wavelengths=self.limits.wavelengths // bundle, load=1)
+        if self.per_wavelength:
+            return self._first_fit(source, target, limits)
+        # As the paper counts: an arc holds W bundles of any wavelength; colours after that.
+        colours = limits.wavelengths * (limits.ports or 1)
+        overlap = Limits(1, limits.waveguides, ports=colours, load=1)
+        when, _, start, arcs = self._first_fit(source, target, overlap)
+        wave = np.zeros_like(when)
+        for r in range(int(when.max()) + 1):
+            here = np.flatnonzero(when == r)
+            wave[here] = edge_colours(source[here], target[here], self.topology.n) // (limits.ports or 1)
+        return when, wave, start, arcs
+
+    def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
+        """Rounds and wavelengths on one route each; no better than the busiest GPU and arc allow."""
+        from opticoll.formulations.lumorph.route_sets import RouteSet
+        from opticoll.solvers.methods.lumorph.assignment import assign_rounds
+
+        start, arcs = self._routes(source, target)
+        routes = RouteSet(source, target, np.arange(source.size), start, arcs)
+        least = -(-int(np.bincount(arcs).max()) // (limits.waveguides * limits.wavelengths))
+        if limits.ports is not None:
+            busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
+            least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
+        found = assign_rounds(
+            self.topology, limits, source, target, routes=routes, least=least, seconds=self.search_s, seed=self.seed
+        )
+        if found.rounds > least:
+            coloured = self._by_colours(source, target, limits, routes)
+            if coloured is not None and int(coloured[0].max()) + 1 < found.rounds:
+                return coloured
+        return found.round, found.wavelength, found.path_start, found.path_arcs
+
+    def _routes(self, source: I64, target: I64) -> tuple[I64, I64]:
+        from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes
+
+        key = source.tobytes() + b"|" + target.tobytes()
+        if key not in self.routes:
+            if self.routing == "random":
+                paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
+            else:
+                paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
+            self.routes[key] = paths.start, paths.arcs
+        return self.routes[key]
+
+    def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
+        """Fewest colours for the GPUs (first fit may take more), if the arcs happen to have room for them."""
+        ports = limits.ports or 1
+        colour = edge_colours(source, target, self.topology.n) // ports
+        length = np.diff(routes.start)
+        key = np.repeat(colour, length) * self.topology.arcs + routes.arcs
+        if np.unique(key, return_counts=True)[1].max() > limits.waveguides:
+            return None
+        when, wave = np.divmod(colour, limits.wavelengths)
+        return when, wave, routes.start, routes.arcs
+
+
+def edge_colours(source: I64, target: I64, n: int) -> I64:
+    """Colours of circuits ``source[k] -> target[k]``, ``(K,)``: as many as the busiest end has, no two alike there."""
+    degree = max(int(np.bincount(ends, minlength=n).max()) for ends in (source, target))
+    match = matchings(n, source, target, degree)
+    colour, u = np.nonzero(match >= 0)
+    order = np.lexsort((colour, u * n + match[colour, u]))
+    found = np.empty_like(source)
+    found[np.argsort(source * n + target, kind="stable")] = colour[order]
+    return found
+
+
+def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
+    """For every transfer, sorted by pair, the request of its pair that carries it: evenly, in order, ``(T,)``."""
+    pair = np.repeat(np.arange(chunks.size), chunks)
+    number = np.arange(pair.size) - first[pair]
+    offset = np.cumsum(lanes) - lanes
+    return np.asarray(offset[pair] + number * lanes[pair] // chunks[pair], dtype=np.int64)
+
+
+def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], object] = lambda: None) -> RoundSchedule:
+    """Move transfers ahead, see the module; the schedule as it was if that takes no fewer rounds.
+
+    For spreadings, these run backwards, and trees. Where two vertices add each other's sums in one round (whole
+    buffers), moving one transfer ahead of the other would count twice.
+
+    Raises
+    ------
+    ValueError
+        If circuits and transfers are not one for one.
+    """
+    sums = int(schedule.transfer_round[schedule.transfer_adds].max(initial=-1)) + 1
+    if 0 < sums < schedule.rounds:
+        if not schedule.transfer_adds[schedule.transfer_round < sums].all():
+            return schedule
+        parts = [
+            schedule.taken(schedule.circuit_round < sums, schedule.transfer_round < sums),
+            schedule.taken(schedule.circuit_round >= sums, schedule.transfer_round >= sums).moved(-sums),
+        ]
+        return chained([compacted(part, limits, tick=tick) for part in parts])
+    n = int(max(schedule.transfer_source.max(initial=0), schedule.transfer_target.max(initial=0))) + 1
+    pairs = ((schedule.circuit_round, schedule.circuit_source, schedule.circuit_target),
+             (schedule.transfer_round, schedule.transfer_source, schedule.transfer_target))  # fmt: skip
+    circuit, transfer = (np.lexsort((target, source, when)) for when, source, target in pairs)
+    same = circuit.size == transfer.size and all(
+        np.array_equal(one[circuit], other[transfer]) for one, other in zip(*pairs, strict=True)
+    )
+    if not same:
+        msg = "a schedule is compacted where every circuit carries one chunk"
+        raise ValueError(msg)
+    whole, ports = (1 << limits.wavelengths) - 1, limits.ports
+    count: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    full: defaultdict[tuple[int, int], int] = defaultdict(int)
+    ready: dict[int, int] = {}
+    rounds, waves = np.zeros(circuit.size, dtype=np.int64), np.zeros(circuit.size, dtype=np.int64)
+    arcs = schedule.circuit_arcs.max(initial=0) + 1
+    start, path = schedule.circuit_start.tolist(), schedule.circuit_arcs.tolist()
+    ends = [a.tolist() for a in (schedule.transfer_source, schedule.transfer_target, schedule.transfer_chunk)]
+    for i, (k, t) in enumerate(zip(circuit.tolist(), transfer.tolist(), strict=True)):
+        if i % 4096 == 0:
+            tick()
+        s, d, chunk = (column[t] for column in ends)
+        needs = [(a, limits.waveguides) for a in path[start[k] : start[k + 1]]]
+        if ports is not None:
+            needs += [(int(arcs) + s, ports), (int(arcs) + n + d, ports)]
+        r = ready.get(chunk * n + s, 0)
+        while True:
+            taken = 0
+            for item, _ in needs:
+                taken |= full[r, item]
+            free = whole & ~taken
+            if free:
+                break
+            r += 1
+        w = (free & -free).bit_length() - 1
+        for item, most in needs:
+            count[r, item, w] += 1
+            if count[r, item, w] >= most:
+                full[r, item] |= 1 << w
+        rounds[i], waves[i] = r, w
+        key = chunk * n + d
+        ready[key] = max(ready.get(key, 0), r + 1)
+    moved = schedule.taken(circuit, transfer)
+    made = direct(
+        rounds, moved.transfer_source, moved.transfer_target, moved.transfer_chunk, waves, moved.circuit_start,
+        moved.circuit_arcs, adds=moved.transfer_adds,
+    )  # fmt: skip
+    return made if made.rounds < schedule.rounds else schedule

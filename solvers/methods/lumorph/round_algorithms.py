@@ -1,0 +1,122 @@
+r"""Known collective algorithms as schedules of Algorithm 1, in which every circuit carries one chunk a round.
+
+LUMORPH-2 and -4 (``recursive``), NCCL's ring and trees, divide-and-conquer over 2x2 squares, and the greedy
+LayerToLayer rounds: :mod:`opticoll.solvers.methods.lumorph.collective_algorithms` says who sends what in which step; routes of least overlap,
+wavelengths and rounds follow step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`).
+
+Rounds of one step need not wait for those before (``compact``): a transfer leaves as soon as its sender has the chunk
+(:mod:`opticoll.solvers.methods.lumorph.realisation`); ``metrics.stepwise_rounds`` is what it takes without that.
+
+A step that the cost model does in one round may take several here, since b chunks for a peer need b circuits. The index
+all-to-all is no method: it forwards through GPUs that do not want the chunk, which (3) forbids.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
+from opticoll.solvers.methods.lumorph.realisation import compacted, realised
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.model import Formulation
+    from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
+    from opticoll.solvers.methods.lumorph.patterns import Pattern
+    from opticoll.solvers.methods.method import Context
+
+_SHARED = (
+    Parameter("routing", str, "min-overlap", "routes of least overlap (Algorithm 2), or random shortest ones",
+              ("min-overlap", "random")),
+    Parameter("compact", bool, True, "let transfers leave as soon as their senders have the chunk, not step by step"),
+    Parameter("search_s", float, 0.0, "seconds of search a step where first fit misses the step's bound"),
+)  # fmt: skip
+_LIMIT = Parameter("limit", str, "both", "whose lasers the greedy rounds heed; receivers is as printed",
+                   ("both", "receivers"))  # fmt: skip
+#: Why an algorithm's strict form is not what it was made for.
+_STRICT = {
+    "ring": "a ring has one peer, so that without more pieces all lasers but one are dark",
+    "tree": "a tree is made for large payloads: leaves send nothing, and depth costs rounds",
+    "double-binary-tree": "trees are made for large payloads: depth costs rounds",
+}
+
+
+def _applies(formulation: Formulation) -> bool:
+    return formulation.name == "lumorph.rounds"
+
+
+def _answer(context: Context, name: str, pattern: Pattern, batches: int, message: str) -> Answer:
+    data: RoundModel = context.data
+    given = context.parameters
+    if given["search_s"] < 0 or not np.isfinite(given["search_s"]):
+        msg = f"{name}: search_s={given['search_s']} must be at least 0 seconds"
+        raise NotApplicable(msg)
+    schedule = realised(
+        data.topology, data.limits, pattern, routing=given["routing"], seed=context.task.seed,
+        search_s=given["search_s"], tick=context.remaining,
+    )  # fmt: skip
+    stepwise = schedule.rounds
+    if given["compact"]:
+        schedule = compacted(schedule, data.limits, tick=context.remaining)
+    found: dict[str, Any] = {
+        "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
+        "circuits": schedule.circuits, "batches": batches,
+    }  # fmt: skip
+    return Answer(
+        Termination.TOLERANCE,
+        values=schedule.values(),
+        solver={"name": name, "version": None, "algorithm": f"{given['routing']} routes, first fit", "options": {}},
+        metrics=found,
+        message=message or "a construction: it stops without trying to prove anything",
+    )
+
+
+def _free_wavelengths(context: Context, name: str) -> RoundModel:
+    data: RoundModel = context.data
+    if data.fixed:
+        msg = f"{name}: chooses wavelengths freely; leave wavelengths=fixed out"
+        raise NotApplicable(msg)
+    return data
+
+
+def _method(algorithm: Algorithm) -> Method:
+    """An algorithm as a method."""
+    # Exchanges of whole buffers are not the two phases that Algorithm 1 has for an all-reduce.
+    own = tuple(parameter for parameter in algorithm.parameters if parameter.name != "whole")
+
+    def run(context: Context) -> Answer:
+        data = _free_wavelengths(context, algorithm.name)
+        given = {parameter.name: context.parameters[parameter.name] for parameter in own}
+        pattern, batches = pattern_of(algorithm.name, data.collective, data.topology, data.limits, **given)
+        return _answer(context, algorithm.name, pattern, len(batches), _STRICT.get(algorithm.name, ""))
+
+    return Method(
+        name=algorithm.name, title=algorithm.title,
+        summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
+        applies=_applies, parameters=(*own, *_SHARED), run=run,
+    )  # fmt: skip
+
+
+def _run_layers(context: Context) -> Answer:
+    data = _free_wavelengths(context, "layer-to-layer")
+    lasers = data.limits.wavelengths * (data.limits.ports or 1)
+    pattern = layer_to_layer(data.collective, lasers, limit=context.parameters["limit"], seed=context.task.seed)
+    return _answer(context, "layer-to-layer", pattern, 1, "")
+
+
+METHOD = (
+    *(_method(algorithm) for algorithm in ALGORITHMS.values()),
+    Method(
+        name="layer-to-layer",
+        title="Greedy rounds of direct transfers",
+        summary="every delivery straight from a holder, random senders a round (Algorithm 3, with its missing limit)",
+        applies=_applies,
+        parameters=(_LIMIT, *_SHARED),
+        run=_run_layers,
+    ),
+)

@@ -1,0 +1,102 @@
+"""Circuits over optical switches in polynomial time: bisection on the time, Koenig's theorem for the switches.
+
+T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating point numbers ends with
+two neighbours, the upper attained and the lower not; a server whose needs at the lower exceed its ports is the
+certificate, recounted in exact fractions. The circuits are then split into one matching a switch.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.sipml.ocs_circuits import matchings_of
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.sipml.ocs_circuits import Circuits
+    from opticoll.solvers.methods.method import Context
+
+
+def bisect(data: Circuits) -> tuple[float, float]:
+    """The least T that is attained, and the floating point number before it [s]; there must be a solution."""
+    high = np.array([data.transfers.unit_time])
+    low = np.array([float(data.transfers.volume.min() / data.transfers.bandwidth) * 2.0**-50])
+    above, below = int(high.view(np.int64)[0]), int(low.view(np.int64)[0])
+    while above - below > 1:
+        middle = (above + below) // 2
+        time = float(np.array([middle], dtype=np.int64).view(np.float64)[0])
+        if overfull(data, data.transfers.needs(time)) is None:
+            above = middle
+        else:
+            below = middle
+    ends = np.array([above, below], dtype=np.int64).view(np.float64)
+    return float(ends[0]), float(ends[1])
+
+
+def overfull(data: Circuits, circuits: NDArray[np.int64]) -> int | None:
+    """A server side (i: out of server i, n + j: into server j) with more circuits than ports; None if there is none."""
+    group, pair = data.by_server
+    used = np.bincount(group, circuits[pair].astype(float), minlength=2 * data.n)
+    worst = int(used.argmax())
+    return worst if used[worst] > data.degree else None
+
+
+def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
+    """What one server side needs for anything faster than ``time``, in exact fractions of its bytes.
+
+    The volumes are taken as the floating point numbers that they are; every circuit less than ``needed`` of some pair
+    would take at least ``time``.
+    """
+    moves, n = data.transfers, data.n
+    mine = np.flatnonzero((moves.source == side) if side < n else (moves.target == side - n))
+    limit = Fraction(time) * Fraction(moves.bandwidth)
+    needed = []
+    for p in mine.tolist():
+        quotient = Fraction(float(moves.volume[p])) / limit
+        # c circuits are faster than ``time`` iff V < c T B; quotients equal to a whole number up to round-off are it.
+        whole = round(quotient)
+        exact = abs(quotient - whole) <= Fraction(1, 2**48) * whole
+        needed.append(whole + 1 if exact else -(-quotient.numerator // quotient.denominator))
+    return {
+        "server": side % n, "side": "out" if side < n else "in", "faster_than_s": time,
+        "circuits_needed": int(sum(needed)), "ports": data.degree,
+    }  # fmt: skip
+
+
+def run(context: Context) -> Answer:
+    """Bisection, certificate, matchings."""
+    data: Circuits = context.data
+    time, below = bisect(data)
+    circuits = data.transfers.needs(time)
+    side = overfull(data, data.transfers.needs(below))
+    bound, source, witness = None, None, None
+    if side is not None:
+        witness = certificate(data, time, side)
+        if witness["circuits_needed"] > data.degree:
+            bound, source = time, "ports-of-one-server"
+    match = matchings_of(data, circuits)
+    return Answer(
+        Termination.OPTIMAL,
+        values={"match": match.astype(float)},
+        bound=bound,
+        bound_source=source,
+        solver={"name": "koenig-bisection", "version": None, "algorithm": "bisection, edge colouring", "options": {}},
+        metrics={"certificate": witness},
+    )
+
+
+METHODS = (
+    Method(
+        name="koenig-bisection",
+        title="Bisection and edge colouring",
+        summary="optimal circuits over optical switches in polynomial time, with the server that forbids anything faster",
+        applies=lambda formulation: formulation.name == "sipml.ocs-circuits",
+        run=run,
+    ),
+)

@@ -1,0 +1,144 @@
+"""Placements of small graphs by exhaustive search: its end without a better one is the proof.
+
+Every schedule in which nothing can start earlier is met by appending sub-operations in the order of their starts. A
+branch ends where even the longest chain behind what is appended, or the work left over all GPUs, ends no sooner than
+the best found. Under rule=degree GPUs not yet in use are alike, under rule=distance all rotations are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import Parameter
+from opticoll.formulations.sipml.placement import bounds, starts
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.sipml.degree_aware import Unrolled
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from opticoll.formulations.sipml.placement import Placement
+    from opticoll.solvers.methods.method import Context
+
+
+class Enumeration:
+    """Depth-first search over (next sub-operation, GPU)."""
+
+    def __init__(self, data: Placement, nodes: int, context: Context | None = None) -> None:
+        graph = data.graph
+        self.data, self.left, self.context = data, nodes, context
+        self.p, self.tails = graph.duration.tolist(), data.tails.tolist()
+        ends = list(zip(graph.tail.tolist(), graph.head.tolist(), data.delay.tolist(), strict=True))
+        self.into: list[list[tuple[int, float]]] = [[] for _ in range(data.n)]
+        for u, v, delay in ends:
+            self.into[v].append((u, delay))
+        first = Unrolled(data, 0)
+        first.place()
+        self.device = np.array(first.device)
+        begun = starts(data, self.device, np.arange(data.n))
+        assert begun is not None
+        self.start = begun
+        self.best = float((begun + graph.duration).max())
+        self.floor = max(bound.value for bound in bounds(data))
+
+    def search(self) -> bool:
+        """Whether the search came to its end; the best placement is kept either way."""
+        k, n = self.data.devices, self.data.n
+        self.at, self.end, self.begun = [-1] * n, [0.0] * n, [0.0] * n
+        self.free, self.sends, self.hears = [0.0] * k, [0] * k, [0] * k
+        return self._append(0, (0.0, -1), sum(self.p), 0.0)
+
+    def _allowed(self, u: int, g: int) -> bool:
+        h, delta = self.at[u], self.data.delta
+        if self.data.rule == "distance":
+            return (g - h) % self.data.devices <= delta
+        return h == g or (
+            (self.sends[h] | 1 << g).bit_count() <= delta and (self.hears[g] | 1 << h).bit_count() <= delta
+        )
+
+    def _append(self, count: int, last: tuple[float, int], work: float, latest: float) -> bool:
+        data, n, k = self.data, self.data.n, self.data.devices
+        if count == n:
+            if latest < self.best * (1 - 1e-12):
+                self.best = latest
+                self.device, self.start = np.array(self.at), np.array(self.begun)
+            return True
+        self.left -= 1
+        if self.left < 0:
+            return False
+        if self.context is not None and self.left % 4096 == 0:
+            self.context.remaining()
+        if self.best <= self.floor * (1 + 1e-9):
+            return True
+        # Nothing starts before the last start: all GPUs have at most so much left until the best end.
+        room = sum(max(self.best - max(free, last[0]), 0.0) for free in self.free)
+        if work >= room * (1 + 1e-12) + 1e-12 * self.best:
+            return True
+        whole = True
+        for v in range(n):
+            if self.at[v] >= 0 or any(self.at[u] < 0 for u, _ in self.into[v]):
+                continue
+            fresh = False
+            for g in range(k):
+                unused = self.free[g] == 0.0
+                if unused and (fresh if data.rule == "degree" else count == 0 and g > 0):
+                    continue
+                fresh |= unused
+                if not all(self._allowed(u, g) for u, _ in self.into[v]):
+                    continue
+                ready = max((self.end[u] + (d if self.at[u] != g else 0.0) for u, d in self.into[v]), default=0.0)
+                start = max(self.free[g], ready)
+                if (start, v) <= last or start + self.p[v] + self.tails[v] >= self.best * (1 - 1e-12):
+                    continue
+                kept = self.free[g], self.hears[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
+                for u, _ in self.into[v]:
+                    if self.at[u] != g:
+                        self.sends[self.at[u]] |= 1 << g
+                        self.hears[g] |= 1 << self.at[u]
+                degrees = data.rule == "distance" or (
+                    self.hears[g].bit_count() <= data.delta
+                    and all(self.sends[h].bit_count() <= data.delta for h, _ in kept[2])
+                )
+                if degrees:
+                    self.at[v], self.begun[v], self.end[v] = g, start, start + self.p[v]
+                    self.free[g] = self.end[v]
+                    whole &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
+                    self.at[v] = -1
+                self.free[g], self.hears[g] = kept[0], kept[1]
+                for h, mask in reversed(kept[2]):
+                    self.sends[h] = mask
+                if self.left < 0:
+                    return False
+        return whole
+
+
+def run(context: Context) -> Answer:
+    """Search to the end, or until the nodes or the time run out."""
+    search = Enumeration(context.data, int(context.parameters["nodes"]), context)
+    try:
+        done, ending = search.search(), Termination.OPTIMAL
+    except TimeoutError:
+        done, ending = False, Termination.TIME_LIMIT
+    if not done and ending == Termination.OPTIMAL:
+        ending = Termination.ITERATION_LIMIT
+    return Answer(
+        ending,
+        values={"device": search.device.astype(float), "start": search.start},
+        bound=search.best * (1 - 1e-12) if done else None,
+        bound_source="exhaustive-search" if done else None,
+        solver={"name": "placement-enumeration", "version": None, "algorithm": "depth-first search", "options": {}},
+        metrics={"nodes_left": max(search.left, 0)},
+    )
+
+
+METHODS = (
+    Method(
+        name="placement-enumeration",
+        title="Exhaustive placement",
+        summary="the optimal placement of about a dozen sub-operations by exhaustive search of our own",
+        applies=lambda formulation: formulation.name == "sipml.placement",
+        parameters=(Parameter("nodes", int, default=2_000_000, help="nodes of the search before it gives up"),),
+        run=run,
+    ),
+)

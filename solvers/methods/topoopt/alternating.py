@@ -1,0 +1,275 @@
+"""Alternating optimisation: a strategy for given circuits, circuits for a given strategy, in turn.
+
+Source  TopoOpt, section 4.1, figure 6
+
+1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: one part of one kind to
+   another way; taken with probability min(1, exp(-change / temperature)), memory kept), by Eq. (1) with the load that
+   shortest paths give: T = C + R/(n B) + (greatest point-to-point load of a circuit) / b. Those loads are linear in the
+   strategy, so a move costs one vector.
+2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
+3. Again from the new circuits, until T has not fallen or ``rounds`` are done.
+
+The exact method of the strategy plane: every combination of time and memory that no other beats, kind by kind.
+
+TopoOpt's alternating optimisation as a method of the strategy plane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.formulations.model import Parameter
+from opticoll.formulations.outward import down
+from opticoll.formulations.topoopt.finder import topology_finder
+from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.instances.servers import ServerPool
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.topoopt.strategy import Plane
+    from opticoll.solvers.methods.method import Context
+
+    F64 = NDArray[np.float64]
+    from collections.abc import Callable
+
+    from opticoll.formulations.topoopt.design import TopologyDesign
+
+    I64 = NDArray[np.int64]
+    pass  # SELFIMPORT
+
+
+def _splits(parts: int, ways: int) -> NDArray[np.int64]:
+    """Every way to split ``parts`` equal parts among ``ways``, ``(., ways)``."""
+    if ways == 1:
+        return np.array([[parts]])
+    return np.concatenate([
+        np.column_stack([np.full(len(rest), here), rest])
+        for here in range(parts + 1) for rest in [_splits(parts - here, ways - 1)]
+    ])  # fmt: skip
+
+
+def _kept(time: F64, memory: F64) -> NDArray[np.int64]:
+    """Places that no other beats in both, by rising time."""
+    order = np.lexsort((memory, time))
+    best = np.minimum.accumulate(memory[order])
+    first = np.concatenate([[True], memory[order][1:] < best[:-1]])
+    return np.asarray(order[first], dtype=np.int64)
+
+
+def front(data: Plane) -> tuple[F64, F64, list[NDArray[np.int64]]]:
+    """Seconds and bytes of every strategy that no other beats in both, by rising time, and their parts.
+
+    Returns
+    -------
+    Times and memories, ``(S,)``, and strategies, ``(K, C)`` each.
+    """
+    time, memory = np.array([data.computing]), np.zeros(1)
+    chosen: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    splits: list[NDArray[np.int64]] = []
+    for k, parts in enumerate(data.count.tolist()):
+        allowed = np.flatnonzero(data.allowed[k])
+        own = _splits(parts, allowed.size)
+        own_time, own_memory = own @ data.cost[k, allowed], own @ data.held[k, allowed]
+        good = _kept(own_time, own_memory)
+        splits.append(own[good])
+        grid_time = (time[:, None] + own_time[good][None, :]).ravel()
+        grid_memory = (memory[:, None] + own_memory[good][None, :]).ravel()
+        fits = grid_memory <= (data.memory * (1 + 1e-12) if data.memory > 0 else np.inf)
+        if not fits.any():
+            return np.zeros(0), np.zeros(0), []
+        keep = np.flatnonzero(fits)[_kept(grid_time[fits], grid_memory[fits])]
+        chosen.append((keep // good.size, keep % good.size))
+        time, memory = grid_time[keep], grid_memory[keep]
+    found = []
+    for place in range(time.size):
+        x, at = np.zeros(data.allowed.shape, dtype=np.int64), place
+        for k in range(len(data.kinds) - 1, -1, -1):
+            before, own_at = chosen[k]
+            x[k, data.allowed[k]] = splits[k][own_at[at]]
+            at = int(before[at])
+        found.append(x)
+    return time, memory, found
+
+
+def run_strategy_front(context: Context) -> Answer:
+    """The fastest of the front."""
+    time, _, strategies = front(context.data)
+    if not time.size:
+        return Answer(
+            Termination.INFEASIBLE, infeasible_by="dynamic program over time and memory",
+            message="no combination of ways fits the memory",
+        )  # fmt: skip
+    return Answer(
+        Termination.OPTIMAL,
+        values={"x": strategies[0].astype(np.float64)},
+        bound=float(down(time[0], 2 * int(context.data.count.sum()) + 4 * len(context.data.kinds) + 4)),
+        bound_source="dynamic program over time and memory",
+        solver={"name": "strategy-front", "version": None, "algorithm": "dynamic program", "options": {}},
+        metrics={"front": len(strategies)},
+    )
+
+
+STRATEGY_FRONT = Method(
+    name="strategy-front",
+    title="Front of time and memory",
+    summary="all strategies that no other beats in both time and memory, by dynamic programming",
+    applies=lambda formulation: formulation.name == "topoopt.strategy",
+    run=run_strategy_front,
+)
+
+
+#: Temperature of the chain at its beginning and end, relative to the time.
+HEAT, COOL = 0.1, 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A strategy, ``(K, C)``, the design for its traffic, and the iteration time over it [s]."""
+
+    x: I64
+    design: TopologyDesign
+    time: float
+
+
+def way_loads(data: Plane, circuits: I64) -> F64:
+    """Point-to-point bytes over every circuit for one part of every kind and way by shortest paths, ``(K, C, m)``."""
+    found = np.zeros((*data.allowed.shape, len(circuits)))
+    for (k, c), (matrix, _) in data.patterns.items():
+        if matrix.any():
+            alone = ServerPool(data.pool.n, data.pool.degree, matrix)
+            found[k, c] = routed_design(alone, circuits, ()).loads
+    return found
+
+
+def time_over(data: Plane, x: I64, loads: F64) -> float:
+    """T of a strategy over circuits with these loads of its ways [s]."""
+    reduce = float((data.reduced * x).sum())
+    worst = float(np.tensordot(x, loads, axes=2).max(initial=0.0))
+    return data.computing + reduce / (data.pool.n * data.pool.degree * data.bandwidth) + worst / data.bandwidth
+
+
+def first_strategy(data: Plane) -> I64:
+    """Every kind in its cheapest way that keeps to the memory: replicated where that fits, as few bytes held else."""
+    allowed = np.where(data.allowed, data.held, np.inf)
+    x = np.zeros(data.allowed.shape, dtype=np.int64)
+    x[:, 0] = data.count
+    for k in np.argsort(-(data.held[:, 0] * data.count), kind="stable").tolist():
+        if data.memory <= 0 or float((data.held * x).sum()) <= data.memory:
+            break
+        x[k] = 0
+        x[k, int(np.argmin(allowed[k]))] = data.count[k]
+    return x
+
+
+def chain(data: Plane, x: I64, loads: F64, steps: int, random: np.random.Generator) -> tuple[I64, float]:
+    """The best strategy that a chain of ``steps`` moves from x comes by, over fixed circuits, and its T."""
+    now = time_over(data, x, loads)
+    best, least = x.copy(), now
+    x = x.copy()
+    movable = np.flatnonzero(data.allowed.sum(axis=1) > 1)
+    if not movable.size:
+        return best, least
+    for step in range(steps):
+        k = int(random.choice(movable))
+        source = int(random.choice(np.flatnonzero(x[k])))
+        target = int(random.choice(np.flatnonzero(data.allowed[k] & (np.arange(len(data.ways)) != source))))
+        parts = int(x[k, source]) if random.random() < 0.5 else 1
+        x[k, source] -= parts
+        x[k, target] += parts
+        found = time_over(data, x, loads)
+        level = least * HEAT * (COOL / HEAT) ** (step / steps)
+        fits = data.memory <= 0 or float((data.held * x).sum()) <= data.memory
+        if fits and (found <= now or random.random() < np.exp((now - found) / max(level, 1e-300))):
+            now = found
+            if now < least:
+                best, least = x.copy(), now
+        else:
+            x[k, source] += parts
+            x[k, target] -= parts
+    return best, least
+
+
+def planned(data: Plane, x: I64) -> Planned:
+    """TopologyFinder's circuits for a strategy's traffic, and T over them."""
+    design = topology_finder(data.job_pool(x))
+    return Planned(x, design, time_over(data, x, way_loads(data, design.circuits)))
+
+
+def alternate(
+    data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None], start: I64 | None = None
+) -> tuple[Planned, int]:
+    """Alternate until nothing improves: the best plan, the rounds made. ``tick`` is called with every better plan.
+
+    ``start`` is the first strategy, replicated layers (as far as they fit) if none is given.
+    """
+    random = np.random.default_rng(seed)
+    best = planned(data, first_strategy(data) if start is None else start)
+    tick(best)
+    for number in range(1, rounds + 1):
+        x, _ = chain(data, best.x, way_loads(data, best.design.circuits), steps, random)
+        found = planned(data, x)
+        if not found.time < best.time * (1 - 1e-9):
+            return best, number
+        best = found
+        tick(best)
+    return best, rounds
+
+
+def run_alternating(context: Context) -> Answer:
+    """Alternate; the iteration time over the circuits found is a metric, beside the objective of the formulation."""
+    pass  # SELFIMPORT
+    pass  # SELFIMPORT
+
+    given, data = context.parameters, context.data
+    rounds, steps = int(given["rounds"]), int(given["steps"])
+    if rounds < 1 or steps < 1:
+        msg = f"alternating: rounds={rounds}, steps={steps}; take at least one of each"
+        raise BadInput(msg)
+
+    def answer(best: Planned, made: int) -> Answer:
+        least = data.time(best.x.astype(float))
+        return Answer(
+            Termination.TOLERANCE,
+            values={"x": best.x.astype(np.float64)},
+            solver={"name": "alternating", "version": None, "algorithm": "MCMC and TopologyFinder", "options": {}},
+            metrics={
+                "iteration_time": best.time, "over_any_topology": best.time / least if least > 0 else None,
+                "rounds_made": made, "max_load": best.design.max_load, "bandwidth_tax": best.design.bandwidth_tax,
+            },
+            message="a heuristic: it stops without trying to prove anything",
+        )  # fmt: skip
+
+    def tick(best: Planned) -> None:
+        context.save(answer(best, 0), data.time(best.x.astype(float)))
+        context.remaining()
+
+    start = front(data)[2][0] if given["start"] == "ideal" else None
+    return answer(*alternate(data, rounds=rounds, steps=steps, seed=context.task.seed, tick=tick, start=start))
+
+
+ALTERNATING = Method(
+    name="alternating",
+    title="Alternating optimisation (section 4.1)",
+    summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
+    applies=lambda formulation: formulation.name == "topoopt.strategy",
+    parameters=(
+        Parameter("rounds", int, default=10, help="most rounds of both planes, k in the paper"),
+        Parameter("steps", int, default=2000, help="moves of the chain in one round"),
+        Parameter("start", str, default="replicated", help="first strategy: replicated, or the best over any topology",
+                  choices=("replicated", "ideal")),
+    ),
+    run=run_alternating,
+)  # fmt: skip
+
+
+METHODS = (
+    STRATEGY_FRONT,
+    ALTERNATING,
+)

@@ -1,1 +1,0 @@
-"""Matrix-free first-order solver for concurrent flows grouped by source, see :mod:`solvers.methods.certified_pdhg`."""

@@ -1,1 +1,0 @@
-"""Patterns of algorithms on a machine: routes, wavelengths and rounds for what a pattern sends."""

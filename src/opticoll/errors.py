@@ -1,0 +1,51 @@
+"""Errors of the solving layer, with the exit status the command line gives each.
+
+The exceptions every layer shares: each says what is wrong, where, and how to mend it.
+"""
+
+from __future__ import annotations
+
+
+class OpticollError(Exception):
+    """Base of all errors that opticoll raises on purpose.
+
+    ``exit_status`` is what the command line returns for it.
+    """
+
+    exit_status = 2
+
+
+class BadInput(OpticollError, ValueError):
+    """Something the caller wrote cannot be accepted; nothing has been run or stored."""
+
+
+class BadSpec(BadInput):
+    """An instance spec that cannot be read, or whose arguments describe no instance."""
+
+
+class BadFile(BadInput):
+    """A file that is malformed, too large, or describes something impossible."""
+
+
+class SolverUnavailable(OpticollError):
+    """A solver cannot be used here: package missing, licence missing, or the licence is too small."""
+
+    exit_status = 4
+
+
+class BadOption(BadInput):
+    """A solver option or a limit that does not exist or has an impossible value."""
+
+
+class MethodMismatch(BadInput):
+    """A method or solver that cannot take this formulation or problem class."""
+
+
+class NoSolution(OpticollError):
+    """The solve ended without a solution that survives verification."""
+
+    exit_status = 3
+
+
+class ModelError(OpticollError):
+    """A model that cannot be compiled to a :class:`~opticoll.solvers.standard_form.StandardForm`."""
