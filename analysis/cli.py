@@ -139,15 +139,15 @@ def solve(
         msg = "--chunks cuts the shards of a schedule; name it with --schedule FILE"
         raise click.UsageError(msg)
     if schedule is not None:
-        from opticoll.analysis import solution_files as schedule_files
+        from opticoll.analysis import solution_files
 
         _refuse_unwritable(schedule)
-        schedule_files.refuse_early(schedule, task)
+        solution_files.refuse_schedule_early(schedule, task)
     if paths is not None:
-        from opticoll.analysis import solution_files as path_files
+        from opticoll.analysis import solution_files
 
         _refuse_unwritable(paths)
-        path_files.refuse_early(paths, formulation)
+        solution_files.refuse_paths_early(paths, formulation)
     started = datetime.now(UTC)
     with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress, _stoppable() as stop:
         from opticoll.solvers import runner
@@ -162,9 +162,9 @@ def solve(
     if solution is not None and run.verified:
         _write_json(solution, runner.solution_document(run))
     if schedule is not None and run.verified:
-        run.record["schedule"] = schedule_files.write(schedule, run, chunks)
+        run.record["schedule"] = solution_files.write_schedule(schedule, run, chunks)
     if paths is not None and run.verified:
-        run.record["paths"] = path_files.write(paths, run)
+        run.record["paths"] = solution_files.write_paths(paths, run)
     if as_json:
         present.emit_json(run.record)
     else:
@@ -267,18 +267,18 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
     return 0 if summary.complete else 1
 
 
-@cli.command()
+@cli.command("bounds")
 @click.argument("instance")
 @click.option("--formulation", metavar="NAME", help="Whose optimum is bounded (default: alltoall.master).")
 @_JSON
-def bounds(instance: str, formulation: str | None, as_json: bool) -> int:
+def bounds_command(instance: str, formulation: str | None, as_json: bool) -> int:
     """Print the analytic bounds of INSTANCE."""
     from opticoll.analysis import present
 
     with present.diverted_stdout():
-        from opticoll.analysis.instance_bounds import bounds_of
+        from opticoll.analysis.instance_bounds import bounds
 
-        rows = bounds_of(instance, formulation)
+        rows = bounds(instance, formulation)
     if as_json:
         present.emit_json(rows)
     else:
@@ -459,11 +459,11 @@ def _write_json(path: Path, document: Any) -> None:
 
 
 def _bounds_beside(instance: str, run: Run) -> list[dict[str, Any]]:
-    from opticoll.analysis.instance_bounds import bounds_of
+    from opticoll.analysis.instance_bounds import bounds
     from opticoll.errors import BadInput
 
     try:
-        return bounds_of(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
+        return bounds(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
     except BadInput:  # bounds of this formulation need more than the instance
         return []
 

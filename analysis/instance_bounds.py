@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FLOW = "alltoall.master"
 
 
-def bounds_of(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+def bounds(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Bounds on the optimum of formulation ``name`` under ``settings``; of every one that takes the instance if None.
 
     Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no

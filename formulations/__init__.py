@@ -1,19 +1,28 @@
-"""WHAT IS TRUE of a solution: one module a model, found by name; no solver is ever called from here."""
+"""What is true of a solution: one module a model, found by name; no solver is ever called from here."""
 
 from __future__ import annotations
 
+if __name__ != "opticoll.formulations":
+    msg = "formulations is part of opticoll now: import opticoll.formulations"
+    raise ImportError(msg)
+
 from functools import cache
+from importlib.util import find_spec
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Formulation
-from opticoll.instances.registry import contributed, held
+from opticoll.instances.registry import contributed, modules_of
 from opticoll.instances.spec import nearest
+
+#: Sub-packages with one paper's formulations each; the others hold what several papers share.
+PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
 
 
 @cache
 def formulations() -> dict[str, Formulation]:
-    """All formulations by name; a module of a paper's sub-package with ``FORMULATION`` is one."""
-    return {one.name: one for one in contributed(__name__, "FORMULATION", deep=True)}
+    """All formulations by name: every module of a paper's sub-package with ``FORMULATION`` is one."""
+    modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
+    return {one.name: one for one in contributed(modules, "FORMULATION")}
 
 
 def formulation(name: str) -> Formulation:
@@ -24,22 +33,17 @@ def formulation(name: str) -> Formulation:
     BadInput
         If there is none; the message names the nearest.
     """
-    found = _named(name)
-    if found is not None:
-        return found
+    paper, _, module = name.replace("-", "_").partition(".")
+    path = f"{__name__}.{paper}.{module}"
+    if paper in PAPERS and module.isidentifier() and find_spec(path) is not None:
+        for found in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
+            if isinstance(found, Formulation) and found.name == name:
+                return found
     known = formulations()
     if name not in known:
         msg = f"no formulation {name!r}; {nearest(name, known)}"
         raise BadInput(msg)
     return known[name]
-
-
-@cache
-def _named(name: str) -> Formulation | None:
-    """The formulation of the module that the name says, without importing all the others."""
-    paper, _, module = name.replace("-", "_").partition(".")
-    found = held(f"{__name__}.{paper}.{module}", "FORMULATION") if paper.isidentifier() else None
-    return found if isinstance(found, Formulation) and found.name == name else None
 
 
 __all__ = ["Formulation", "formulation", "formulations"]

@@ -1,5 +1,9 @@
 """WHAT is solved: topologies, collectives, photonic parameters; each a frozen value with a one-line spec."""
 
+if __name__ != "opticoll.instances":
+    msg = "instances is part of opticoll now: import opticoll.instances"
+    raise ImportError(msg)
+
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances.digraph import Topology
 from opticoll.instances.instance import Instance

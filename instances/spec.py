@@ -16,10 +16,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from numbers import Integral
 from typing import Any
 
 from opticoll.errors import BadInput, BadSpec
+from opticoll.instances.registry import modules_of
 
 
 class Dimensions(tuple[int, ...]):
@@ -205,14 +207,9 @@ def _text(value: Any) -> str:
 @cache
 def load_families() -> None:
     """Import every module of :mod:`opticoll.instances.families`, so that the registry is full."""
-    import importlib
-    import pkgutil
-
-    from opticoll.instances import families
-
-    importlib.import_module("opticoll.instances.modifiers")
-    for module in pkgutil.iter_modules(families.__path__):
-        importlib.import_module(f"opticoll.instances.families.{module.name}")
+    import_module("opticoll.instances.modifiers")
+    for module in modules_of("opticoll.instances.families"):
+        import_module(module)
 
 
 def describe() -> list[dict[str, str]]:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Benchmarks: tables of timings, the set of benchmark problems, and metrics that compare solvers."""

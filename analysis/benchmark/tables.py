@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from opticoll.analysis.papers import modules_about
 from opticoll.instances.registry import contributed
 
 Row = dict[str, Any]
@@ -213,7 +214,7 @@ def tables() -> dict[str, Table]:
         If two have one name.
     """
     found: dict[str, Table] = {}
-    for one in contributed(__name__, "TABLES"):
+    for one in contributed([__name__, *modules_about("benchmarks")], "TABLES"):
         if found.setdefault(one.name, one) is not one:
             msg = f"two benchmark tables are called {one.name!r}: {found[one.name].title!r} and {one.title!r}"
             raise RuntimeError(msg)

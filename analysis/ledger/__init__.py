@@ -20,6 +20,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict
+from opticoll.analysis.papers import modules_about
 from opticoll.analysis.store.publishing import publish
 from opticoll.analysis.store.schema import environment, plain
 from opticoll.errors import BadFile, BadInput
@@ -133,7 +134,7 @@ def _check(row: Any, name: str) -> None:
 @cache
 def claims() -> dict[str, Claim]:
     """All claims by id."""
-    return {one.id: one for one in contributed(__name__, "CLAIMS")}
+    return {one.id: one for one in contributed(modules_about("claims"), "CLAIMS")}
 
 
 def ledger(

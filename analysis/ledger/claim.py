@@ -76,8 +76,9 @@ class Told:
         """Whether a measurement is what the paper says."""
         return abs(measured - self.value) <= self.half_width + _ROUNDING * abs(self.value)
 
-    def verdict(self, measured: float, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
-        """Reproduced if :meth:`holds`."""
+    def verdict(self, measured: float, otherwise: Verdict | None = None) -> Verdict:
+        """Reproduced if :meth:`holds`, else ``otherwise`` (by default not reproduced)."""
+        otherwise = otherwise or Verdict.NOT_REPRODUCED
         return Verdict.REPRODUCED if self.holds(measured) else otherwise
 
     def off(self, measured: float) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from opticoll.instances.registry import contributed
+from opticoll.instances.registry import contributed, modules_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,10 +60,21 @@ def argument(spec: str, name: str) -> str | None:
     return found.group(1) if found else None
 
 
+#: The papers, each with a sub-package of claims, figures and benchmark tables.
+PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
+
+
+def modules_about(subject: str) -> list[str]:
+    """Modules of this package and of the papers' sub-packages that are named ``subject`` or end with ``_subject``."""
+    packages = (__name__, *(f"{__name__}.{paper}" for paper in PAPERS))
+    found = (module for package in packages for module in modules_of(package))
+    return [module for module in found if re.fullmatch(rf"(.*_)?{subject}", module.rpartition(".")[2])]
+
+
 @cache
 def figures() -> tuple[PaperFigure, ...]:
     """All figures, module by module in the order of their names."""
-    return tuple(contributed(__name__, "FIGURES"))
+    return tuple(contributed(modules_about("figures"), "FIGURES"))
 
 
-__all__ = ["PaperFigure", "argument", "figures"]
+__all__ = ["PAPERS", "PaperFigure", "argument", "figures", "modules_about"]

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Plots: data frames in, matplotlib figures out."""

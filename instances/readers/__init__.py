@@ -1,1 +1,1 @@
-"""TODO."""
+"""Readers of untrusted files: topologies, demands and graphs that others wrote."""

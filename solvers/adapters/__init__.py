@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from opticoll.errors import MethodMismatch
-from opticoll.instances.registry import contributed
+from opticoll.instances.registry import contributed, modules_of
 from opticoll.instances.spec import nearest
 from opticoll.solvers.adapters.interface import Adapter
 
@@ -13,7 +13,7 @@ from opticoll.solvers.adapters.interface import Adapter
 @cache
 def adapters() -> dict[str, Adapter]:
     """All adapters by name, installed or not; imports no solver."""
-    return {one.name: one for one in contributed(__name__, "ADAPTER")}
+    return {one.name: one for one in contributed(modules_of(__name__), "ADAPTER")}
 
 
 def adapter(name: str) -> Adapter:

@@ -1,31 +1,67 @@
-"""Methods: decompositions, reformulations, heuristics and certifications, one module each, found by name."""
+"""Methods: decompositions, reformulations, heuristics and certifications, found by name."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
-from opticoll.instances.registry import contributed, held
-from opticoll.solvers.adapters import adapters
+from opticoll.instances.registry import contributed
 from opticoll.solvers.methods.method import Method
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
 
+#: Name of a method and the module of this package whose ``METHODS`` has it.
+MODULES = {
+    "alternating": "topoopt.alternating",
+    "certified-branching": "certified_branching",
+    "certified-pdhg": "flows.certified_pdhg",
+    "certified-pdlp": "flows.certified_pdlp",
+    "certified-rounds": "lumorph.certified_rounds",
+    "column-generation": "flows.column_generation",
+    "cycle-cover": "optree.tree_methods",
+    "degree-aware": "sipml.degree_aware",
+    "design-search": "topoopt.design_search",
+    "exact-routing": "flows.exact_routing",
+    "flow-decomposition": "alltoall.decomposition",
+    "koenig-bisection": "sipml.koenig_bisection",
+    "layer-assignment": "alltoall.layer_assignment",
+    "lp-rounding": "alltoall.single_paths",
+    "master-child": "alltoall.decomposition",
+    "mcf-extp": "alltoall.decomposition",
+    "negotiated-rerouting": "lumorph.overlap_routes",
+    "ocs-reconfig": "topoopt.topology_finder",
+    "orbit-lp": "flows.orbit_lp",
+    "placement-enumeration": "sipml.placement_enumeration",
+    "random-shortest": "lumorph.overlap_routes",
+    "ring-first-fit": "sipml.ring_sets",
+    "ring-sets": "sipml.ring_sets",
+    "round-program": "lumorph.certified_rounds",
+    "screened-lp": "flows.orbit_lp",
+    "sssp": "alltoall.single_paths",
+    "strategy-front": "topoopt.alternating",
+    "time-form": "flows.time_form",
+    "topology-finder": "topoopt.topology_finder",
+    "tree-search": "optree.tree_methods",
+    "uniform-tree": "optree.tree_methods",
+    "worst-cut": "alltoall.worst_cut",
+    "xy-routes": "lumorph.overlap_routes",
+}
+
 
 @cache
 def methods() -> dict[str, Method]:
     """All methods by name."""
-    return {one.name: one for one in contributed(__name__, "METHOD")}
+    modules = sorted({f"{__name__}.{module}" for module in MODULES.values()})
+    return {one.name: one for one in sorted(contributed(modules, "METHODS"), key=lambda one: one.name)}
 
 
 @cache
 def method_named(name: str) -> Method | None:
-    """The method called ``name``, None if there is none; its own module alone is imported where that has its name."""
-    found = held(f"{__name__}.{name.replace('-', '_')}", "METHOD")
-    if isinstance(found, Method) and found.name == name:
-        return found
-    return None if name in adapters() else methods().get(name)
+    """The method called ``name``, None if there is none; imports its module alone."""
+    if name not in MODULES:
+        return None
+    return next(one for one in contributed((f"{__name__}.{MODULES[name]}",), "METHODS") if one.name == name)
 
 
 def methods_for(formulation: Formulation) -> dict[str, Method]:

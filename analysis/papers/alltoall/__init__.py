@@ -1,1 +1,1 @@
-"""TODO."""
+"""Efficient all-to-all schedules: claims, figures and benchmark tables."""

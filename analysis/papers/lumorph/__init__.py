@@ -1,1 +1,1 @@
-"""TODO."""
+"""LuMorph: claims, figures and benchmark tables."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""OpTree: claims, figures and benchmark tables."""

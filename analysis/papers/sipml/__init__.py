@@ -1,1 +1,1 @@
-"""TODO."""
+"""SiP-ML: claims, figures and benchmark tables."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""TopoOpt: claims, figures and benchmark tables."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for the formulations of the all-to-all paper."""

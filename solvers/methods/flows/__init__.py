@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for concurrent flows and routing, shared by several papers."""

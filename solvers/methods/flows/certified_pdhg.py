@@ -163,6 +163,7 @@ def _before(key: I64) -> I64:
 SINGLE = 5e-6
 #: Below this many flow variables a pass is shorter than waking a thread.
 THREADED = 400_000
+NAME = "certified-pdhg"
 #: An answer is kept for the case of a kill at most this share of the time.
 SAVING = 0.1
 
@@ -171,13 +172,13 @@ def run(context: Context) -> Answer:
     """Close the gap to the task's tolerance; at a limit, what there is."""
     from opticoll.formulations.flows.flow_orbits import find
 
-    refuse(context.data, METHOD.name)
+    refuse(context.data, NAME)
     task = context.task
     precision = context.parameters["precision"]
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
     orbits = find(context.data) if context.parameters["symmetry"] else None
     keeper, termination, message = iterate(
-        context, METHOD.name, orbits, task.tol, single=single, steps=context.parameters["steps"],
+        context, NAME, orbits, task.tol, single=single, steps=context.parameters["steps"],
         start=context.parameters["start"],
     )  # fmt: skip
     return keeper.last(termination, message)
@@ -326,7 +327,7 @@ class Keeper:
 
 
 METHODS = (Method(
-    name="certified-pdhg",
+    name=NAME,
     title="Matrix-free PDHG with exact repair and a shortest-path certificate",
     summary="concurrent flows by source up to thousands of ranks, both bounds closing to --tol",
     applies=lambda formulation: formulation.name == "alltoall.master",

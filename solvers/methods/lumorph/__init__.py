@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for LuMorph's formulations, with their engines."""

@@ -187,7 +187,8 @@ NEGOTIATED_REROUTING = Method(
     summary="cuts, XY routes, rerouting by negotiated congestion, arc lengths as proof; LP and MIP if needed",
     applies=lambda formulation: formulation.name == "lumorph.min-overlap",
     parameters=tuple(
-        Parameter(p.name, p.kind, p.default, f"{p.help}, in the last stage") for p in exact_routing.METHOD.parameters
+        Parameter(p.name, p.kind, p.default, f"{p.help}, in the last stage")
+        for p in exact_routing.METHODS[0].parameters
     ),
     run=run_negotiated_rerouting,
 )

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for OpTree's formulations."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for SiP-ML's formulations."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Methods for TopoOpt's formulations, with their engines."""

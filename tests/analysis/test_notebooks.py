@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 #: An absolute path of some machine: its home, its temporary folder, the checkout.
 MACHINE = re.compile(
     r"(?<![\w.])/(home|root|tmp|work|Users|var|opt|usr|mnt)/[\w.]|[A-Z]:\\\\|" + re.escape(str(Path.cwd()))

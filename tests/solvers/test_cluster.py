@@ -66,7 +66,7 @@ class Machines:
         log = (place / "log").open("wb")
         environment = {
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parent),
+            "PYTHONPATH": str(Path(__file__).parents[1]),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
         with log:

@@ -33,7 +33,7 @@ def page(tmp_path_factory):
 
 
 def seen(page, width, scheme, tmp_path):
-    command = [sys.executable, str(Path(__file__).with_name("browser.py")), str(page), str(width), scheme]
+    command = [sys.executable, str(Path(__file__).parents[2] / "browser.py"), str(page), str(width), scheme]
     done = subprocess.run(
         [*command, str(tmp_path / "seen.png")], capture_output=True, text=True, timeout=600, check=False
     )

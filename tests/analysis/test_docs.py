@@ -13,7 +13,7 @@ from opticoll.analysis.benchmark.tables import tables as timing_tables
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tables():

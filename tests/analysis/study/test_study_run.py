@@ -25,7 +25,7 @@ from opticoll.solvers import runner
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
 from opticoll.solvers.task import Proof, Run, Task, Termination
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 #: A study of many cells whose solve is a short nap: what is tested is the study, not the solver.
 DRIVER = """

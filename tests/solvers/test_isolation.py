@@ -271,7 +271,7 @@ print("finished", answer.finished)
 
 def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds), encoding="utf-8")
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1]), seconds=seconds), encoding="utf-8")
     (tmp_path / "solvers").mkdir()  # a folder of the same name in the working directory must not be taken for ours
     (tmp_path / "solvers" / "__init__.py").write_text("raise RuntimeError('the wrong solvers')", encoding="utf-8")
     code = (

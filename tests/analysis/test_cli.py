@@ -18,7 +18,7 @@ from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
 from opticoll.solvers import scratch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
     "numpy", "pandas", "scipy", "cvxpy", "pyomo", "duckdb", "matplotlib", "rich", "networkx", "highspy", "ortools",
     "pyarrow", "psutil",

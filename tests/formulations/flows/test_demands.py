@@ -17,7 +17,7 @@ from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
 
 from opticoll.analysis.cli import cli
-from opticoll.analysis.instance_bounds import bounds_of
+from opticoll.analysis.instance_bounds import bounds as instance_bounds
 from opticoll.errors import BadInput, BadOption
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
@@ -381,7 +381,7 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
         changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted])
         assert isinstance(changed.exception, BadFile)
         assert "is asked for" in str(changed.exception)  # the same name, other contents
-    found = bounds_of("ring:5", NAME, {"demand": f"file:{demand}"})
+    found = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
     assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in found)
 
 

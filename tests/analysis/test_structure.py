@@ -1,0 +1,117 @@
+"""The structure of the package: layers import downwards, papers do not import each other, names mean one thing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = ("instances", "formulations", "solvers", "analysis")
+PAPERS = {"alltoall", "lumorph", "optree", "sipml", "topoopt"}
+#: File names that every paper's folder may have, with one meaning.
+PER_PAPER = {"__init__", "claims", "figures", "benchmarks"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(("opticoll", *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+def imports(name: str, path: Path) -> set[str]:
+    """Modules of the package that ``name`` imports anywhere but under TYPE_CHECKING."""
+    known = MODULES
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing_only:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in known else node.module)
+    return {one for one in found if one in known and one != name}
+
+
+MODULES = modules()
+IMPORTS = {name: imports(name, path) for name, path in MODULES.items()}
+
+
+def test_layers_import_downwards_only():
+    rank = {layer: place for place, layer in enumerate(LAYERS)}
+    upward = [
+        (name, other)
+        for name, others in IMPORTS.items()
+        for other in others
+        if rank[other.split(".")[1]] > rank[name.split(".")[1]]
+    ]
+    assert not upward
+
+
+def test_no_paper_imports_another():
+    def paper(name: str) -> str | None:
+        return next((part for part in name.split(".") if part in PAPERS), None)
+
+    crossing = [
+        (name, other)
+        for name, others in IMPORTS.items()
+        for other in others
+        if paper(name) and paper(other) and paper(name) != paper(other)
+    ]
+    assert not crossing
+
+
+def test_imports_have_no_circle():
+    state: dict[str, int] = {}
+    circles: list[list[str]] = []
+
+    def visit(name: str, trail: list[str]) -> None:
+        state[name] = 1
+        for other in sorted(IMPORTS[name]):
+            if state.get(other) == 1:
+                circles.append([*trail[trail.index(other) :], other] if other in trail else [name, other])
+            elif other not in state:
+                visit(other, [*trail, other])
+        state[name] = 2
+
+    for name in IMPORTS:
+        if name not in state:
+            visit(name, [name])
+    assert not circles
+
+
+def test_a_file_name_means_one_thing():
+    places = defaultdict(list)
+    for path in MODULES.values():
+        if path.stem not in PER_PAPER:
+            places[path.stem].append(path.relative_to(ROOT).as_posix())
+    assert not {stem: paths for stem, paths in places.items() if len(paths) > 1}
+
+
+def test_modules_are_few_and_of_readable_length():
+    assert len(MODULES) <= 240
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
+    assert not {name: length for name, length in lengths.items() if length > 600}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_an_old_import_path_fails_in_one_clear_line(layer):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {layer}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1
+    assert re.search(rf"ImportError: .*import opticoll\.{layer}", last)
