@@ -12,8 +12,8 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
-LAYERS = ("instances", "formulations", "solvers", "analysis")
-sys.path.insert(0, str(ROOT))
+LAYERS = ("opticoll.instances", "opticoll.formulations", "opticoll.solvers", "opticoll.analysis")
+sys.path.insert(0, str(ROOT / "src"))
 
 project = "opticoll"
 author = "The opticoll developers"

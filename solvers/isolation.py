@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.scratch import Report
     from opticoll.solvers.standard_form import StandardForm
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).absolute().parents[2]
 """The folder that holds our packages; workers find them there from any working directory."""
 
 _POLL_S = 0.05

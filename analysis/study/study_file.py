@@ -48,7 +48,7 @@ from opticoll.solvers.task import Task, digest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-STUDIES = Path(__file__).resolve().parent / "studies"
+STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
 #: Largest file that the key of a cell without a plan is made from [bytes].
 MOST_PINNED = 256 << 20
