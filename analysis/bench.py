@@ -1,6 +1,7 @@
 """README's results, plots and timings, and ``docs/measured.md``: measured and written again by ``make bench``.
 
-``python -m opticoll.analysis.bench`` runs the studies behind the plots (cells that the store has answers for are skipped), the
+``python -m opticoll.analysis.bench`` runs the studies behind the plots (cells that the store has answers for are
+skipped), the
 claims and every timing table, keeps all of it in the results store, and writes the blocks of the documents between
 their markers, each as soon as it is there. Names of studies, ``claims`` or names of tables choose parts;
 ``--from-store`` measures nothing and writes what the store has. A block that the store cannot fill stays as it is in
@@ -109,7 +110,8 @@ def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
     made = {}
     for name, kept in kept_tables(store).items():
         if name in known:
-            how = f"`python -m opticoll.analysis.bench {name}`, {kept['seconds']:.0f} s, {kept['measured']}, {kept['machine']}"
+            seconds, day, machine = f"{kept['seconds']:.0f} s", kept["measured"], kept["machine"]
+            how = f"`python -m opticoll.analysis.bench {name}`, {seconds}, {day}, {machine}"
             made[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(kept['rows'])}\n\n({how})"
     return made
 

@@ -1,6 +1,7 @@
 """What the arrays of a solution are: their shapes, and the range of those that hold whole numbers.
 
-Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a solver are
+Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
+solver are
 checked against that declaration before anything else uses them: an index out of range may crash numpy.
 """
 

@@ -48,7 +48,7 @@ LEAST, MOST = 1e-6, 1e6
 
 
 class DemandSpec(str):
-    """The text of a demand in one spelling: seeds written out, files pinned (:mod:`opticoll.instances.readers.untrusted`)."""
+    """A demand in its canonical form: seeds written out, files pinned to their contents."""
 
     __slots__ = ()
 

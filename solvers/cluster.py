@@ -2,7 +2,8 @@
 
 Workers may come and go. A job whose worker dies is run again by another; after as many deaths as the scheduler
 allows (``distributed.scheduler.allowed-failures``, 3) it is taken for the cause and answered with
-:class:`~opticoll.solvers.executor.JobCrashed`. Results come back to the caller, so that workers need no folder in common with
+:class:`~opticoll.solvers.executor.JobCrashed`. Results come back to the caller, so that workers need no folder in
+common with
 him: only the same version of opticoll.
 """
 

@@ -1,4 +1,4 @@
-"""One way to run many independent jobs: here, in local processes, or on a Dask cluster (:mod:`opticoll.solvers.cluster`).
+"""Run independent jobs in this process, in local processes, or on a Dask cluster.
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
 in place of a result, and costs only itself. Functions and items must be picklable for everything but

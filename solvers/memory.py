@@ -1,7 +1,8 @@
 """What a solve needs in memory at least, told before it starts, and the refusal of one that cannot fit.
 
 Counted in *entries* of the matrix (variables, constraints and nonzeros together). The bytes an entry are the least
-that were measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build memory-solve``, figures in
+that were measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build memory-solve``,
+figures in
 ``notes/memory.md``): what is refused would not have fitted; what is let through still may not, and then the worker is
 stopped by its limit as before.
 """

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.task import Task
 
-    pass  # SELFIMPORT
-
 
 #: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
 SIMPLEX_VARIABLES = 4000

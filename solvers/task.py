@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import ServerPool, Topology
-
-    pass  # SELFIMPORT
     from opticoll.solvers.plan import Plan
 
 

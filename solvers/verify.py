@@ -59,7 +59,8 @@ def _outside(
 def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
     r"""The bound that row duals prove on the objective of the problem's continuous relaxation, by weak duality.
 
-    It holds in exact arithmetic for any floats, see :mod:`opticoll.solvers.weak_duality`; infinite if they prove nothing.
+    It holds in exact arithmetic for any floats, see :mod:`opticoll.solvers.weak_duality`; infinite if they prove
+    nothing.
 
     Parameters
     ----------

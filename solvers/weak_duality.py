@@ -16,7 +16,8 @@ Where the rows do not imply one, the objective does: for any number v the optimu
 What a program's own linear relaxation proves, recomputed by us: bounds, and that there is no solution.
 
 A branch-and-bound solver's bound is its word. The relaxation's row duals are not: weak duality turns any of them into
-a bound (:func:`opticoll.solvers.verify.dual_bound`), and where only integer columns cost, in whole multiples of some step, the
+a bound (:func:`opticoll.solvers.verify.dual_bound`), and where only integer columns cost, in whole multiples of some
+step, the
 bound rounds to the next value that the objective can take. Where that meets the incumbent, it is proven optimal by
 the program alone.
 """
@@ -295,7 +296,8 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
 
     .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
 
-    with x within its bounds is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of whatever duals a solver
+    with x within its bounds is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of whatever duals a
+    solver
     gives; above :data:`opticoll.solvers.verify.FEASIBLE` there is no solution.
     """
     rows, columns = form.A.shape

@@ -1,8 +1,11 @@
 """The benchmark set: the problems of the study ``solver-bench`` with their best known values, as files for anybody.
 
-    python -m opticoll.analysis.benchmark.benchmark_set list               problems, grade, best known value and its proof
-    python -m opticoll.analysis.benchmark.benchmark_set export FOLDER      every problem as MPS, and an index (index.json, index.csv)
-    python -m opticoll.analysis.benchmark.benchmark_set prove [NAME]...    best known values and grades, measured anew (--open: only
+    python -m opticoll.analysis.benchmark.benchmark_set list               problems, grade, best known value and its
+    proof
+    python -m opticoll.analysis.benchmark.benchmark_set export FOLDER      every problem as MPS, and an index
+    (index.json, index.csv)
+    python -m opticoll.analysis.benchmark.benchmark_set prove [NAME]...    best known values and grades, measured anew
+    (--open: only
                                                         of problems without a proven value)
 
 Problems are those of ``analysis/studies/solver-bench.toml``. Best known values are measured, never typed: ``prove``
@@ -140,7 +143,8 @@ def best_known(path: Path = BEST) -> dict[str, Best]:
     try:
         return {name: Best(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        msg = f"{path}: holds no best known values ({error}); write it anew: python -m opticoll.analysis.benchmark.benchmark_set prove"
+        command = "python -m opticoll.analysis.benchmark.benchmark_set prove"
+        msg = f"{path}: no best known values ({error}); recompute them with `{command}`"
         raise BadFile(msg) from error
 
 

@@ -47,7 +47,8 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
     Parameters
     ----------
     runs
-        Rows of the view ``latest`` with ``problem_name`` and ``linear``, see :func:`opticoll.analysis.benchmark.benchmark_set.select`.
+        Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
+        :func:`opticoll.analysis.benchmark.benchmark_set.select`.
     best
         Proven values by the problem's name; where one is missing, the best verified value of the runs and the
         best bound among them stand in.

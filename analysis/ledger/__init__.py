@@ -4,7 +4,8 @@ A module of this package with ``CLAIMS`` (a tuple of :class:`~opticoll.analysis.
 
 The ledger's rows in a results store: every measurement of a claim is kept, the latest one is shown.
 
-``claims/ID~TIME-RANDOM.json`` beside the records: one row as :meth:`~opticoll.analysis.ledger.claim.Claim.examine` gives it, with
+``claims/ID~TIME-RANDOM.json`` beside the records: one row as :meth:`~opticoll.analysis.ledger.claim.Claim.examine`
+gives it, with
 ``schema``, ``measured_at`` (UTC), ``seconds`` and the ``environment``. Files appear whole and are never changed.
 """
 

@@ -1,6 +1,7 @@
 """Figures of what the store holds: data frames in, matplotlib figures out.
 
-Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` gives them, returns a ``Figure`` and draws nothing that
+Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` gives them, returns a ``Figure`` and draws
+nothing that
 was not measured: a run stopped by its limit is an open marker at the limit, a run that failed is no marker at all.
 
 The ledger as a picture: how many claims of each paper came out how.

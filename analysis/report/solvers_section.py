@@ -1,6 +1,7 @@
 """The report's section on the solver benchmark: who is how fast, how accurate and how often wrong, on the set.
 
-The runs are those of the problems of :mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study ``solver-bench``;
+The runs are those of the problems of :mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study
+``solver-bench``;
 what each number means is said in :mod:`opticoll.analysis.benchmark.solver_metrics` and on the page.
 """
 
@@ -74,7 +75,8 @@ class Comparison:
     each
         One run for every problem and solver.
     summaries, profiles
-        By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`, :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where
+        By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`,
+        :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where
         solvers could not try every problem, profiles also have ``CLASS-shared``: every solver, over the problems
         that all of them ran on.
     accuracy

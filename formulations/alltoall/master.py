@@ -12,7 +12,8 @@ max F  s.t.
 
 Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m |S| + 1. T = 1/F is the
 time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths l >= 0.
-Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`opticoll.formulations.flows.flow_bounds`. One pair alone: maximum
+Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`opticoll.formulations.flows.flow_bounds`. One pair alone:
+maximum
 flow over demand.
 The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """

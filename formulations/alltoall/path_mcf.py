@@ -10,7 +10,8 @@ max F  s.t.
     serve[k]       (B f)_k >= F                 (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
-Path sets: see :mod:`opticoll.formulations.flows.path_sets`; ``paths`` = disjoint (the paper's tractable choice), shortest, k,
+Path sets: see :mod:`opticoll.formulations.flows.path_sets`; ``paths`` = disjoint (the paper's tractable choice),
+shortest, k,
 or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and
 proof are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
 unrestricted optimum beside it.

@@ -1,4 +1,4 @@
-"""The repair of :mod:`opticoll.formulations.flows.single_source`, compiled: one group after the other, double precision.
+"""Compiled repair of single-source flows (:mod:`opticoll.formulations.flows.single_source`), one group at a time.
 
 Only flows too large for the interpreted code come here, and importing this module compiles or loads it; results
 are checked by others (:func:`opticoll.formulations.flows.concurrent_flow.residuals` knows nothing of it).

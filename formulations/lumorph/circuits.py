@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
     I64 = NDArray[np.int64]
-    pass  # SELFIMPORT
 
 
 FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"

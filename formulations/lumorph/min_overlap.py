@@ -2,7 +2,8 @@ r"""Routes of least overlap: one path a circuit, the busiest arc with as few cir
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path incidence
+Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path
+incidence
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda integer, the overlap
 
 Arc form (``model=arc``), as printed:  min Lambda  s.t.
@@ -27,7 +28,8 @@ Yen):  min Lambda  s.t.  congestion[a] (A x)_a <= Lambda, choose[k] (B x)_k = 1.
 Overlap counts circuits and ignores wavelengths and capacities, as the paper does; parallel arcs count apart. Any
 topology will do, also with links missing, so long as every circuit has a path.
 
-Bounds: cuts (:mod:`opticoll.formulations.lumorph.circuits`), a closed form for recursive exchanges on intact meshes, and for any
+Bounds: cuts (:mod:`opticoll.formulations.lumorph.circuits`), a closed form for recursive exchanges on intact meshes,
+and for any
 lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ), LP duality; lengths are rounded to integers first,
 so that the rounding up is exact.
 

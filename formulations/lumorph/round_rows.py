@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
-    from collections.abc import Iterator
-
-    pass  # SELFIMPORT
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import scipy.sparse as sp
 
@@ -50,7 +47,8 @@ MOST_COLUMNS = 20_000_000
 class RoundProgram:
     """One phase: a copying collective on a topology, in at most ``rounds`` rounds.
 
-    ``routes_kind`` and ``paths`` say which routes (:func:`~opticoll.formulations.lumorph.route_sets.candidate_routes`), unless
+    ``routes_kind`` and ``paths`` say which routes
+    (:func:`~opticoll.formulations.lumorph.route_sets.candidate_routes`), unless
     they are ``given`` (of the pairs in the order of :attr:`pairs`);
     ``fixed`` gives every route one wavelength (:meth:`wave`); ``symmetry`` drops columns that a relabelling of
     wavelengths makes superfluous.

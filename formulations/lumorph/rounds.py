@@ -24,7 +24,8 @@ most 1", not "= 1"; (8), (9) and the range of the objective drop their end indic
 max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-(6) carry R_r on the right, (7) row by
 row: the linear relaxation then knows receptions, sends and cuts.
 R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
-is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger ``rmin`` limits
+is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger
+``rmin`` limits
 the program to so many rounds, and is refused where a greedy schedule takes fewer. Possession cannot express sums:
 reductions are copies run backwards, and an all-reduce is a reduce-scatter and an all-gather one after the other
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
@@ -38,8 +39,10 @@ WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the defa
 
 Symmetry (``symmetry=true``) is broken twice: wavelengths are named round by round by the busiest receiver, and
     mirror[g]            round of delivery 0 <= round of its image under g, for every symmetry g of the mesh that
-                         leaves arcs, collective and routes as they are (:mod:`opticoll.formulations.lumorph.round_rows`).
-Schedules by other methods come as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any routes.
+                         leaves arcs, collective and routes as they are
+                         (:mod:`opticoll.formulations.lumorph.round_rows`).
+Schedules by other methods come as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any
+routes.
 """
 
 from __future__ import annotations
@@ -111,7 +114,8 @@ PARAMETERS = (
 class RoundModel:
     """Data of the model.
 
-    ``topology`` any (a :class:`~opticoll.instances.photonic.LightpathMesh` brings its own limits); ``collective`` as asked
+    ``topology`` any (a :class:`~opticoll.instances.photonic.LightpathMesh` brings its own limits); ``collective`` as
+    asked
     for, ``phases`` what it is composed of; ``limits`` of one round; ``given`` programs instead of those made here;
     ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
     """

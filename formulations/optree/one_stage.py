@@ -11,7 +11,8 @@ min sum_c y_c  s.t.
     conflict[a,c]   sum_r A_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c
 
-Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation is the bound by counting arcs unrounded.
+Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation is the bound by counting arcs
+unrounded.
 An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 where it is not taken;
 so that large ones need no x. The checker takes either and looks at every arc and wavelength.
 """

@@ -3,7 +3,8 @@ r"""The tree of an all-gather on an optical line or ring: whole radices for the 
 Source  OpTree, Theorems 1 and 2, in whole numbers
 Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
-Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`opticoll.formulations.optree.tree_theory`); k = ``depth``
+Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`opticoll.formulations.optree.tree_theory`);
+k = ``depth``
         (0: any)
 Vars    y_e in {0,1} the tree has stage e, (|E|,)
 

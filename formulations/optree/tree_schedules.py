@@ -9,7 +9,8 @@ goes to label q of each of the other subgroups of its group (an extra label stan
 So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no
 stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.tree_theory`:
 
-    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`, every other one
+    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`, every
+    other one
                          mirrored
     any other stage      circuits run towards their target inside the segment; intervals of a line are coloured with
                          as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all
@@ -17,7 +18,8 @@ stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulat
 
 Wavelength number c of a stage is wavelength c mod w in the stage's round floor(c/w).
 
-A schedule is judged by :mod:`opticoll.formulations.rounds.round_schedule` (:func:`violations`), which knows nothing of trees.
+A schedule is judged by :mod:`opticoll.formulations.rounds.round_schedule` (:func:`violations`), which knows nothing of
+trees.
 """
 
 from __future__ import annotations

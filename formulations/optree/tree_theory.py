@@ -393,8 +393,6 @@ def best_tree(fabric: Fabric, depth: int = 0, graph: Walks | None = None) -> Tre
 
 def uniform_tree(fabric: Fabric, depth: int) -> Tree:
     """The m-ary tree of a depth with the least m that has n leaves; stages that are not needed are left out."""
-    pass  # SELFIMPORT
-
     m, product, radices = uniform_radix(fabric.n, depth), 1, []
     while product < fabric.n:
         radices.append(min(m, -(-fabric.n // product)))

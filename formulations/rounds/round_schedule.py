@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.collectives import Collective
 
-    pass  # SELFIMPORT
-
 
 #: No machine has so many wavelengths.
 MOST_WAVELENGTHS = 2**20

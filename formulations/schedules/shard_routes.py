@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-    pass  # SELFIMPORT
-
 
 #: Shares below this of a commodity are noise of the solver and go to the other routes.
 NOISE = 1e-7

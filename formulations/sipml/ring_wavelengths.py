@@ -10,7 +10,8 @@ Vars    c_p in low_p .. high_p circuits of the pair, whole, (|P|,); t the time T
 min (max V / B) t  s.t.
     chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
 
-model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), of a size that does not depend on W; f, over >= 0 whole, idle >= 0:
+model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), of a size that does not depend on W; f, over >= 0 whole, idle
+>= 0:
     walk[r]        walks of a commodity (d,v) are kept up at node a: in - out - over ending there + over starting = 0
     light[d]       walks that leave 0 uncrossed + over (those that cross) <= W
     serve[p]       c_p - sum f - sum over <= 0
@@ -21,7 +22,8 @@ model=arcs, x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2,
 
 Bounds. For weights w_p >= 0 no assignment has sum w_p c_p above W times (heaviest set clockwise + anticlockwise),
 which a dynamic program finds; with needs rounded up to whole circuits that is a bound on T
-(:func:`opticoll.formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that leave an
+(:func:`opticoll.formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that
+leave an
 interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
 Every pair has circuits at all times: there may be no solution (``refute``). Assignments may also be given as

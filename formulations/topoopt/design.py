@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
     from numpy.typing import NDArray
 
-    pass  # SELFIMPORT
-
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")

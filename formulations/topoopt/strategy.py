@@ -5,7 +5,8 @@ Sets    k in K kinds of equal parts of a model (layers of one size, or a set of 
         one out: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (layers that can
         be split: in s equal parts on blocks of s servers, s a divisor of n)
 Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
-        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`opticoll.instances.training_jobs` has it); n servers,
+        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`opticoll.instances.training_jobs` has it);
+        n servers,
         d interfaces of b = ``bandwidth`` [bytes/s] each; M = ``memory`` of a server [bytes], its weights taking
         ``weight_bytes`` each; C = ``computing`` [s], the same for every strategy; alpha_c
 Vars    x_kc >= 0 parts of kind k laid out as c, whole, (K,C)

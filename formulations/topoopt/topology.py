@@ -31,7 +31,8 @@ use: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: as many as there are ports). ``rings=default`` takes every group's
 all-reduce on the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists:
-groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`opticoll.formulations.topoopt.design`), checked there.
+groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`opticoll.formulations.topoopt.design`),
+checked there.
 
 Closed form: D only from each server to its successors on d rings over all servers is carried with tax 1.
 """

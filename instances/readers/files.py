@@ -1,8 +1,10 @@
 """Topologies and matrices in files, read with limits that hold before anything is allocated.
 
-Three formats, told apart by the file's suffix: ``.graphml`` or ``.xml`` (:mod:`opticoll.instances.readers.networkx_io`),
+Three formats, told apart by the file's suffix: ``.graphml`` or ``.xml``
+(:mod:`opticoll.instances.readers.networkx_io`),
 ``.json`` (:mod:`opticoll.instances.readers.topology_json`), and edge lists for every other suffix
-(:mod:`opticoll.instances.readers.edge_lists`). Self-loops carry no flow, so a file with loops is refused unless it declares
+(:mod:`opticoll.instances.readers.edge_lists`). Self-loops carry no flow, so a file with loops is refused unless it
+declares
 that they are meant. The hash of what is read depends on the content only, not on the file's name or format;
 machines written out (a LIGHTPATH mesh, a WDM ring) come back as the plain topology that they contain.
 """

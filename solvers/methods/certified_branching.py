@@ -1,7 +1,8 @@
 """Best-first branch and bound over LP relaxations, dives in between; every leaf's bound is recomputed by us.
 
 The LP solver (HiGHS's dual simplex from the last basis: only column bounds change, so it stays dual feasible) is an
-oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see :mod:`opticoll.solvers.methods.certified_branching`;
+oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see
+:mod:`opticoll.solvers.methods.certified_branching`;
 its own words prove nothing. A leaf that cannot be closed by them keeps the bound of its parent.
 
 What closes a leaf of a branch-and-bound tree, recomputed from vectors that anybody may have made.
@@ -13,7 +14,8 @@ a ray y whose bound with c = 0 is positive shows that the leaf is empty (Farkas)
 Branch and bound whose bound is ours: HiGHS finds solutions, a tree of our own proves them.
 
 1. HiGHS's branch and bound looks for a good solution for ``search_s`` seconds. Its bound is its word, and is not used.
-2. A best-first tree on the same matrix (:mod:`opticoll.solvers.methods.certified_branching`) closes every leaf by row duals or a Farkas ray
+2. A best-first tree on the same matrix (:mod:`opticoll.solvers.methods.certified_branching`) closes every leaf by row
+duals or a Farkas ray
    whose bound we recompute. So ``proof: optimal`` does not rest on any solver's word; it costs many more seconds.
 """
 
@@ -370,8 +372,6 @@ class _Proof:
 
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
-        pass  # SELFIMPORT
-
         tree = Tree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
                     found=self._found)  # fmt: skip
         ending = Termination.OPTIMAL
@@ -429,7 +429,7 @@ METHODS = (
     Method(
         name="certified-branching",
         title="Branch and bound with certified leaves",
-        summary="integer programs to proof by our own tree over LP duals that are recomputed; HiGHS finds the solutions",
+        summary="branch and bound with every leaf closed by recomputed LP duals; HiGHS finds the incumbents",
         applies=lambda formulation: formulation.problem == "MILP",
         parameters=(
             Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),

@@ -1,6 +1,6 @@
 """What a method is: a way to solve a formulation that is not simply one solver on its matrix.
 
-A new method is one module in this package with ``METHOD = Method(...)``; the registry finds it.
+A new method is an entry of ``METHODS`` in a module of this package, listed in ``MODULES`` of the package.
 """
 
 from __future__ import annotations

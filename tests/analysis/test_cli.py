@@ -34,7 +34,7 @@ def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     """Run the command as a user does, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "opticoll.analysis.cli", *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=240,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=240,
         check=False, **options,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=240, check=True,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=240, check=True,
     )  # fmt: skip
     assert "opticoll" in done.stdout
     assert not HEAVY & set(eval(done.stderr, {}))  # noqa: S307  our own list of names
@@ -240,7 +240,7 @@ def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     file.write_text(TINY.replace('"ring:{4,6}"', '"ring:{4..6}", "genkautz:n={190,200},d=4"'))
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", "study", str(file), "--jobs", "2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         start_new_session=True,
     )  # fmt: skip
     end = time.monotonic() + 240
@@ -259,7 +259,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(
         f"{sys.executable} -m opticoll.analysis.cli list instances | true; exit ${{PIPESTATUS[0]}}",
         shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     assert done.stderr == ""
     assert done.returncode in {0, 128 + signal.SIGPIPE}
@@ -324,7 +324,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), scratch.NESTED: str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), scratch.NESTED: str(tmp_path)},
     )  # fmt: skip
     end = time.monotonic() + 240
     while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:

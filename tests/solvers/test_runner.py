@@ -522,6 +522,8 @@ def planted(monkeypatch, name, **changed):
     """A formulation with other bounds than its own, in this process."""
     from dataclasses import replace
 
+    from opticoll import formulations
+
     model = replace(formulations.formulation(name), **changed)
     monkeypatch.setattr(formulations, "formulation", lambda asked: model)
     monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda asked: model, raising=False)

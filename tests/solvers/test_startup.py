@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +19,13 @@ from opticoll.formulations.lumorph.circuits import cut_bounds
 from opticoll.formulations.lumorph.min_overlap import length_bound, prepare
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances import Topology, parse
-from opticoll.instances.registry import held
+from opticoll.solvers import methods as methods_package
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.isolation import interpreter
-from opticoll.solvers.methods import method_named, methods
+from opticoll.solvers.methods import MODULES, method_named, methods
 from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
 
+MODULES_ROOT = "opticoll.solvers.methods"
 #: Packages that take longer to be imported than small commands to be answered.
 SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", "highspy", "ortools")
 
@@ -90,18 +93,15 @@ def test_what_is_no_method_is_none(name: str) -> None:
     assert method_named(name) is None
 
 
-def test_held_finds_what_a_module_holds_and_nothing_else() -> None:
-    assert held("opticoll.solvers.methods.alltoall.single_paths", "METHOD") is methods()["sssp"]
-    assert held("opticoll.solvers.methods.alltoall.single_paths", "NOTHING") is None
-    for module in (
-        "opticoll.solvers.methods.none",
-        "solvers.nowhere.sssp",
-        "sssp",
-        "",
-        "opticoll.solvers.methods.",
-        "opticoll.solvers.methods.a-b",
-    ):
-        assert held(module, "METHOD") is None
+def test_every_method_is_listed_with_its_module() -> None:
+    listed = {f"{MODULES_ROOT}.{module}" for module in MODULES.values()}
+    stated = set()
+    for path in Path(methods_package.__file__).parent.rglob("*.py"):
+        if re.search(r"^METHODS = ", path.read_text(encoding="utf-8"), re.MULTILINE):
+            inside = path.relative_to(Path(methods_package.__file__).parent).with_suffix("").parts
+            stated.add(".".join((MODULES_ROOT, *inside)))
+    assert stated == listed
+    assert set(methods()) == set(MODULES)
 
 
 # Hops ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Claims of the all-to-all paper: its programs and bounds swept over graphs, its figures at their sizes.
 
 Times T are in shards over link bandwidth, T = 1 / F. Optima of sweeps are certified in this process
-(:func:`~opticoll.analysis.ledger.sweeps.certified_flow`); larger ones are runs through the store, proven to the tolerance that
+(:func:`~opticoll.analysis.ledger.sweeps.certified_flow`); larger ones are runs through the store, proven to the
+tolerance that
 is told.
 """
 

@@ -101,7 +101,6 @@ def _verdict(good: bool) -> Verdict:
 
 
 def _duty(_: Laboratory) -> Measurement:
-    pass  # SELFIMPORT
 
     measured = duty_cycle(10.0, 1.0)
     reason = f"Held for 10 r and dark for r: 10/11. 90 % needs {least_hold(1.0, 0.9):.3g} r; 10 r suffice."
@@ -246,8 +245,6 @@ def _others(data: Placement, device: NDArray[np.int64]) -> int:
 
 def _hybrid(_: Laboratory) -> Measurement:
     from opticoll.formulations.sipml import placement
-
-    pass  # SELFIMPORT
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 

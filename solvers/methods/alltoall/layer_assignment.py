@@ -165,8 +165,6 @@ HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
 
 def run(context: Context) -> Answer:
     """Assign layers by one heuristic or all, and keep the fewest."""
-    pass  # SELFIMPORT
-
     data: LayeredRoutes = context.data
     ways: dict[str, Callable[[], NDArray[np.int64]]] = {
         "breaking-cycles": lambda: breaking_cycles(data),

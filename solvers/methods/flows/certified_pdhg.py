@@ -3,15 +3,18 @@
 The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior-point code. This method works on the
 (arc x source) array itself, two numbers an entry:
 
-1. *Time form* min T (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`) and the reflected Halpern variant of the primal-dual hybrid gradient
+1. *Time form* min T (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`) and the reflected Halpern variant of the
+primal-dual hybrid gradient
    method, with restarts on the fixed-point residual and an adaptive primal weight (Applegate et al. 2021; Lu & Yang
    2024). One pass a step; threads share it.
 2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
 3. *Upper bound*: every source's flow made exactly feasible (cycles cancelled, in-arc fractions, demands sent back
    along them, double precision).
 4. *Feasibility polishing* (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), once the lower bound has settled.
-5. *Warm start*, on request (:mod:`opticoll.solvers.methods.flows.certified_pdhg`): flows and lengths of a near instance's solution.
-6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`), one of each
+5. *Warm start*, on request (:mod:`opticoll.solvers.methods.flows.certified_pdhg`): flows and lengths of a near
+instance's solution.
+6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
+one of each
    is worked on, and its flow lifted in the end.
 
 Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
@@ -58,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class StartFile(str):
-    """The path of a solution document, pinned to its contents (:mod:`opticoll.instances.readers.untrusted`); empty for none."""
+    """The path of a solution document, pinned to its contents; empty for none."""
 
     __slots__ = ()
 

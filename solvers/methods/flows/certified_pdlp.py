@@ -2,7 +2,8 @@ r"""Off-the-shelf PDLP with the repair and the certificate of certified-pdhg: th
 
 Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
 
-The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) goes to a PDLP code as it is. That
+The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) goes to a PDLP code as
+it is. That
 stops at a tolerance on its own residuals, which is no gap: its flow is infeasible by so much and its duals prove less.
 So each round's flow is repaired exactly and its duals are turned into a bound; as long as these are further apart than
 ``tol``, the next round asks for a tolerance ten times smaller, from the start. The best flow and the best duals of all
@@ -137,7 +138,7 @@ METHODS = (
     Method(
         name="certified-pdlp",
         title="Off-the-shelf PDLP on the time form, repaired and certified",
-        summary="what certified-pdhg is compared with: a general first-order LP code, tightened until the gap is closed",
+        summary="baseline for certified-pdhg: a general first-order LP code, tightened until the gap is closed",
         applies=takes,
         parameters=(Parameter("solver", str, default="highs-pdlp", help="PDLP code", choices=SOLVERS),),
         run=run,

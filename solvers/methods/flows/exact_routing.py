@@ -2,7 +2,8 @@ r"""Minimum congestion to proven optimality: bound first, search next, branch an
 
 1. Bounds. The fluid optimum over *all* paths (column generation) bounds every routing, rounded up to whole paths; over
    a restricted set that set's own fluid optimum bounds more. Both are recomputed from arc lengths.
-2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than the bound
+2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than
+the bound
    allows: over shortest paths alone (where the bound leaves no slack, nothing else can attain it), then over all
    candidates from a rounding of the fluid optimum. Where that fails within its steps, the next possible load is tried.
 3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.

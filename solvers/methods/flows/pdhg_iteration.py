@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     from collections.abc import Callable
 
-    pass  # SELFIMPORT
-
 
 #: A pass is cut into at most this many chunks; it decides the last digits of sums over blocks, so it is no setting.
 CHUNKS = 16
@@ -88,7 +86,8 @@ class Saddle:
     precision
         Of flows and potentials; arc weights, bounds and the repair are double in any case.
     orbits
-        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is meaned over the orbit
+        If given, ``data`` is :attr:`~opticoll.formulations.flows.flow_orbits.Orbits.reduced`: every load is meaned
+        over the orbit
         of its arc, so that weights are equal on orbits, and both bounds are those of the whole problem.
     start
         Flows of all sources and lengths to start from, instead of even splits and uniform lengths.

@@ -9,7 +9,8 @@ Candidate routes of many circuits at once: the straight ones of a mesh, and shor
 Arc prices whose bound on the rounds is tight: multiplicative weights on the fluid routing problem.
 
 Prices grow with the load that shortest paths under them put on the arcs (Plotkin, Shmoys & Tardos, Mathematics of
-Operations Research 20, 1995). Whatever they are, :func:`opticoll.formulations.lumorph.round_bounds.priced_bound` is rigorous.
+Operations Research 20, 1995). Whatever they are, :func:`opticoll.formulations.lumorph.round_bounds.priced_bound` is
+rigorous.
 """
 
 from __future__ import annotations

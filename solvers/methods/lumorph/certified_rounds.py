@@ -1,8 +1,11 @@
 """Fewest rounds to proven optimality: bounds first, constructions next, search after that, branch and bound last.
 
-1. Bounds: the formulation's own (:mod:`opticoll.formulations.lumorph.round_bounds`), for every phase of the collective; where
-   these leave a gap to direct sends, arc prices by multiplicative weights (:mod:`opticoll.solvers.methods.lumorph.assignment`).
-2. Constructions: balanced permutations of the mesh, the ring, first fit (:mod:`opticoll.solvers.methods.lumorph.round_search`).
+1. Bounds: the formulation's own (:mod:`opticoll.formulations.lumorph.round_bounds`), for every phase of the
+collective; where
+   these leave a gap to direct sends, arc prices by multiplicative weights
+   (:mod:`opticoll.solvers.methods.lumorph.assignment`).
+2. Constructions: balanced permutations of the mesh, the ring, first fit
+(:mod:`opticoll.solvers.methods.lumorph.round_search`).
 3. Search while there is time: ejections for direct sends, rounds of nearest rarest chunks for copies.
 4. HiGHS on the formulation's own program with one round less, where that is small.
 
@@ -10,8 +13,10 @@ It ends as soon as every phase meets its bound. Routes are any; ``wavelengths=fi
 
 Algorithm 1's program itself, with everything that helps it: bounds as R_min, a constructed schedule as start.
 
-1. A schedule of every phase by construction and a short search (:mod:`opticoll.solvers.methods.lumorph.round_search`): R_max is its rounds.
-2. The program of :mod:`opticoll.formulations.lumorph.rounds` over the candidate routes (or, LuMorph section 3.1, those of least
+1. A schedule of every phase by construction and a short search (:mod:`opticoll.solvers.methods.lumorph.round_search`):
+R_max is its rounds.
+2. The program of :mod:`opticoll.formulations.lumorph.rounds` over the candidate routes (or, LuMorph section 3.1, those
+of least
    overlap: :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of that schedule, which is
    handed to the solver as a start (wavelengths and mesh keep their symmetries, so that it is feasible as it is).
 3. Where analytic bounds leave a gap, or are switched off, the relaxation's duals are recomputed to a bound.

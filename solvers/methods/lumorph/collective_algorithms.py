@@ -9,7 +9,8 @@ Source  LuMorph, sections 3.2 and 4, Appendices B, C; NCCL (ring, tree)
     divide-and-conquer  2x2 squares first, then squares exchange with squares (section 3.2), by the prime factors of the
                         numbers of squares across and along
 
-A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks takes the algorithm's spreading; a sum takes it
+A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks takes the algorithm's spreading; a sum takes
+it
 backwards; an all-reduce is one and then the other, except that trees sum to their root and spread from there, and that
 divide-and-conquer may exchange whole buffers (``whole``). Calls on disjoint GPUs run at the same time, others batch
 after batch (Appendix C).

@@ -16,7 +16,8 @@ mesh that hold every pair once. If sigma has load rho (its worst arc), its moves
     searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is no multiple
                 of W: ejection search on the line.
 
-Source  opticoll; the construction is checked by :func:`opticoll.formulations.rounds.round_schedule.violations` on every use.
+Source  opticoll; the construction is checked by :func:`opticoll.formulations.rounds.round_schedule.violations` on
+every use.
 
 Broadcast on an intact mesh in ceil(log_{L+1} n) rounds: every holder splits its stretch of a Hamiltonian path.
 

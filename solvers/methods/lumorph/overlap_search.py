@@ -4,7 +4,8 @@ A heuristic with a bound: where ``load == bound`` the routes are optimal (LuMorp
 
 The first reroutings of circuits, in plain Python: mostly there are some dozens to make, sooner than numba is loaded.
 
-Rip up and reroute under negotiated congestion as in :mod:`opticoll.solvers.methods.lumorph.route_kernels`, with one price for all: an arc
+Rip up and reroute under negotiated congestion as in :mod:`opticoll.solvers.methods.lumorph.route_kernels`, with one
+price for all: an arc
 that carries ``load`` circuits and may carry ``limit`` costs ``1 + EVEN load / limit + pressure max(0, load + 1 -
 limit)``, and pressure grows from sweep to sweep.
 """

@@ -7,7 +7,8 @@ resource a. A candidate may be tied to the bins that are ``tie`` modulo ``period
 The search is PartialCol (Bloechliger & Zufferey, Computers & Operations Research 35, 2008): an unplaced item enters the
 bin and candidate where it ejects the fewest others, and what is ejected may not return there for a while.
 
-Copies of copies packed into a given number of rounds, compiled: :mod:`opticoll.solvers.methods.lumorph.packing` with an order.
+Copies of copies packed into a given number of rounds, compiled: :mod:`opticoll.solvers.methods.lumorph.packing` with
+an order.
 
 An item (chunk c for vertex v) takes one of its candidates: a route from a holder, or from another vertex that is to
 get c too, whose own item must then stand in an earlier round. Ejecting an item ejects what was copied from it.

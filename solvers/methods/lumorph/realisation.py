@@ -8,7 +8,8 @@ Steps of a pattern follow each other. Within a step every pair of GPUs gets circ
     load unlimited lanes in proportion to payload: with L lasers and t chunks at the busiest sender or receiver, a pair
                    with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
 
-Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random shortest ones;
+Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random
+shortest ones;
 rounds and wavelengths from :func:`solvers.rounds.assign_rounds`, or from an edge colouring where the GPUs alone bind.
 With ``per_wavelength=False`` a waveguide holds one bundle whatever its wavelengths, as the paper's counts of overlaps
 take it; wavelengths are then an edge colouring.

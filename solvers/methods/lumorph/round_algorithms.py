@@ -1,7 +1,8 @@
 r"""Known collective algorithms as schedules of Algorithm 1, in which every circuit carries one chunk a round.
 
 LUMORPH-2 and -4 (``recursive``), NCCL's ring and trees, divide-and-conquer over 2x2 squares, and the greedy
-LayerToLayer rounds: :mod:`opticoll.solvers.methods.lumorph.collective_algorithms` says who sends what in which step; routes of least overlap,
+LayerToLayer rounds: :mod:`opticoll.solvers.methods.lumorph.collective_algorithms` says who sends what in which step;
+routes of least overlap,
 wavelengths and rounds follow step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`).
 
 Rounds of one step need not wait for those before (``compact``): a transfer leaves as soon as its sender has the chunk
@@ -109,7 +110,7 @@ def _run_layers(context: Context) -> Answer:
     return _answer(context, "layer-to-layer", pattern, 1, "")
 
 
-METHOD = (
+METHODS = (
     *(_method(algorithm) for algorithm in ALGORITHMS.values()),
     Method(
         name="layer-to-layer",

@@ -1,6 +1,7 @@
 r"""The rounds of one phase of copies: constructions first, search last, until a lower bound is met.
 
-    exchange    every delivery straight from a holder, by the permutations of :mod:`opticoll.solvers.methods.lumorph.constructions`
+    exchange    every delivery straight from a holder, by the permutations of
+    :mod:`opticoll.solvers.methods.lumorph.constructions`
     ring        :mod:`opticoll.solvers.methods.lumorph.constructions`
     halving     :mod:`opticoll.solvers.methods.lumorph.constructions`
     first fit   straight from a holder, :mod:`opticoll.solvers.methods.lumorph.assignment`

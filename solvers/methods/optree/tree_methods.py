@@ -1,6 +1,7 @@
 """All-gather trees by dynamic programming over products of radices: the optimum, for every depth at once.
 
-Least steps to every product by exactly j stages (:meth:`opticoll.formulations.optree.tree_theory.Walks.layers`), each stage one pass
+Least steps to every product by exactly j stages (:meth:`opticoll.formulations.optree.tree_theory.Walks.layers`), each
+stage one pass
 over all (product, radix); about n ln n ln2 n operations.
 
 The paper's own tree: Theorem 2's depth, and the least radix m with m^k >= n in every stage.

@@ -277,7 +277,7 @@ METHODS = (
     Method(
         name="degree-aware",
         title="Degree-aware placement (Algorithm 1)",
-        summary="SiP-ML's Algorithm 1 with forward-backward repair: 20,000 sub-operations in seconds, certified by bounds",
+        summary="SiP-ML's Algorithm 1 with forward-backward repair: 20,000 sub-operations in seconds",
         applies=lambda formulation: formulation.name == "sipml.placement",
         parameters=(
             Parameter(

@@ -95,7 +95,7 @@ METHODS = (
     Method(
         name="koenig-bisection",
         title="Bisection and edge colouring",
-        summary="optimal circuits over optical switches in polynomial time, with the server that forbids anything faster",
+        summary="optimal circuits over optical switches in polynomial time, with the binding server as certificate",
         applies=lambda formulation: formulation.name == "sipml.ocs-circuits",
         run=run,
     ),

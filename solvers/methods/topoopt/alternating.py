@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.topoopt.design import TopologyDesign
 
     I64 = NDArray[np.int64]
-    pass  # SELFIMPORT
 
 
 def _splits(parts: int, ways: int) -> NDArray[np.int64]:
@@ -224,9 +223,6 @@ def alternate(
 
 def run_alternating(context: Context) -> Answer:
     """Alternate; the iteration time over the circuits found is a metric, beside the objective of the formulation."""
-    pass  # SELFIMPORT
-    pass  # SELFIMPORT
-
     given, data = context.parameters, context.data
     rounds, steps = int(given["rounds"]), int(given["steps"])
     if rounds < 1 or steps < 1:

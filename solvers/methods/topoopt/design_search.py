@@ -2,7 +2,8 @@
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
 2. All wirings, server by server, as far as none of these rules a part out at the target tau:
-   layers of a partial wiring (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), lengths for whole ones, the LP's duals for
+   layers of a partial wiring (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), lengths for whole ones,
+   the LP's duals for
    what is left. When nothing is left, no wiring is below tau: tau is a bound. tau rises to the value found in steps,
    so that a search that is stopped has proven the last one.
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
     from opticoll.solvers.methods.method import Context
-
-    pass  # SELFIMPORT
 
 
 #: Options of a server, and servers, above which wirings are not enumerated.
@@ -313,8 +312,6 @@ SAVE_S = 1.0
 
 def run(context: Context) -> Answer:
     """Exchanges, then proof."""
-    pass  # SELFIMPORT
-
     proof = bool(context.parameters["prove"])
     saved = time.monotonic()
 
@@ -366,7 +363,7 @@ METHODS = (
     Method(
         name="design-search",
         title="Exchanges and enumeration of circuits",
-        summary="simulated annealing over circuits, then every wiring ruled out by hops, lengths, or duals of its routing",
+        summary="simulated annealing over circuits, then every wiring excluded by hops, lengths or routing duals",
         applies=lambda formulation: formulation.name == "topoopt.topology",
         parameters=(
             Parameter("descents", int, default=12, help="descents by 2-exchanges, each from other circuits"),

@@ -42,7 +42,7 @@ def solve(task, on_progress=None):
     return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, float(task.seed), None, verified=True,
                values={"x": np.full(500, float(task.seed))})
 
-import solvers
+import opticoll.solvers
 opticoll.solvers.runner = sys.modules["opticoll.solvers.runner"] = types.SimpleNamespace(solve=solve)
 if sys.argv[3] == "nolock":
     import contextlib
@@ -65,7 +65,7 @@ def start(store: Store, cells: int, mode: str = "lock", quick: int | None = None
     """Start a study of so many cells; those from number ``quick`` on, if any, never end."""
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(store.root), str(cells), mode, str(cells if quick is None else quick)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, start_new_session=True,
     )  # fmt: skip
 
 

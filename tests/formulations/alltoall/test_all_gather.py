@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
-from test_alltoall_certificates import topologies
+from strategies import topologies
 
 from opticoll.formulations.alltoall import all_gather as model
 from opticoll.formulations.alltoall.all_gather import optimal_flows, worst_cut

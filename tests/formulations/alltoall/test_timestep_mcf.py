@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
-from test_alltoall_certificates import topologies
+from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation

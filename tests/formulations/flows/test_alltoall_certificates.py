@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
+from strategies import topologies
 
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import link_mcf
@@ -27,18 +28,6 @@ def solved(spec, name="alltoall.master"):
     form = compile_model(chosen.build["cvxpy"](data))
     F, x = optimum(form)
     return chosen, data, F, form.values(x)
-
-
-@st.composite
-def topologies(draw, most=7):
-    """A random strongly connected digraph with capacities: a directed ring and any further arcs."""
-    n = draw(st.integers(2, most))
-    order = draw(st.permutations(range(n)))
-    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
-    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
-    arcs += [(u, v) for u, v in extra if u != v]
-    capacity = draw(st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0]), min_size=len(arcs), max_size=len(arcs)))
-    return Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity)
 
 
 @relaxed

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import all_pairs_allreduce, naive_outcome, ring, step
 from reference import optimum
-from test_alltoall_certificates import topologies
+from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation

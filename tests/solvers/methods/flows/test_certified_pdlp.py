@@ -16,7 +16,7 @@ from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.methods.flows import certified_pdlp
-from opticoll.solvers.methods.flows.certified_pdlp import METHOD
+from opticoll.solvers.methods.flows.certified_pdlp import METHODS
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Outcome, Task, Termination
@@ -68,8 +68,8 @@ def test_which_formulations_it_takes() -> None:
     assert "certified-pdlp" in methods_for(formulation("alltoall.master"))
     assert "certified-pdlp" not in methods_for(formulation("alltoall.min-congestion"))
     for name in ("alltoall.master", "alltoall.link-mcf"):
-        assert not METHOD.applies(replace(formulation(name), certify=None))
-        assert not METHOD.applies(replace(formulation(name), repair=None))
+        assert not METHODS[0].applies(replace(formulation(name), certify=None))
+        assert not METHODS[0].applies(replace(formulation(name), repair=None))
 
 
 def test_only_pdlp_codes_are_taken() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.mutated_solutions import CASES
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
@@ -17,9 +18,8 @@ from opticoll.formulations.arrays import Array, Size, check_arrays, check_shapes
 from opticoll.instances import BadFile, parse
 from opticoll.solvers import runner
 from opticoll.solvers.task import Task
-from tests.mutated_solutions import CASES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def checked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mutated")
     done = subprocess.run(
         [sys.executable, "-m", "tests.mutated_solutions", str(folder)],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"ended with {done.returncode} at {rows[-1:]}: {done.stderr[-2000:]}"
