@@ -1,0 +1,74 @@
+"""The installed package: one top-level name, and no clash with a user's own modules."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ("src", "instances", "formulations", "solvers", "analysis", "pyproject.toml", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel built from a copy of the sources, so that nothing is left behind in the checkout."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in SHIPPED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(
+                ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
+        else:
+            shutil.copy(ROOT / name, copy / name)
+    built = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(built),
+         str(copy)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return next(built.glob("*.whl"))
+
+
+def test_a_wheel_installs_opticoll_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"opticoll"}
+    modules = {name for name in names if name.endswith(".py")}
+    for layer in ("instances", "formulations", "solvers", "analysis"):
+        stated = {f"opticoll/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / layer).rglob("*.py")}
+        assert stated <= modules
+    assert "opticoll/analysis/studies/demo.toml" in names
+    assert any(name.startswith("opticoll/analysis/report/templates/") for name in names)
+
+
+def test_a_user_s_own_modules_do_not_get_in_the_way(wheel, tmp_path):
+    site, here = tmp_path / "site", tmp_path / "here"
+    zipfile.ZipFile(wheel).extractall(site)
+    (here / "analysis").mkdir(parents=True)
+    (here / "analysis" / "__init__.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
+    (here / "solvers.py").write_text("raise RuntimeError('mine')\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    place = subprocess.run(
+        [sys.executable, "-c", "import opticoll; print(opticoll.__file__)"],
+        cwd=here, env=environment, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert Path(place.strip()).parent.parent == site
+    done = subprocess.run(
+        [sys.executable, "-m", "opticoll", "solve", "alltoall.master", "ring:4", "--json", "--no-store"],
+        cwd=here, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metrics"]["T"] == pytest.approx(2.0)
+
+
+def test_the_public_names_load_from_one_import():
+    code = "import opticoll as oc; print([getattr(oc, name).__name__ for name in oc.__all__]); print(oc.parse('ring:4').n)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "4"
