@@ -22,8 +22,6 @@ from opticoll.instances.readers.networkx_io import read_graphml, write_graphml
 from opticoll.instances.readers.topology_json import read_json, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
@@ -81,16 +79,14 @@ def write_topology(topology: Topology, path: str | Path) -> None:
         If the file cannot be written, or a label does not fit into the format.
     """
     suffix = Path(path).suffix.lower()
-    pieces: Iterator[str]
     if suffix in {".graphml", ".xml"}:
-        pieces = write_graphml(topology)
+        data = write_graphml(topology)
     elif suffix == ".json":
-        pieces = write_json(topology)
+        data = "".join(write_json(topology)).encode()
     else:
-        pieces = write_edge_list(topology, "," if suffix == ".csv" else " ")
-    text = "".join(pieces)
+        data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
     try:
-        Path(path).write_bytes(text.encode())
+        Path(path).write_bytes(data)
     except (OSError, ValueError) as error:
         msg = f"file {str(path)!r}: cannot be written ({_reason(error)}); choose another path"
         raise BadFile(msg) from error

@@ -41,7 +41,7 @@ def read_json(text: str, what: str) -> Topology:
         msg = f"{what}: nested too deep; a topology is a flat object"
         raise BadFile(msg) from None
     except ValueError as error:
-        msg = f"{what}: not JSON ({error}); mend it there"
+        msg = f"{what}: not JSON ({error}); correct the syntax"
         raise BadFile(msg) from None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         return _ours(data, what)
@@ -127,36 +127,23 @@ def _node_link(data: dict[str, Any], what: str) -> Topology:
     attributes = data.get("graph")
     if isinstance(attributes, dict):
         draft.keep_loops = _check_loops(attributes.get("loops"), what)
-    terminals = []
-    nodes = _list(data, "nodes", what)
-    draft.check_vertices(len(nodes))
-    for k, node in enumerate(nodes):
-        where = f"{what}, node {k}"
+    for number, node in enumerate(_list(data, "nodes", what)):
+        where = f"{what}, node {number}"
         if not isinstance(node, dict) or "id" not in node:
             msg = f"{where}: must be an object with an 'id'"
             raise BadFile(msg)
-        name = _name(node["id"], where)
-        if draft.has_vertex(name):
-            msg = f"{where}: id {str(name)[:60]!r} is given twice; give every node its own"
-            raise BadFile(msg)
-        draft.add_vertex(name)
-        if isinstance(node.get("label"), str):
-            draft.labels[name] = node["label"]
-        if node.get("terminal", True) is not False:
-            terminals.append(name)
-    if len(terminals) < len(nodes):
-        draft.terminals = terminals
+        draft.add_node(_name(node["id"], where), node)
     directed = data.get("directed", False)
     if not isinstance(directed, bool):
         msg = f"{what}: 'directed' must be true or false"
         raise BadFile(msg)
-    for k, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
-        where = f"{what}, edge {k}"
+    for number, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
+        where = draft.where(number)
         if not isinstance(edge, dict) or "source" not in edge or "target" not in edge:
             msg = f"{where}: must be an object with 'source' and 'target'"
             raise BadFile(msg)
         tail, head = _name(edge["source"], where), _name(edge["target"], where)
-        draft.add_link(tail, head, _capacity(edge.get("capacity", 1.0), where), k, directed=directed)
+        draft.add_edge(tail, head, edge.get("capacity", 1.0), number, directed=directed)
     return draft.build()
 
 

@@ -222,7 +222,7 @@ TWO = '<node id="a"/><node id="b"/>'
         ("plain text", "not well-formed"),
         ("<?xml version='1.0' encoding='nonsense'?><graphml/>", "XML"),
         ("<graphml/>", "no <graph>"),
-        ("<a>" * 1000 + "</a>" * 1000, "deep"),
+        ("<a>" * 1000 + "</a>" * 1000, "no <graph>"),
         (graphml(""), "no vertex"),
         (graphml(TWO, default="both"), "edgedefault"),
         (graphml(TWO + "<graph/>"), "more than one graph"),
