@@ -19,14 +19,13 @@ All but the files' are scaled to N (N-1) shards in total, those of the uniform o
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.files import matrix_of
-from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
+from opticoll.instances.readers.untrusted import PREFIX, parse_json, pinned, read_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,12 +198,7 @@ def checked(matrix: F64, what: str) -> F64:
 
 
 def _json_matrix(text: str, ranks: int, what: str) -> F64:
-    try:
-        document: Any = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        first = (str(reason).splitlines() or ["nested too deep"])[0]
-        msg = f"{what} is no JSON ({first}); write a list of {ranks} rows"
-        raise BadFile(msg) from None
+    document = parse_json(text, what, f"write a list of {ranks} rows")
     rows = document.get("demand") if isinstance(document, dict) else document
     if not isinstance(rows, list) or len(rows) != ranks:
         found = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"

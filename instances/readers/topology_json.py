@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import Draft, default_labels, read_capacity
+from opticoll.instances.readers.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,14 +36,7 @@ def read_json(text: str, what: str) -> Topology:
     BadFile
         For malformed JSON, another form, or arcs that make no topology, naming the arc.
     """
-    try:
-        data = json.loads(text)
-    except RecursionError:
-        msg = f"{what}: nested too deep; a topology is a flat object"
-        raise BadFile(msg) from None
-    except ValueError as error:
-        msg = f"{what}: not JSON ({error}); correct the syntax"
-        raise BadFile(msg) from None
+    data = parse_json(text, what, "correct the syntax")
     if isinstance(data, dict) and data.get("format") == FORMAT:
         return _ours(data, what)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
