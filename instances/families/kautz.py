@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def _power(d: int, exponent: int, what: str) -> int:
-    """Compute ``d**exponent``, refusing numbers above the largest topology before they grow."""
+    """``d**exponent``, refused as soon as it exceeds the largest number of vertices."""
     value = 1
     for _ in range(exponent if d > 1 else 0):
         value *= d
         if value > MAX_VERTICES:
-            msg = f"{what}: {d}**{exponent} vertices are more than the {MAX_VERTICES} allowed; ask for fewer"
+            msg = f"{what}: {d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance"
             raise BadInput(msg)
     return value
 
 
 def _digraph(head: NDArray[np.int64], loops: str, what: str, labels: tuple[str, ...] | None = None) -> Topology:
-    """Make a topology of the heads of every node's arcs, shape ``(n, d)``."""
+    """The topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
     n, d = head.shape
     tail, heads = np.repeat(np.arange(n), d), head.ravel()
     wanted = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads

@@ -72,7 +72,7 @@ def path(n: int) -> Topology:
 def star(n: int) -> Topology:
     """Star of n nodes: hub 0 linked to all others.
 
-    The hub counts: :math:`n-1` leaves of degree 1, diameter 2 for :math:`n > 2`.
+    The hub is one of the n nodes: :math:`n-1` leaves of degree 1, diameter 2 for :math:`n > 2`.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def bipartite(shape: Dimensions) -> Topology:
         If there are not two sides, or one is out of range.
     """
     if len(shape) != 2:
-        msg = f"bipartite: {shape} names {len(shape)} sides; write two, such as 4x4"
+        msg = f"bipartite: {shape} has {len(shape)} sides; write two, such as 4x4"
         raise BadInput(msg)
     a, b = shape
     check_positive(min(a, b), "each side", "bipartite")
@@ -182,7 +182,7 @@ def _unit_multiplications(n: int, offsets: Dimensions, directed: bool) -> Iterat
     automorphisms=_unit_multiplications,
 )
 def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
-    r"""Circulant graph: every node linked to those a fixed set of jumps away.
+    r"""Circulant graph: every node linked to the nodes at a fixed set of jumps.
 
     Node :math:`i` has arcs to :math:`i \pm o \bmod n` for every offset :math:`o`, or with ``directed`` to
     :math:`i + o \bmod n` only. Degree two for each offset, one for :math:`o = n/2`; directed: one for each.
@@ -212,7 +212,7 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
             raise BadInput(msg)
         jump = offset if directed else min(offset, n - offset)
         if jump in seen:
-            msg = f"circulant: offsets {seen[jump]} and {offset} make the same links; leave one out"
+            msg = f"circulant: offsets {seen[jump]} and {offset} give the same links; leave one out"
             raise BadInput(msg)
         seen[jump] = offset
     nodes = np.arange(n)

@@ -154,7 +154,7 @@ def test_importing_instances_loads_no_heavy_library():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("", "no family"),
+        ("", "unknown family"),
         ("rng:8", "did you mean 'ring'"),
         ("ring", "'n' is missing"),
         ("ring:", "'n' is missing"),
@@ -164,7 +164,7 @@ def test_importing_instances_loads_no_heavy_library():
         ("ring:8,8", "true or false"),
         ("ring:8,true,1", "too many"),
         ("ring:n=8,n=8", "given twice"),
-        ("ring:8,sise=3", "no argument 'sise'"),
+        ("ring:8,sise=3", "unknown argument 'sise'"),
         ("torus:4y4", "sizes such as 3x4"),
         ("torus:", "is missing"),
         ("petersen:1", "too many"),
