@@ -457,7 +457,7 @@ def test_demand_files(tmp_path, suffix, text):
     (".csv", "", "0 rows"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
     (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
     (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
-    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "not negative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
+    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
     (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e9,1\n1,0,1\n1,1,0\n", "another unit"),
     (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
     (".json", "{", "not valid JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
