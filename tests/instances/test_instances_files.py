@@ -1,4 +1,4 @@
-"""Files: three formats out and in without loss, and hostile ones refused in one line."""
+"""Files: three formats round trip exactly, and invalid or hostile files are refused in one line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Specs parse and print both ways; values are frozen, hashed and refuse what is no instance."""
+"""Specs parse and print; instances are frozen, hashed and validated."""
 
 import pickle
 import subprocess
@@ -247,7 +247,7 @@ def test_bad_specs(spec, expected):
         ("ring:8+scale=1e308+scale=10", "finite"),
     ],
 )
-def test_arguments_that_describe_no_instance(spec, expected):
+def test_arguments_out_of_range(spec, expected):
     with pytest.raises(BadInput) as caught:
         parse(spec)
     assert expected in str(caught.value)
@@ -279,7 +279,7 @@ def test_huge_instances_are_refused_before_anything_is_allocated(spec):
     assert peak < (1 << 31 if "host" in spec else 1 << 24)
 
 
-def test_topology_refuses_nonsense():
+def test_invalid_topologies_are_refused():
     cases = [
         {"n": 0, "tail": [], "head": []},
         {"n": 2, "tail": [0], "head": [2]},

@@ -497,7 +497,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     "some", "", "file:", "random:x", "random:-1", "random:1.5", "random:9999999999", "uniform:1", "longest-matching:2",
     "random:٣x", "gravity:seed=1",
 ])  # fmt: skip
-def test_words_that_are_no_demand_are_refused(text):
+def test_unknown_demands_are_refused(text):
     with pytest.raises(BadInput) as caught:
         make_plan(Task(NAME, "ring:4", settings={"demand": text}))
     assert "\n" not in str(caught.value)
