@@ -1,4 +1,4 @@
-"""WHAT is solved: topologies, collectives, photonic parameters; each a frozen value with a one-line spec."""
+"""Instances to be solved: topologies, server pools and computation graphs, each a frozen value with a spec."""
 
 if __name__ != "opticoll.instances":
     msg = "instances is part of opticoll now: import opticoll.instances"

@@ -1,32 +1,31 @@
-r"""Demands: how much every rank of a topology sends to every other one in a collective or an iteration.
+r"""Demand matrices: the amount that every rank of a topology sends to every other.
 
-Data    D_sv >= 0 what rank s sends to rank v [shards], ``(N, N)``: a row a source, a column a destination; D_ss = 0.
+Data    D_sv >= 0 demand from rank s to rank v [shards], ``(N, N)``; D_ss = 0.
         Ranks are the terminals in ascending order.
 
 uniform                 1 shard between all ordered pairs: the all-to-all
-random:SEED             each pair independently, uniform between 0 and 2
+random:SEED             every pair independently, uniform between 0 and 2
 gravity:SEED            D_sv ~ w_s w_v with independent exponential weights w (Roughan, ACM SIGCOMM CCR 35(5), 2005)
 permutation:SEED        every rank to one other, a random permutation without fixed points
 longest-matching        every rank to one other, a permutation of largest total hop distance: near the worst case of
                         its volume (Jyothi et al., Measuring and understanding throughput of network topologies, SC
                         2016)
-file:PATH               a matrix of N rows and columns: ``.json`` a list of lists, perhaps under the key ``demand``, any
-                        other name lines of numbers, separated by commas or blanks
+file:PATH               an N×N matrix: in ``.json`` a list of lists, optionally under the key ``demand``; in any other
+                        file one row per line, separated by commas or blanks
 
-All but the files' are scaled to N (N-1) shards in total, those of the uniform one, so that their times compare. SEED is
-0 where it is left out. A file's diagonal must be 0: what a rank keeps takes no link.
+All demands except those from files have the same total, N (N-1) shards, so that their times are comparable. The
+default SEED is 0. The diagonal of a file must be 0: data that a rank keeps uses no link.
 """
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.files import matrix_of
-from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
+from opticoll.instances.readers.untrusted import PREFIX, parse_json, pinned, read_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +40,9 @@ UNIFORM = "uniform"
 FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching or file:PATH"
 #: Largest file that is read [bytes].
 MAX_BYTES = 256 << 20
-#: More ranks than this have too large a matrix.
+#: Most ranks of a demand matrix.
 MAX_RANKS = 16_384
-#: Positive entries lie between these [shards], so that tolerances of solvers mean something beside them.
+#: Range of positive entries [shards], so that they are large compared with the tolerances of solvers.
 LEAST, MOST = 1e-6, 1e6
 
 
@@ -53,7 +52,7 @@ class DemandSpec(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> DemandSpec:
-        """Bring ``text`` into that spelling; what is wrong with it :func:`read_demand` says."""
+        """The canonical form of ``text``; :func:`read_demand` reports errors."""
         word = pinned(str(text), MAX_BYTES)
         kind, _, seed = word.partition(":")
         if kind in _SEEDED and (not seed or seed.isdecimal()):
@@ -62,18 +61,20 @@ class DemandSpec(str):
 
 
 def read_demand(text: str, topology: Topology, where: str) -> F64:
-    """The matrix D that ``text`` describes on the ranks of ``topology``, ``(N, N)``.
+    """The demand matrix D described by ``text`` for the ranks of ``topology``, ``(N, N)``.
 
     Raises
     ------
     BadInput
-        For an unknown kind, a seed that is no whole number, too many ranks.
+        For an unknown kind, a seed that is not a whole number, or too many ranks.
     BadFile
-        For a file that holds no such matrix.
+        For a file without a valid matrix.
     """
     word, ranks = DemandSpec(text), topology.ranks
     if ranks > MAX_RANKS:
-        msg = f"{where}: a demand matrix of {ranks:,} ranks is too large; take at most {MAX_RANKS:,}, or demand=uniform"
+        msg = (
+            f"{where}: a demand matrix of {ranks:,} ranks is too large; the limit is {MAX_RANKS:,}; use demand=uniform"
+        )
         raise BadInput(msg)
     kind, colon, rest = word.partition(":")
     if word.startswith(PREFIX) and rest:
@@ -88,8 +89,8 @@ def read_demand(text: str, topology: Topology, where: str) -> F64:
             raise BadInput(msg)
         return _SEEDED[kind](ranks, np.random.default_rng(int(rest)))
     plain = bool(colon) and kind in {UNIFORM, "longest-matching"}
-    why = f"takes nothing behind {kind!r}" if plain else "is no demand"
-    msg = f"{where}: demand={_short(word)} {why}; write {FORMS}"
+    reason = f"is invalid: {kind!r} takes no argument" if plain else "is unknown"
+    msg = f"{where}: demand={_short(word)} {reason}; write {FORMS}"
     raise BadInput(msg)
 
 
@@ -114,7 +115,7 @@ def _gravity(ranks: int, draw: np.random.Generator) -> F64:
 
 
 def _to_volume(matrix: F64) -> F64:
-    """No diagonal, and a mean of 1 elsewhere; entries that would be negligible as large as the least there may be."""
+    """Set the diagonal to 0, scale the mean of the other entries to 1, and raise these to at least LEAST."""
     ranks = matrix.shape[0]
     np.fill_diagonal(matrix, 0.0)
     matrix *= ranks * (ranks - 1) / matrix.sum()
@@ -124,7 +125,7 @@ def _to_volume(matrix: F64) -> F64:
 
 
 def _permutation(ranks: int, draw: np.random.Generator) -> F64:
-    """A derangement, drawn until there is one: every third or so."""
+    """A random derangement, by rejection; about one draw in e is accepted."""
     while True:
         image = draw.permutation(ranks)
         if not (image == np.arange(ranks)).any():
@@ -142,7 +143,7 @@ def _longest_matching(topology: Topology) -> NDArray[np.int64]:
     from scipy.optimize import linear_sum_assignment
 
     hops = topology.hops[:, topology.terminals].copy()
-    hops[~np.isfinite(hops)] = -1.0 - topology.n  # out of reach, and no rank to itself: as rarely as possible
+    hops[~np.isfinite(hops)] = -1.0 - topology.n  # avoid unreachable pairs, and even more the diagonal
     np.fill_diagonal(hops, -2.0 * topology.n * topology.ranks)
     return np.asarray(linear_sum_assignment(hops, maximize=True)[1], dtype=np.int64)
 
@@ -167,7 +168,7 @@ def _from_file(word: str, topology: Topology, where: str) -> F64:
 
 
 def checked(matrix: F64, what: str) -> F64:
-    """A square matrix if it is a demand.
+    """``matrix``, if it is a valid demand.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def checked(matrix: F64, what: str) -> F64:
     bad = ~(np.isfinite(matrix) & (matrix >= 0))
     if bad.any():
         s, v = np.argwhere(bad)[0].tolist()
-        msg = f"{what}: rank {s} sends {matrix[s, v]} shards to rank {v}; numbers must be finite and not negative"
+        msg = f"{what}: rank {s} sends {matrix[s, v]} shards to rank {v}; give finite nonnegative numbers"
         raise BadFile(msg)
     own = np.flatnonzero(np.diagonal(matrix))
     if own.size:
@@ -186,38 +187,33 @@ def checked(matrix: F64, what: str) -> F64:
         raise BadFile(msg)
     positive = matrix[matrix > 0]
     if not positive.size:
-        msg = f"{what}: no rank sends anything; give at least one number above 0"
+        msg = f"{what}: no rank sends anything; give at least one positive number"
         raise BadFile(msg)
     least, most = float(positive.min()), float(positive.max())
     if least < LEAST or most > MOST:
         msg = (
-            f"{what}: demands run from {least:g} to {most:g} shards and must lie in {LEAST:g} .. {MOST:g}; "
-            "state them in another unit, and 0 for what is negligible"
+            f"{what}: positive demands are {least:g} .. {most:g} shards, outside {LEAST:g} .. {MOST:g}; "
+            "use another unit, and 0 for negligible demands"
         )
         raise BadFile(msg)
     return matrix + 0.0  # -0.0 becomes 0.0
 
 
 def _json_matrix(text: str, ranks: int, what: str) -> F64:
-    try:
-        document: Any = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        first = (str(reason).splitlines() or ["nested too deep"])[0]
-        msg = f"{what} is no JSON ({first}); write a list of {ranks} rows"
-        raise BadFile(msg) from None
+    document = parse_json(text, what, f"write a list of {ranks} rows")
     rows = document.get("demand") if isinstance(document, dict) else document
     if not isinstance(rows, list) or len(rows) != ranks:
-        found = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
-        msg = f"{what}: {found} in a matrix of {ranks}; give one row a rank, as a list or under the key 'demand'"
+        count = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
+        msg = f"{what}: {count} in a matrix of {ranks}; give one row per rank, as a list or under the key 'demand'"
         raise BadFile(msg)
     matrix = np.empty((ranks, ranks))
     for s, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != ranks or any(type(cell) not in (int, float) for cell in row):
-            msg = f"{what}, row {s + 1}: must be a list of {ranks} numbers, one a rank"
+            msg = f"{what}, row {s + 1}: must be a list of {ranks} numbers, one per rank"
             raise BadFile(msg)
         try:
             matrix[s] = row
         except OverflowError:
-            msg = f"{what}, row {s + 1}: a number is too large; state demands in another unit"
+            msg = f"{what}, row {s + 1}: a number is too large; use another unit"
             raise BadFile(msg) from None
     return matrix

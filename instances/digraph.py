@@ -1,13 +1,11 @@
-"""Direct-connect topologies: a directed multigraph with arc capacities.
+"""Direct-connect topologies: directed multigraphs with arc capacities.
 
 Conventions used by every layer
     A topology has vertices ``0 .. n-1`` and arcs ``0 .. m-1``; arc ``a`` runs from ``tail[a]`` to
-    ``head[a]`` with capacity ``capacity[a] > 0`` in units of one link's bandwidth *b*. Arcs stand in
-    canonical order: by tail, then head, then capacity (parallel arcs are allowed, loops are not unless a
-    family was asked to keep them). ``terminals`` are the vertices that send and receive shards: all of
-    them, except where a modifier adds relay vertices (NICs).
-
-Undirected links written as pairs of opposite arcs.
+    ``head[a]`` with capacity ``capacity[a] > 0`` in units of one link's bandwidth *b*. Arcs are in
+    canonical order: by tail, then head, then capacity. Parallel arcs are allowed; families drop loops unless
+    asked to keep them. An undirected link is a pair of opposite arcs. ``terminals`` are the vertices that send
+    and receive shards: all of them, except where a modifier adds relay vertices (NICs).
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-#: No topology may be larger than this; checked before anything is allocated.
+#: Limits on the size of a topology, checked before anything is allocated.
 MAX_VERTICES = 1_000_000
 MAX_ARCS = 20_000_000
-#: Up to so many vertices, and ranks times arcs, hops are counted by numpy: SciPy's graphs take longer to be imported.
+#: Up to this size, hops are counted with numpy: importing SciPy's graph routines takes longer.
 _FEW_VERTICES, _FEW_STEPS = 1000, 2_000_000
 
 
 def check_size(n: int, arcs: int, what: str) -> None:
-    """Refuse a topology that would not fit, before it is allocated.
+    """Refuse a topology that is too large, before it is allocated.
 
     Raises
     ------
@@ -44,8 +42,8 @@ def check_size(n: int, arcs: int, what: str) -> None:
     """
     if n > MAX_VERTICES or arcs > MAX_ARCS:
         msg = (
-            f"{what}: {n} vertices and {arcs} arcs are more than opticoll takes "
-            f"({MAX_VERTICES} vertices, {MAX_ARCS} arcs); ask for a smaller instance"
+            f"{what}: {n} vertices and {arcs} arcs exceed the limits "
+            f"({MAX_VERTICES} vertices, {MAX_ARCS} arcs); choose a smaller instance"
         )
         raise BadInput(msg)
 
@@ -77,7 +75,7 @@ class Topology(Instance):
     labels
         Vertex names for reading results; the vertex numbers if None.
     parameters
-        What the family was called with, seed included.
+        Arguments of the family, including the seed.
 
     Raises
     ------
@@ -115,7 +113,7 @@ class Topology(Instance):
         check_size(n, tails.size, spec)
         caps = np.ones(tails.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
         if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
-            msg = f"{spec}: tail, head and capacity must be flat arrays of one length"
+            msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
             raise BadInput(msg)
         if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
             msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
@@ -124,7 +122,7 @@ class Topology(Instance):
             worst = int(np.argmax(~(np.isfinite(caps) & (caps > 0))))
             msg = (
                 f"{spec}: arc {tails[worst]}->{heads[worst]} has capacity {caps[worst]}; "
-                "capacities must be positive and finite (leave out an arc that carries nothing)"
+                "capacities must be positive and finite (leave out arcs without capacity)"
             )
             raise BadInput(msg)
         order = np.lexsort((caps, heads, tails))
@@ -158,15 +156,15 @@ class Topology(Instance):
         return int(self.terminals.size)
 
     def extras(self) -> dict[str, Any]:
-        """List what a subclass adds to what is solved; it enters the hash."""
+        """Fields that a subclass adds; they are part of the hash."""
         own = {f.name for f in fields(Topology)}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of what is solved: vertices, arcs, capacities, terminals (not the spec or labels).
+        """SHA-256 of vertices, arcs, capacities and terminals (not of spec or labels).
 
-        A subclass adds its name and its :meth:`extras`.
+        A subclass includes its name and its :meth:`extras`.
         """
         digest = hashlib.sha256(b"opticoll-topology-1")
         digest.update(np.int64(self.n).astype("<i8").tobytes())
@@ -178,7 +176,7 @@ class Topology(Instance):
         return digest.hexdigest()
 
     def with_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike) -> Self:
-        """Copy this instance, its class and extras included, with other arcs on the same vertices."""
+        """A copy of this instance, of the same class and with the same extras, with other arcs."""
         new = object.__new__(type(self))
         for f in fields(self):
             object.__setattr__(new, f.name, getattr(self, f.name))
@@ -216,7 +214,7 @@ class Topology(Instance):
         return sp.csr_array((signs, (rows, columns)), shape=(self.n, m))
 
     def length_matrix(self, lengths: NDArray[np.float64]) -> sp.csr_array:
-        """Shortest of the parallel arcs' lengths, shape ``(n, n)``; zeros are kept as explicit entries."""
+        """Least length among parallel arcs, shape ``(n, n)``; zero lengths are explicit entries."""
         import scipy.sparse as sp
 
         order = np.lexsort((lengths, self.head, self.tail))
@@ -260,12 +258,12 @@ class Topology(Instance):
         return bool(np.unique(component[self.terminals]).size <= 1)
 
     def relabelled(self, order: ArrayLike) -> Topology:
-        """Rename vertex ``v`` to ``order[v]`` (a permutation of ``0 .. n-1``); labels move along.
+        """Rename vertex ``v`` to ``order[v]`` (a permutation of ``0 .. n-1``); labels follow.
 
         Raises
         ------
         BadInput
-            If ``order`` is no permutation of the vertices.
+            If ``order`` is not a permutation of the vertices.
         """
         new = np.asarray(order, dtype=np.int64)
         if not np.array_equal(np.sort(new), np.arange(self.n)):
@@ -282,7 +280,7 @@ class Topology(Instance):
         )
 
     def reversed(self) -> Topology:
-        """Turn every arc round."""
+        """Reverse every arc."""
         return Topology(self.n, self.head, self.tail, self.capacity, terminals=self.terminals, labels=self.labels)
 
     def scaled(self, factor: float) -> Topology:
@@ -307,7 +305,7 @@ class Topology(Instance):
 
 
 def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
-    """Breadth-first search from all terminals at once: every level is the pairs (terminal, vertex) reached by it."""
+    """Breadth-first search from all terminals at once; a level is a set of pairs (terminal, vertex)."""
     n, ranks = topology.n, topology.ranks
     first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
     hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
@@ -321,14 +319,14 @@ def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
         beyond = np.repeat(row * n, count) + topology.head[np.repeat(first_out[vertex], count) + place]
         beyond = beyond[np.isinf(hops[beyond])]
         mark[beyond] = np.arange(beyond.size)
-        reached = beyond[mark[beyond] == np.arange(beyond.size)]  # each once
+        reached = beyond[mark[beyond] == np.arange(beyond.size)]  # without duplicates
     return hops.reshape(ranks, n)
 
 
 def both_ways(
     u: ArrayLike, v: ArrayLike, capacity: ArrayLike | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Write every link ``{u, v}`` as the arcs ``u -> v`` and ``v -> u``.
+    """Replace every link ``{u, v}`` by the arcs ``u -> v`` and ``v -> u``.
 
     Parameters
     ----------
@@ -344,16 +342,16 @@ def both_ways(
     """
     first = np.asarray(u, dtype=np.int64).ravel()
     second = np.asarray(v, dtype=np.int64).ravel()
-    each = np.ones(first.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
-    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([each, each])
+    caps = np.ones(first.size) if capacity is None else np.asarray(capacity, dtype=np.float64)
+    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([caps, caps])
 
 
 def link_groups(
     tail: NDArray[np.int64], head: NDArray[np.int64], capacity: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Tell which arcs make up one link.
+    """Group the arcs that make up one link.
 
-    If the arcs other than loops pair off as ``u -> v`` and ``v -> u`` of equal capacity, each pair is one
+    If the arcs other than loops can be paired as ``u -> v`` and ``v -> u`` of equal capacity, each pair is one
     link, and so is each loop; otherwise every arc is a link of its own.
 
     Returns

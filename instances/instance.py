@@ -1,4 +1,4 @@
-"""What every instance has in common: a size, a spec, parameters, and a hash of what is solved."""
+"""Base class of instances: size, spec, parameters, and a hash of the contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Instance(ABC):
-    """A frozen value that a formulation solves.
+    """A frozen value for which a formulation is solved.
 
     Attributes
     ----------
@@ -18,9 +18,9 @@ class Instance(ABC):
     spec
         The one-line spec that regenerates the instance.
     parameters
-        What the family and the modifiers were called with, defaults and seeds included.
+        Arguments of the family and the modifiers, including defaults and seeds.
 
-    Two instances are equal when they are of one class and have one hash.
+    Two instances are equal if they have the same class and the same hash.
     """
 
     n: int
@@ -30,7 +30,7 @@ class Instance(ABC):
     @property
     @abstractmethod
     def hash(self) -> str:
-        """SHA-256 of what is solved, in hexadecimal digits; neither spec nor labels enter it."""
+        """SHA-256 of the contents in hexadecimal digits; spec and labels are not included."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Instance) and type(self) is type(other) and self.hash == other.hash
@@ -43,6 +43,6 @@ class Instance(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():
-            if isinstance(value, np.ndarray):  # unpickled arrays come back writable
+            if isinstance(value, np.ndarray):  # arrays are writable after unpickling
                 value.setflags(write=False)
         self.__dict__.update(state)

@@ -1,4 +1,4 @@
-"""Changes of a topology that a spec writes behind the family: ``ring:8+fail=1,seed=3``."""
+"""Modifiers of a topology, written after the family in a spec: ``ring:8+fail=1,seed=3``."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from opticoll.instances.spec import check_positive, modifier
 
 @modifier("fail", example="torus:4x4+fail=3,seed=0")
 def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
-    """Remove links drawn at random.
+    """Remove links at random.
 
     Parameters
     ----------
     topology
-        What loses links; its class, vertices, terminals and labels stay.
+        Topology; its class, vertices, terminals and labels are kept.
     links
-        How many links to remove, 0 or more. Where all arcs pair off as ``u -> v`` and ``v -> u`` of equal
-        capacity, a link is such a pair and fails as a whole; otherwise a link is one arc.
+        Number of links to remove, 0 or more. If all arcs can be paired as ``u -> v`` and ``v -> u`` of equal
+        capacity, a link is such a pair and fails as a whole; otherwise every arc is a link.
     seed
-        Seed of :func:`numpy.random.default_rng`; the links are a uniform draw without replacement.
+        Seed of :func:`numpy.random.default_rng`; links are drawn uniformly without replacement.
 
-    The rest may be disconnected: it is returned as it is, and a formulation that needs every pair of
-    terminals connected refuses it. Write ``+fail`` before ``+host``: behind it the arcs between a host and
-    its NIC would fail as well.
+    The result may be disconnected; formulations that need connected terminals refuse it. Write ``+fail`` before
+    ``+host``: after it, arcs between a host and its NIC may fail as well.
 
     Raises
     ------
     BadInput
-        If there are fewer links than asked for, or ``links`` or ``seed`` is negative.
+        If ``links`` exceeds the number of links, or ``links`` or ``seed`` is negative.
     """
     check_positive(links, "links", "modifier 'fail'", least=0)
     check_positive(seed, "seed", "modifier 'fail'", least=0)
     group, count = link_groups(topology.tail, topology.head, topology.capacity)
     if links > count:
-        msg = f"modifier 'fail': cannot remove {links} of the {count} links of {topology.spec}; ask for fewer"
+        msg = f"modifier 'fail': cannot remove {links} of the {count} links of {topology.spec}; choose a smaller number"
         raise BadInput(msg)
     failed = np.random.default_rng(seed).choice(count, size=links, replace=False)
     kept = ~np.isin(group, failed)
@@ -45,7 +44,7 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
 
 @modifier("host", example="torus:4x4+host=2.0")
 def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
-    r"""Put a host behind every NIC at a limited bandwidth; by default forwarded traffic passes it as well.
+    r"""Connect a host to every NIC at a limited bandwidth; by default, forwarded traffic passes through it.
 
     Parameters
     ----------
@@ -54,8 +53,8 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
     bandwidth
         :math:`B > 0`, host-to-NIC bandwidth each way [link bandwidths].
     relay
-        Who forwards: ``host`` (the default, section 3.2.3: data is forced through the host even when the node is
-        not the destination) or ``nic`` (only what a host sends or keeps passes it: figure 13 fits this one).
+        Where traffic is forwarded: ``host`` (the default, section 3.2.3: data passes through the host even if the
+        node is not the destination) or ``nic`` (only traffic from or to a host passes through it, as in figure 13).
 
     Node :math:`u` becomes a host :math:`h_u` (vertex :math:`u`), a receiving NIC part (vertex
     :math:`n + u`) and a sending NIC part (vertex :math:`2n + u`). The arcs are :math:`v_{out} \to u_{in}`
@@ -73,19 +72,19 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
     ------
     BadInput
         If the bandwidth is not positive, the topology has relay vertices, the result is too large, or ``relay`` is
-        something else.
+        unknown.
     """
     if not (np.isfinite(bandwidth) and bandwidth > 0):
         msg = f"modifier 'host': the bandwidth must be positive and finite, not {bandwidth}; write +host=2.0"
         raise BadInput(msg)
     if relay not in {"host", "nic"}:
-        msg = f"modifier 'host': relay is host or nic, not {relay!r}"
+        msg = f"modifier 'host': relay must be host or nic, not {relay!r}"
         raise BadInput(msg)
     n = topology.n
     if topology.ranks != n:
         msg = (
-            f"modifier 'host': {topology.spec} has relay vertices already; "
-            "put +host once, behind a topology all of whose vertices are terminals"
+            f"modifier 'host': {topology.spec} already has relay vertices; "
+            "write +host only once, after a topology in which every vertex is a terminal"
         )
         raise BadInput(msg)
     parts = ("host", "in", "out") if relay == "host" else ("host", "nic")
@@ -110,7 +109,7 @@ def scale(topology: Topology, factor: float) -> Topology:
     Parameters
     ----------
     topology
-        What is scaled; its class, vertices, terminals and labels stay.
+        Topology; its class, vertices, terminals and labels are kept.
     factor
         Positive number [-].
 

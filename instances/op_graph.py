@@ -1,4 +1,4 @@
-"""A balanced computation graph: sub-operations of a training step with times, weights and the bytes between them."""
+"""Computation graphs: sub-operations of a training step with durations, weights and data dependencies."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ MAX_SUB_OPS, MAX_DEPENDENCIES = 1_000_000, 10_000_000
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class OpGraph(Instance):
-    """Sub-operations ``0 .. n-1`` in a topological order, and what each passes on to later ones.
+    """Sub-operations ``0 .. n-1`` in topological order, and the data that each sends to later ones.
 
     Parameters
     ----------
     duration
         Computing time of every sub-operation [us], positive, ``(n,)``.
     operation
-        The operation that each is a part of, ``(n,)``, not falling.
+        The operation to which each sub-operation belongs, ``(n,)``, nondecreasing.
     tail, head
         Dependencies ``tail -> head``, ``tail < head``, ``(m,)``; stored by head, then tail.
     volume
         Bytes of every dependency, positive, ``(m,)``.
     weights
-        Bytes of model parameters of every sub-operation, ``(n,)``: what replicas synchronise.
+        Bytes of model parameters of every sub-operation, ``(n,)``, which replicas synchronise.
 
     Raises
     ------
     BadInput
-        For shapes that do not match, numbers out of range, a dependency given twice or against the order.
+        For mismatched shapes, numbers out of range, or a dependency that is repeated or against the order.
     """
 
     n: int
@@ -77,17 +77,21 @@ class OpGraph(Instance):
         size = np.array(volume, dtype=np.float64)
         held = np.zeros(n) if weights is None else np.array(weights, dtype=np.float64)
         same = ops.shape == held.shape == (n,) and ends[0].shape == ends[1].shape == size.shape == (ends[0].size,)
-        _refuse(not same, spec, "lists differ in length; give one entry a sub-operation and one a dependency")
-        _refuse(size.size > MAX_DEPENDENCIES, spec, f"{size.size} dependencies are more than {MAX_DEPENDENCIES}")
+        _refuse(not same, spec, "lists differ in length; give one entry per sub-operation and one per dependency")
+        _refuse(size.size > MAX_DEPENDENCIES, spec, f"{size.size} dependencies exceed the limit of {MAX_DEPENDENCIES}")
         _refuse(not (np.isfinite(time) & (time > 0)).all(), spec, "a duration is not a positive number of microseconds")
-        _refuse(not (np.isfinite(size) & (size > 0)).all(), spec, "a dependency has not a positive number of bytes")
+        _refuse(not (np.isfinite(size) & (size > 0)).all(), spec, "the bytes of a dependency are not a positive number")
         _refuse(not (np.isfinite(held) & (held >= 0)).all(), spec, "weights must be bytes, finite and not negative")
         _refuse(
-            bool((np.diff(ops) < 0).any()) or ops[0] < 0, spec, "parts of an operation must stand together, in order"
+            bool((np.diff(ops) < 0).any()) or ops[0] < 0, spec, "parts of an operation must be consecutive, in order"
         )
         inside = ((ends[0] >= 0) & (ends[1] < n)).all()
         _refuse(not inside, spec, f"a dependency names a sub-operation outside 0 .. {n - 1}")
-        _refuse(not (ends[0] < ends[1]).all(), spec, "a dependency goes against the order; number along dependencies")
+        _refuse(
+            not (ends[0] < ends[1]).all(),
+            spec,
+            "a dependency is against the order; number sub-operations along dependencies",
+        )
         order = np.lexsort(ends)
         first, last = ends[0][order], ends[1][order]
         twice = (first[1:] == first[:-1]) & (last[1:] == last[:-1])
@@ -110,7 +114,7 @@ class OpGraph(Instance):
 
     @cached_property
     def first_in(self) -> I64:
-        """Dependencies into v stand at ``first_in[v] .. first_in[v+1]``, ``(n + 1,)``."""
+        """Dependencies into v are ``first_in[v] .. first_in[v+1] - 1``, ``(n + 1,)``."""
         return np.searchsorted(self.head, np.arange(self.n + 1))
 
     @cached_property
@@ -125,7 +129,7 @@ class OpGraph(Instance):
         return digest.hexdigest()
 
 
-def _refuse(wrong: bool, spec: str, why: str) -> None:
+def _refuse(wrong: bool, spec: str, reason: str) -> None:
     if wrong:
-        msg = f"{spec}: {why}"
+        msg = f"{spec}: {reason}"
         raise BadInput(msg)

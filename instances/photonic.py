@@ -1,7 +1,4 @@
-"""Optical lines and rings whose fibres carry many wavelengths (OpTree, TeraRack).
-
-LIGHTPATH: a mesh of server tiles joined by waveguides, each tile with its own lasers (LuMorph).
-"""
+"""Photonic topologies: LIGHTPATH meshes (LuMorph), and optical lines and rings (OpTree, TeraRack)."""
 
 from __future__ import annotations
 
@@ -27,16 +24,16 @@ class LightpathMesh(Topology):
     shape
         Rows and columns; tile ``(i, j)`` is vertex ``i * columns + j``.
     lasers
-        Wavelengths that each tile sends, and photodiodes with which it receives, at one time.
+        Number of wavelengths that a tile can send, and of wavelengths that it can receive, at one time.
     waveguides
-        Waveguides on every arc: circuits of *one* wavelength that the arc holds at one time.
+        Waveguides of every arc: the number of circuits of the *same* wavelength that it can carry at one time.
 
     The capacity of every arc is 1, a bundle of waveguides; formulations read ``waveguides`` and ``lasers``.
 
     Raises
     ------
     BadInput
-        For fewer than one laser or waveguide, and for what :class:`~opticoll.instances.digraph.Topology` refuses.
+        For fewer than one laser or waveguide, and as for :class:`~opticoll.instances.digraph.Topology`.
     """
 
     shape: Dimensions = field(default=Dimensions())
@@ -53,7 +50,7 @@ class LightpathMesh(Topology):
 
     @cached_property
     def intact(self) -> bool:
-        """Whether every pair of neighbouring tiles, and no other, is joined both ways."""
+        """Whether the arcs are exactly those between neighbouring tiles, one each way."""
         rows, columns = self.shape
         (row, column), (to_row, to_column) = (np.divmod(ends, columns) for ends in (self.tail, self.head))
         neighbours = np.abs(row - to_row) + np.abs(column - to_column) == 1
@@ -61,33 +58,33 @@ class LightpathMesh(Topology):
 
     @cached_property
     def hops(self) -> NDArray[np.float64]:
-        """Fewest arcs between terminals and vertices, as for every topology; rows and columns apart where intact."""
+        """Hop distances as for every topology; the Manhattan distances of the tiles where the mesh is intact."""
         if not self.intact:
             return super().hops
         row, column = np.divmod(np.arange(self.n), self.shape[1])
-        apart = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
-        apart = apart.astype(np.float64)
-        apart.setflags(write=False)
-        return apart
+        hops = np.abs(row[self.terminals, None] - row) + np.abs(column[self.terminals, None] - column)
+        distances = hops.astype(np.float64)
+        distances.setflags(write=False)
+        return distances
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmFibres(Topology):
-    """Nodes ``0 .. n-1`` in a row or a circle, a fibre each way between neighbours: what lines and rings share.
+    """Nodes ``0 .. n-1`` in a line or a ring, with a fibre each way between neighbours.
 
     Parameters
     ----------
     n
         Number of nodes, at least 2 (line) or 3 (ring).
     wavelengths
-        Wavelengths on every fibre: transfers that an arc carries at one time.
+        Wavelengths of every fibre: the number of transfers that an arc can carry at one time.
 
     The capacity of every arc is 1, a whole fibre; formulations read ``wavelengths``.
 
     Raises
     ------
     BadInput
-        For too few nodes or wavelengths, or more nodes than a topology may have.
+        For too few nodes or wavelengths, or too many nodes.
     """
 
     wavelengths: int = field(default=1)
@@ -108,14 +105,14 @@ class WdmFibres(Topology):
 
     @property
     def intact(self) -> bool:
-        """Whether nodes and fibres are those of the family: none removed, added, or scaled, every node a terminal."""
+        """Whether the topology is the one that the family generates for ``n`` and ``wavelengths``."""
         whole = type(self)(self.n, self.wavelengths) if self.n >= self.least else None
         return whole is not None and whole.hash == self.hash
 
     def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Arc ``i -> i + 1`` and arc ``i + 1 -> i`` for every node i that has a next one, ``(fibres,)`` each.
+        """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(fibres,)`` each.
 
-        The next node of the last one on a ring is node 0. Only for ``intact`` ones.
+        On a ring, node 0 succeeds the last node. Requires ``intact``.
         """
         nodes = np.arange(self.n if self.circular else self.n - 1)
         key = self.tail * self.n + self.head  # ascending: canonical arc order
@@ -125,7 +122,7 @@ class WdmFibres(Topology):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmLine(WdmFibres):
-    """Nodes in a row."""
+    """Nodes in a line."""
 
     family: ClassVar[str] = "wdm-line"
     least: ClassVar[int] = 2
@@ -134,7 +131,7 @@ class WdmLine(WdmFibres):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class WdmRing(WdmFibres):
-    """Nodes in a circle."""
+    """Nodes in a ring."""
 
     family: ClassVar[str] = "wdm-ring"
     least: ClassVar[int] = 3

@@ -1,4 +1,4 @@
-"""Registries: what modules contribute under an agreed name, imported only when it is asked for."""
+"""Registries: objects that modules define under an agreed name, imported on demand."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 
 def modules_of(package: str) -> list[str]:
-    """Dotted names of the modules directly inside ``package``, sorted; nothing but the package is imported."""
+    """Dotted names of the modules directly inside ``package``, sorted; only the package itself is imported."""
     return [f"{package}.{module.name}" for module in iter_modules(import_module(package).__path__) if not module.ispkg]
 
 
 def contributed(modules: Iterable[str], name: str) -> Iterator[Any]:
-    """What ``modules`` hold under ``name``, in order.
+    """Objects that ``modules`` define under ``name``, in order.
 
-    A tuple or list contributes each of its items; a module without the name contributes nothing.
+    A tuple or list contributes its items; a module without the name contributes nothing.
     """
     for module in modules:
-        found = getattr(import_module(module), name, None)
-        if isinstance(found, (tuple, list)):
-            yield from found
-        elif found is not None:
-            yield found
+        value = getattr(import_module(module), name, None)
+        if isinstance(value, (tuple, list)):
+            yield from value
+        elif value is not None:
+            yield value

@@ -1,4 +1,4 @@
-"""A pool of servers with optical ports and a job's traffic, not yet wired (TopoOpt, SiP-ML)."""
+"""Server pools: servers with optical ports and the traffic of a job, without a topology (TopoOpt, SiP-ML)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from opticoll.instances.spec import check_positive
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-#: More servers than this are refused: the traffic matrix is dense.
+#: Most servers: the traffic matrix is dense.
 MAX_SERVERS = 8192
 
 
 def check_servers(n: int) -> None:
-    """Refuse a pool whose traffic matrix would not fit, before it is allocated.
+    """Refuse a pool whose traffic matrix is too large, before it is allocated.
 
     Raises
     ------
@@ -31,27 +31,27 @@ def check_servers(n: int) -> None:
     """
     check_positive(n, "n", "servers", least=2)
     if n > MAX_SERVERS:
-        msg = f"servers: n={n} is more than the {MAX_SERVERS} a dense traffic matrix takes; ask for fewer"
+        msg = f"servers: n={n} exceeds the limit of {MAX_SERVERS} (the traffic matrix is dense); choose fewer servers"
         raise BadInput(msg)
 
 
 @dataclass(frozen=True)
 class AllReduceGroup:
-    """Servers that hold one part of a model each and sum their gradients once an iteration.
+    """Servers that sum the gradients of one part of a model once per iteration.
 
-    Their traffic is *mutable* (TopoOpt, section 4.3): any order of the members does as well.
+    Their traffic is *mutable* (TopoOpt, section 4.3): the ring may visit the members in any order.
 
     Parameters
     ----------
     members
-        Servers, at least two, each once, in the order of the default ring.
+        At least two distinct servers, in the order of the default ring.
     transfer
-        Bytes over each hop of a ring all-reduce, 2 (k-1)/k times the size of what is summed for k members.
+        Bytes over each hop of a ring all-reduce, 2 (k-1)/k times the bytes that are summed by k members.
 
     Raises
     ------
     BadInput
-        For fewer than two members, a member twice, or a transfer that is not positive and finite.
+        For fewer than two members, a repeated member, or a transfer that is not positive and finite.
     """
 
     members: tuple[int, ...]
@@ -61,10 +61,10 @@ class AllReduceGroup:
         object.__setattr__(self, "members", tuple(int(v) for v in self.members))
         if len(self.members) < 2 or len(set(self.members)) < len(self.members):
             shown = ", ".join(map(str, self.members[:8]))
-            msg = f"all-reduce group ({shown}): name at least two servers, each once"
+            msg = f"all-reduce group ({shown}): give at least two distinct servers"
             raise BadInput(msg)
         if not 0 < self.transfer < float("inf"):
-            msg = f"all-reduce group: a transfer of {self.transfer} bytes; it must be positive and finite"
+            msg = f"all-reduce group: transfer is {self.transfer} bytes; give a positive finite number"
             raise BadInput(msg)
 
     @property
@@ -74,26 +74,26 @@ class AllReduceGroup:
 
     @property
     def total(self) -> float:
-        """Bytes that the members send together in one iteration."""
+        """Bytes sent by all members in one iteration."""
         return self.size * self.transfer
 
     def ring(self, step: int = 1) -> NDArray[np.int64]:
-        """Members in the order of the +step ring: place i is followed by place i + step mod k.
+        """Members in the order of the +step ring: position i is followed by position i + step mod k.
 
         Raises
         ------
         BadInput
-            Unless step and k are co-prime: it would be several rings.
+            Unless step and k are co-prime (otherwise the step gives several rings).
         """
         if np.gcd(step, self.size) != 1:
-            msg = f"all-reduce group of {self.size}: +{step} is no single ring; take a step that is co-prime to it"
+            msg = f"all-reduce group of {self.size}: step {step} gives several rings; choose a co-prime step"
             raise BadInput(msg)
         return np.asarray(self.members, dtype=np.int64)[np.arange(self.size) * step % self.size]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ServerPool(Instance):
-    """Servers, their optical degree, and what a job sends between them in one iteration.
+    """Servers, their optical degree, and the traffic of a job in one iteration.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class ServerPool(Instance):
     degree
         Optical interfaces of each server: circuits out of it, and circuits into it, at one time.
     point_to_point
-        Bytes from server ``i`` (row) to server ``j`` (column), shape ``(n, n)``, zero on the diagonal: what has to
-        go just there (model-parallel traffic), all traffic where there are no groups.
+        Bytes from server ``i`` (row) to server ``j`` (column), shape ``(n, n)``, zero on the diagonal: traffic with
+        fixed ends (model-parallel traffic), or all traffic if there are no groups.
     groups
         All-reduce groups, whose traffic is not in ``point_to_point``.
     spec, parameters
@@ -113,7 +113,7 @@ class ServerPool(Instance):
     ------
     BadInput
         For sizes out of range, traffic that is not square, not finite, negative, or on the diagonal, and groups
-        that name servers which are not there.
+        with servers outside the pool.
     """
 
     n: int
@@ -138,16 +138,16 @@ class ServerPool(Instance):
         try:
             matrix = np.array(point_to_point, dtype=np.float64)
         except (TypeError, ValueError):
-            msg = f"{spec}: the traffic is no matrix of numbers; give {n} rows of {n} bytes"
+            msg = f"{spec}: the traffic is not a matrix of numbers; give {n} rows of {n} bytes"
             raise BadInput(msg) from None
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
-            msg = f"{spec}: the traffic matrix is {shape}, not {n}x{n}; give one row and one column a server"
+            msg = f"{spec}: the traffic matrix is {shape}, not {n}x{n}; give one row and one column per server"
             raise BadInput(msg)
         bad = ~(np.isfinite(matrix) & (matrix >= 0))
         if bad.any():
             i, j = (int(k) for k in np.argwhere(bad)[0])
-            msg = f"{spec}: traffic from {i} to {j} is {matrix[i, j]} bytes; it must be finite, not negative"
+            msg = f"{spec}: traffic from {i} to {j} is {matrix[i, j]} bytes; give a finite nonnegative number"
             raise BadInput(msg)
         if np.diagonal(matrix).any():
             i = int(np.flatnonzero(np.diagonal(matrix))[0])
@@ -157,7 +157,7 @@ class ServerPool(Instance):
         for k, group in enumerate(together):
             outside = [v for v in group.members if not 0 <= v < n]
             if outside:
-                msg = f"{spec}: all-reduce group {k} names server {outside[0]}; there are servers 0 to {n - 1}"
+                msg = f"{spec}: all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}"
                 raise BadInput(msg)
         matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has one hash
         matrix.setflags(write=False)
@@ -171,7 +171,7 @@ class ServerPool(Instance):
 
     @cached_property
     def traffic(self) -> NDArray[np.float64]:
-        """Bytes between servers if every group runs its default ring, ``(n, n)``."""
+        """Bytes between servers if every group uses its default ring, ``(n, n)``."""
         matrix = self.point_to_point.copy()
         for group in self.groups:
             ring = group.ring()
@@ -181,7 +181,7 @@ class ServerPool(Instance):
 
     @property
     def all_reduce_bytes(self) -> float:
-        """Bytes of all all-reduces together, over rings."""
+        """Total bytes of all ring all-reduces."""
         return float(sum(group.total for group in self.groups))
 
     def relabelled(self, order: ArrayLike) -> ServerPool:
@@ -190,7 +190,7 @@ class ServerPool(Instance):
         Raises
         ------
         BadInput
-            If ``order`` is no permutation of the servers.
+            If ``order`` is not a permutation of the servers.
         """
         new = np.asarray(order, dtype=np.int64)
         if not np.array_equal(np.sort(new), np.arange(self.n)):
@@ -202,7 +202,7 @@ class ServerPool(Instance):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of servers, degree and traffic, with the groups where there are any."""
+        """SHA-256 of servers, degree, traffic and groups."""
         digest = hashlib.sha256(b"opticoll-servers-2" if self.groups else b"opticoll-servers-1")
         digest.update(np.array([self.n, self.degree], dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(self.point_to_point, dtype="<f8").tobytes())

@@ -1,10 +1,8 @@
-"""One-line instance specs: ``family:args+modifier=args``, parsed and printed both ways.
+"""One-line instance specs ``family:arguments+modifier=arguments``: registry, parser, canonical form, and products.
 
-A family or a modifier is one decorated function; its signature is the grammar of its arguments. Integers,
-floats, booleans, strings and dimension lists (``3x4``) are understood, positional or ``key=value``; a bare
-word sets a boolean argument of that name (``ring:8,directed``).
-
-``ring:{4,8}`` for ``ring:4`` and ``ring:8``: the product syntax of study files.
+A family or a modifier is a decorated function whose signature defines its arguments: integers, floats, booleans,
+strings and sizes (``3x4``), positional or ``key=value``. The bare name of a boolean argument sets it
+(``ring:8,directed``). In study files ``ring:{4,8}`` stands for ``ring:4`` and ``ring:8``; see :func:`expand`.
 """
 
 from __future__ import annotations
@@ -13,19 +11,27 @@ import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances.registry import modules_of
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.instances.instance import Instance
+
 
 class Dimensions(tuple[int, ...]):
-    """A list of sizes that prints as ``3x4``."""
+    """A tuple of sizes, printed as ``3x4``."""
 
     __slots__ = ()
 
@@ -35,7 +41,7 @@ class Dimensions(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Family:
-    """A named generator: how a spec calls it, and where it comes from."""
+    """A named generator of instances, with what is known about them (see :func:`family`)."""
 
     name: str
     build: Callable[..., Any]
@@ -43,11 +49,13 @@ class Family:
     summary: str
     source: str
     rest: bool = False
+    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None
+    closed_form: Callable[..., Fraction | None] | None = None
 
 
 @dataclass(frozen=True)
 class Modifier:
-    """A named change of a topology, written ``+name=args`` behind a family."""
+    """A named change of a topology, written ``+name=arguments`` after a family."""
 
     name: str
     apply: Callable[..., Any]
@@ -59,14 +67,33 @@ FAMILIES: dict[str, Family] = {}
 MODIFIERS: dict[str, Modifier] = {}
 
 
-def family(name: str, *, example: str, source: str, rest: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Register a generator under ``name``; its first docstring line becomes the summary.
+def family(
+    name: str,
+    *,
+    example: str,
+    source: str,
+    rest: bool = False,
+    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None,
+    closed_form: Callable[..., Fraction | None] | None = None,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Register a generator under ``name``; the first line of its docstring becomes the summary.
 
-    With ``rest`` the whole text behind the colon is handed over as one string (file names).
+    Parameters
+    ----------
+    name, example, source
+        Name in specs, a spec that parses, and the publication that defines the family.
+    rest
+        Pass the whole text after the colon as one string (file names).
+    automorphisms
+        Called with the generator's arguments by keyword; yields permutations of the ``n`` vertices, shape ``(n,)``,
+        that are expected to be automorphisms. They are proposals: :mod:`opticoll.instances.symmetry` verifies each.
+    closed_form
+        Called with the generator's arguments by keyword; returns the least time T of the uniform all-to-all (one
+        shard per ordered pair, links of capacity 1) as an exact fraction, or None where no formula applies.
     """
 
     def register(build: Callable[..., Any]) -> Callable[..., Any]:
-        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest)
+        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
 
     return register
@@ -86,22 +113,22 @@ def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").split("\n", 1)[0].rstrip(".")
 
 
-#: A hint lists at most so many names.
+#: A hint lists at most this many names.
 MOST_NAMED = 40
 
 
 def nearest(word: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Give a hint for an error message: the closest known name, or all of them (the first, where they are many)."""
+    """A hint for an error message: the closest known name, or a list of the known names."""
     close = difflib.get_close_matches(word, list(known), n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     names = sorted(known)
-    more = f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else ""
+    more = f", ... ({len(names)} in total)" if len(names) > MOST_NAMED else ""
     return "known: " + ", ".join(names[:MOST_NAMED]) + more
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: str) -> dict[str, Any]:
-    """Read ``text`` against a signature; every value typed, every name known, none given twice."""
+    """Parse ``text`` into typed values for the parameters of a signature."""
     names = list(parameters)
     values: dict[str, Any] = {}
     position = 0
@@ -109,12 +136,12 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
         item = raw.strip()
         key, has_value, value = item.partition("=")
         if not item:
-            msg = f"{where}: an argument is empty; write arguments separated by single commas"
+            msg = f"{where}: an argument is empty; separate arguments by single commas"
             raise BadSpec(msg)
         if has_value:
             name = key.strip()
             if name not in parameters:
-                msg = f"{where}: no argument {name!r}; {nearest(name, names)}"
+                msg = f"{where}: unknown argument {name!r}; {nearest(name, names)}"
                 raise BadSpec(msg)
         elif item in parameters and _kind(parameters[item]) == "bool":
             name, value = item, "true"
@@ -122,11 +149,11 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
             while position < len(names) and names[position] in values:
                 position += 1
             if position == len(names):
-                msg = f"{where}: too many arguments at {item!r}; it takes {', '.join(names) or 'none'}"
+                msg = f"{where}: too many arguments at {item!r}; known arguments: {', '.join(names) or 'none'}"
                 raise BadSpec(msg)
             name, value = names[position], item
         if name in values:
-            msg = f"{where}: argument {name!r} is given twice"
+            msg = f"{where}: argument {name!r} is given twice; write it once"
             raise BadSpec(msg)
         values[name] = _typed(parameters[name], value.strip(), f"{where}: argument {name!r}")
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in values]
@@ -171,7 +198,7 @@ def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
 
 
 def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> str:
-    """Write values canonically: a single leading positional bare, key=value else, defaults left out."""
+    """Values in canonical form: a single required first argument bare, others as key=value, without defaults."""
     parts = []
     required = [p for p in parameters.values() if p.default is p.empty]
     for parameter in parameters.values():
@@ -192,7 +219,7 @@ def _printed(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]
 
 
 def _complete(parameters: Mapping[str, inspect.Parameter], values: dict[str, Any]) -> dict[str, Any]:
-    """Add the defaults of the rest to the given values: what a record must carry to be repeated."""
+    """Values of all parameters, with defaults for those not given."""
     return {name: values.get(name, p.default) for name, p in parameters.items()}
 
 
@@ -206,16 +233,35 @@ def _text(value: Any) -> str:
 
 @cache
 def load_families() -> None:
-    """Import every module of :mod:`opticoll.instances.families`, so that the registry is full."""
+    """Import every module of :mod:`opticoll.instances.families`, which fills the registry."""
     import_module("opticoll.instances.modifiers")
     for module in modules_of("opticoll.instances.families"):
         import_module(module)
 
 
+def family_of(instance: Instance) -> tuple[Family, dict[str, Any]] | None:
+    """The family that the spec of ``instance`` names, and the arguments recorded for it.
+
+    Modifiers are ignored: the caller must check whether the instance still is what the family generates.
+
+    Returns
+    -------
+    family, arguments
+        None if the spec names no family, or an argument is not recorded.
+    """
+    load_families()
+    known = FAMILIES.get(re.split("[:+]", instance.spec, maxsplit=1)[0])
+    recorded = dict(instance.parameters)
+    names = inspect.signature(known.build).parameters if known else {}
+    if known is None or not recorded.keys() >= names.keys():
+        return None
+    return known, {name: recorded[name] for name in names}
+
+
 def describe() -> list[dict[str, str]]:
     """List every family and modifier: kind, name, example (a spec that parses), summary, source.
 
-    A modifier's example carries a family in front, and its source is empty.
+    The source of a modifier is empty.
     """
     load_families()
     rows = [
@@ -231,8 +277,7 @@ def describe() -> list[dict[str, str]]:
 def parse(spec: str) -> Any:
     """Build the instance that a spec describes.
 
-    ``parse(parse(s).spec)`` equals ``parse(s)``, and the spec of the result is canonical: named arguments
-    in the family's order, defaults left out.
+    The spec of the result is canonical: arguments in the order of the family, without defaults.
 
     Returns
     -------
@@ -245,15 +290,15 @@ def parse(spec: str) -> Any:
     BadSpec
         For an unknown family, modifier or argument, or a value of the wrong type.
     BadInput
-        For arguments that describe no instance (n=0, an impossible degree, …).
+        For arguments out of range (n=0, an impossible degree, …).
     BadFile
-        For a file that cannot be read as what the spec says it is.
+        For a file that cannot be read.
     """
     from opticoll.instances.digraph import Topology
 
     load_families()
     if len(spec) > 4096:
-        msg = f"instance spec: {len(spec)} characters are too many; a spec is one short line"
+        msg = f"instance spec: {len(spec)} characters exceed the limit of 4096; write a shorter spec"
         raise BadSpec(msg)
     head, colon, rest = spec.strip().partition(":")
     name, plus, tail = head.partition("+")
@@ -261,7 +306,7 @@ def parse(spec: str) -> Any:
         rest, name = f"+{tail}{colon}{rest}", name.strip()
     known = FAMILIES.get(name)
     if known is None:
-        msg = f"instance {spec!r}: no family {name!r}; {nearest(name, FAMILIES)}"
+        msg = f"instance {spec!r}: unknown family {name!r}; {nearest(name, FAMILIES)}"
         raise BadSpec(msg)
     base, changes = _split_modifiers(rest)
     parameters = inspect.signature(known.build, eval_str=False).parameters
@@ -276,10 +321,10 @@ def parse(spec: str) -> Any:
     for key, text in changes:
         change = MODIFIERS.get(key)
         if change is None:
-            msg = f"instance {spec!r}: no modifier {key!r}; {nearest(key, MODIFIERS)}"
+            msg = f"instance {spec!r}: unknown modifier {key!r}; {nearest(key, MODIFIERS)}"
             raise BadSpec(msg)
         if not isinstance(instance, Topology):
-            msg = f"instance {spec!r}: {name!r} has no arcs for modifier {key!r} to change; leave it out"
+            msg = f"instance {spec!r}: modifier {key!r} needs arcs, and {name!r} has no arcs; leave it out"
             raise BadInput(msg)
         wanted = dict(list(inspect.signature(change.apply).parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
@@ -288,7 +333,7 @@ def parse(spec: str) -> Any:
         complete = _complete(wanted, settings)
         earlier = dict(instance.parameters)
         times = sum(k.partition(".")[0].partition("#")[0] == key for k in earlier) // max(len(complete), 1)
-        prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: both are on record
+        prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: record both
         merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
         instance = _named(change.apply(instance, **settings), canonical, merged)
     return instance
@@ -311,12 +356,12 @@ def _named(instance: Any, spec: str, values: dict[str, Any]) -> Any:
 
 
 def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None:
-    """Refuse what is no whole number, or a size below ``least``.
+    """Refuse a value that is not a whole number or is below ``least``.
 
     Raises
     ------
     BadInput
-        With the family, the argument and the least value it takes.
+        Naming the family, the argument and its least value.
     """
     if not isinstance(value, Integral):
         msg = f"{where}: {name} must be a whole number, not {value!r}"
@@ -326,7 +371,7 @@ def check_positive(value: int, name: str, where: str, *, least: int = 1) -> None
         raise BadInput(msg)
 
 
-#: More specs than this out of one text are taken for a slip.
+#: At most this many specs in one product.
 MOST = 10_000
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -334,15 +379,15 @@ _RANGE = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?")
 
 
 def expand(text: str) -> list[str]:
-    """Every spec that ``text`` stands for, in order.
+    """The specs that ``text`` stands for, in order.
 
-    ``{a,b,c}`` stands for each of its words, ``{4..16}`` and ``{4..16..4}`` for the numbers of a range, both ends
+    ``{a,b,c}`` stands for each of its items, ``{4..16}`` and ``{4..16..4}`` for the numbers of a range, both ends
     included; several braces stand for every combination, the last varying fastest.
 
     Raises
     ------
     BadSpec
-        For braces that are not closed or hold nothing, and for too many combinations.
+        For unbalanced or empty braces, and for too many combinations.
     """
     pieces = _BRACES.split(text)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
@@ -353,7 +398,7 @@ def expand(text: str) -> list[str]:
     for words in choices:
         count *= len(words)
     if count > MOST:
-        msg = f"instance {text!r}: stands for {count} instances, at most {MOST} are taken"
+        msg = f"instance {text!r}: stands for {count} instances, more than the limit of {MOST}; use smaller lists"
         raise BadSpec(msg)
     return ["".join(words) for words in itertools.product(*choices)]
 
@@ -362,11 +407,13 @@ def _words(inside: str, text: str) -> list[str]:
     if match := _RANGE.fullmatch(inside.strip()):
         first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
         if step == 0 or last < first or (last - first) // step >= MOST:
-            msg = f"instance {text!r}: {{{inside}}} is no range; write {{FIRST..LAST..STEP}} with FIRST <= LAST"
+            msg = (
+                f"instance {text!r}: {{{inside}}} is not a valid range; write {{FIRST..LAST..STEP}} with FIRST <= LAST"
+            )
             raise BadSpec(msg)
         return [str(number) for number in range(first, last + 1, step)]
     words = [word.strip() for word in inside.split(",")]
     if not all(words):
-        msg = f"instance {text!r}: {{{inside}}} holds an empty word; write for example {{4,8,16}}"
+        msg = f"instance {text!r}: {{{inside}}} contains an empty item; write for example {{4,8,16}}"
         raise BadSpec(msg)
     return words

@@ -1,17 +1,17 @@
-r"""Neural networks that the servers of a pool train, and what they send in one iteration.
+r"""Training jobs: neural networks trained by the servers of a pool, and their traffic in one iteration.
 
 Source  TopoOpt, appendix D, List 1 (widths, batch sizes, tables); per model the paper that gives its layers
 
-Weights, activations and gradients have 4 bytes. What List 1 leaves open is read thus: every layer of a stack takes its
-own width; where stacks meet there is one projection (DLRM and NCF concatenate what they look up); a server has four
-GPUs (section 5.1), one in the testbed (section 6).
+Weights, activations and gradients have 4 bytes. Choices that List 1 leaves open: all layers of a stack
+have the same width; stacks are connected by one projection (DLRM and NCF concatenate the looked-up rows); a server
+has four GPUs (section 5.1), or one in the testbed (section 6).
 
 Data parallel    one all-reduce of all weights over all servers
 Hybrid, tables   (DLRM, NCF) table j of J on server floor(j n / J), the rest replicated: its server sends every other
-                 server the rows that its samples look up, and gets as much back (gradients)
-Hybrid, shards   (others) blocks of s consecutive servers; each layer that is split lies in s equal parts on them
-                 (tensor parallelism), its outputs are exchanged in the block, forward and back; the j-th servers of
-                 all blocks sum the gradients of their part, all servers those of the layers that are not split
+                 server the rows looked up by the samples of the latter, and receives as many gradients
+Hybrid, shards   (others) blocks of s consecutive servers; each split layer has s equal parts on them (tensor
+                 parallelism), and its outputs are exchanged within the block in both passes; the j-th servers of all
+                 blocks sum the gradients of their part, all servers those of the layers that are not split
 
 An all-reduce of S bytes among k servers takes 2 (k-1)/k S bytes over each hop of a ring.
 """
@@ -43,7 +43,7 @@ _CLASSES = 1000
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights, outputs of one sample, and whether tensor parallelism splits it."""
+    """A layer: weights, outputs per sample, and whether tensor parallelism splits it."""
 
     weights: int
     outputs: int = 0
@@ -60,24 +60,24 @@ class Tables:
 
     @property
     def weights(self) -> int:
-        """Weights of all of them."""
+        """Weights of all tables."""
         return self.count * self.rows * self.columns
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A network with the batch it is trained on.
+    """A network and its batch size.
 
     Parameters
     ----------
     name, section
-        Model, and the section of the paper whose row of List 1 it is.
+        Model, and the section of the paper in List 1.
     batch
         Samples of one GPU in one iteration.
     gpus
         GPUs of one server.
     layers, tables
-        What has weights.
+        Parts of the network that have weights.
     """
 
     name: str
@@ -199,7 +199,7 @@ def _gpus(section: str) -> int:
     return 1 if section == "6" else 4
 
 
-#: Builders by name, with the sections of List 1 that have each.
+#: Builders by name, with the sections for which List 1 has parameters.
 JOBS = {
     "dlrm": (dlrm, ("5.3", "5.4", "5.6", "6")),
     "candle": (candle, ("5.3", "5.6", "6")),
@@ -217,24 +217,24 @@ def training_job(name: str, section: str = "5.3", batch: int = 0) -> TrainingJob
     Parameters
     ----------
     name, section
-        Key of :data:`JOBS`, and the section of the paper that trains it with those parameters.
+        Key of :data:`JOBS`, and the section of the paper.
     batch
-        Samples of one GPU, 0 for List 1's.
+        Samples per GPU; 0 for that of List 1.
 
     Raises
     ------
     BadSpec
-        For an unknown model, a section that does not have it, or a negative batch.
+        For an unknown model, a section without it, or a negative batch.
     """
     if name not in JOBS:
-        msg = f"no model {name!r}; {nearest(name, list(JOBS))}"
+        msg = f"unknown model {name!r}; {nearest(name, list(JOBS))}"
         raise BadSpec(msg)
     build, sections = JOBS[name]
     if section not in sections:
         msg = f"model {name}: List 1 has no parameters for section {section!r}; known: {', '.join(sections)}"
         raise BadSpec(msg)
     if batch < 0:
-        msg = f"model {name}: a batch of {batch} samples; give a positive number, or 0 for List 1's"
+        msg = f"model {name}: the batch has {batch} samples; give a positive number, or 0 for that of List 1"
         raise BadSpec(msg)
     job = build(section)
     return TrainingJob(name, section, batch or job.batch, job.gpus, job.layers, job.tables)
@@ -244,7 +244,7 @@ def training_job(name: str, section: str = "5.3", batch: int = 0) -> TrainingJob
 
 
 def all_reduce(members: range | tuple[int, ...], weights: float) -> tuple[AllReduceGroup, ...]:
-    """The group that sums ``weights`` numbers among ``members`` over a ring; none for a single server or no weights."""
+    """The group in which ``members`` sum ``weights`` numbers; empty for a single server or no weights."""
     k = len(members)
     if k < 2 or weights <= 0:
         return ()
@@ -260,7 +260,7 @@ def check_placement(placement: str) -> None:
         If it is not in :data:`PLACEMENTS`.
     """
     if placement not in PLACEMENTS:
-        msg = f"servers: parallel is one of {', '.join(PLACEMENTS)}, not {placement!r}"
+        msg = f"servers: parallel must be one of {', '.join(PLACEMENTS)}, not {placement!r}"
         raise BadSpec(msg)
 
 
@@ -270,7 +270,7 @@ def traffic_of(job: TrainingJob, n: int, placement: str = "auto", shards: int = 
     Parameters
     ----------
     job
-        What is trained.
+        The job.
     n
         Servers.
     placement
@@ -297,17 +297,17 @@ def _lookups(job: TrainingJob, n: int) -> NDArray[np.float64]:
     columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
     owner = np.arange(columns.size) * n // columns.size
     held = np.bincount(owner, columns, n).astype(np.float64) * job.server_batch * NUMBER_BYTES
-    matrix = held[:, None] + held[None, :]  # rows out to every server, gradients back from it
+    matrix = held[:, None] + held[None, :]  # rows to every server, gradients back
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
 
 def _sharded(job: TrainingJob, n: int, shards: int) -> Traffic:
     if shards < 2 or n % shards:
-        msg = f"servers: {n} servers are no blocks of shards={shards}; take a divisor of n above 1, or parallel=data"
+        msg = f"servers: no blocks of shards={shards} on {n} servers; choose a divisor of n above 1, or parallel=data"
         raise BadInput(msg)
     split = [layer for layer in job.layers if layer.split]
-    # A server holds 1/s of the outputs of the s batches of its block and sends them to each other server of it.
+    # A server has 1/s of the outputs for the s batches of its block, and sends them to every other server of the block.
     sent = 2 * job.server_batch * sum(layer.outputs for layer in split) * NUMBER_BYTES
     block = np.arange(n) // shards
     matrix = np.where(block[:, None] == block[None, :], float(sent), 0.0)

@@ -1,1 +1,1 @@
-"""Generators of topologies, one module a kin of families; each registers itself by decorator."""
+"""Generators of instances, one module per group of families, registered by decorator."""

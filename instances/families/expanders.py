@@ -1,7 +1,4 @@
-"""Shortest-path expanders: a network formed by routing every pair on a shortest path.
-
-Random regular graphs and Xpander: undirected expanders, seeded.
-"""
+"""Seeded expanders: random regular graphs, Xpander, and shortest-path expanders."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: Most links (n d / 2) that the generators below draw; they are loops in Python.
+#: Most links (n d / 2) of random regular graphs and Xpander, which are drawn in Python.
 MAX_DRAWN_LINKS = 500_000
 _TRIES = 1000
 
@@ -30,7 +27,7 @@ def _check(n: int, d: int, seed: int, what: str) -> None:
     check_positive(seed, "seed", what, least=0)
     check_size(n, n * d, what)
     if n * d > 2 * MAX_DRAWN_LINKS:
-        msg = f"{what}: n*d/2 = {n * d // 2} links are more than the {MAX_DRAWN_LINKS} drawn; ask for fewer"
+        msg = f"{what}: n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d"
         raise BadInput(msg)
     if d >= n:
         msg = f"{what}: degree d={d} must be below n={n} in a graph without parallel links"
@@ -69,10 +66,10 @@ def random_regular(n: int, d: int, seed: int = 0) -> Topology:
     what = "random-regular"
     _check(n, d, seed, what)
     if n * d % 2:
-        msg = f"{what}: n={n} times d={d} is odd, and every link has two ends; make one of them even"
+        msg = f"{what}: n={n} times d={d} is odd, but every link has two ends; make one of them even"
         raise BadInput(msg)
     if d == 1 and n > 2:
-        msg = f"{what}: d=1 on n={n} nodes cannot be connected; take d of at least 2"
+        msg = f"{what}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
         raise BadInput(msg)
     source = random.Random(seed)
     if d == 2:
@@ -116,7 +113,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
     Raises
     ------
     BadInput
-        If ``n`` and ``d`` do not fit, or the graph would be too large.
+        If no such graph exists for ``n`` and ``d``, or it would be too large.
     """
     what = "xpander"
     _check(n, d, seed, what)
@@ -128,7 +125,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
         )
         raise BadInput(msg)
     if d == 1 and n > 2:
-        msg = f"{what}: d=1 on n={n} nodes cannot be connected; take d of at least 2"
+        msg = f"{what}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
         raise BadInput(msg)
     rng = np.random.default_rng(seed)
     a, b = np.triu_indices(d + 1, k=1)
@@ -147,7 +144,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
 
 
 def _grow(links: list[tuple[int, int]], node: int, count: int, rng: np.random.Generator) -> bool:
-    """Put ``node`` into the middle of ``count`` disjoint links; False if the draw found too few."""
+    """Insert ``node`` into ``count`` random disjoint links; False if there are too few."""
     chosen: list[int] = []
     touched: set[int] = set()
     for at in rng.permutation(len(links)).tolist():
@@ -163,7 +160,7 @@ def _grow(links: list[tuple[int, int]], node: int, count: int, rng: np.random.Ge
     return len(chosen) == count
 
 
-#: Most nodes and arcs: the formation routes thousands of paths in Python.
+#: Largest shortest-path expander: thousands of paths are routed in Python.
 MAX_NODES, MAX_ARCS_FORMED = 1024, 8192
 _PAIRING_TRIES = 100
 
@@ -181,13 +178,13 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     *formed*; as soon as a node has :math:`d` formed links out (in), remove its other links out (in).
     The formed links are the topology: directed, simple, strongly connected, in- and out-degree :math:`d`.
 
-    The source leaves open, and here it is chosen: :math:`\varepsilon = 1/(2n)`, so that the number of new
+    Choices that the source leaves open: :math:`\varepsilon = 1/(2n)`, so that the number of new
     links on a path only breaks ties between weights; pairs come source by source, sources and each
-    source's destinations in a seeded random order; among equal paths the one found first by Dijkstra's
+    source's destinations in a seeded random order; among paths of equal weight, the one found first by Dijkstra's
     algorithm with a heap on (weight, node). Routing stops when no unformed link is left, since the
-    topology cannot change any more. If nodes are then short of links (the only link left would be a
-    loop or a parallel arc), they are linked at random, where needed by an exchange with a formed link:
-    :math:`a \to b` gives way to :math:`a \to v` and :math:`u \to b`. A draw that is not strongly
+    topology cannot change any more. If nodes then have too few links (the only link left would be a
+    loop or a parallel arc), they are linked at random, if necessary by an exchange with a formed link:
+    :math:`a \to b` is replaced by :math:`a \to v` and :math:`u \to b`. A draw that is not strongly
     connected, or in which a pair has no path left, is repeated with the next random order.
 
     Parameters
@@ -205,15 +202,9 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
         If a parameter is out of range.
     """
     what = "sp-expander"
-    check_positive(n, "n", what, least=2)
-    check_positive(d, "d", what)
-    check_positive(seed, "seed", what, least=0)
-    check_size(n, n * d, what)
+    _check(n, d, seed, what)
     if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
-        msg = f"{what}: n={n}, d={d} is above n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; ask for a smaller one"
-        raise BadInput(msg)
-    if d >= n:
-        msg = f"{what}: degree d={d} must be below n={n} in a digraph without parallel arcs"
+        msg = f"{what}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller one"
         raise BadInput(msg)
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
@@ -240,7 +231,7 @@ def _pairs(n: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
 
 
 class _Formation:
-    """Links formed so far; weights count in units of epsilon = 1/(2n)."""
+    """Links formed so far, with weights in units of epsilon = 1/(2n)."""
 
     def __init__(self, n: int, d: int) -> None:
         self.d = d
@@ -258,7 +249,7 @@ class _Formation:
         return u != v and v not in self.weight[u]
 
     def form(self, u: int, v: int) -> None:
-        """Form the link u -> v, and close the nodes that are full."""
+        """Form the link u -> v, and close nodes that reach degree d."""
         self.weight[u][v] = 1 + self.unit
         self.indegree[v] += 1
         if len(self.weight[u]) == self.d:
@@ -267,9 +258,9 @@ class _Formation:
             self.open_in.discard(v)
 
     def route(self, s: int, t: int) -> bool:
-        """Lay a shortest path from s to t; False if there is none."""
+        """Route a shortest path from s to t; False if there is none."""
         if s in self.open_out and t in self.open_in and self.unformed(s, t):
-            self.form(s, t)  # nothing is shorter than one unformed link
+            self.form(s, t)  # no path is shorter than one unformed link
             return True
         distance, before = {s: 0}, {s: s}
         heap, done = [(0, s)], set()
@@ -302,7 +293,7 @@ class _Formation:
         return True
 
     def complete(self, rng: np.random.Generator) -> bool:
-        """Give every node d links out and in; False if an exchange is needed and there is none."""
+        """Complete every node to d links out and in; False if a necessary exchange does not exist."""
         n = len(self.weight)
         out = [u for u in range(n) for _ in range(self.d - len(self.weight[u]))]
         into = [v for v in range(n) for _ in range(self.d - self.indegree[v])]

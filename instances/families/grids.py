@@ -1,11 +1,9 @@
-"""Meshes and tori of any dimension, in the row-major numbering of numpy.
-
-Hypercubes, straight and twisted.
-"""
+"""Meshes, tori and LIGHTPATH wafers in row-major numbering; hypercubes, plain and twisted."""
 
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,8 @@ from opticoll.instances.photonic import LightpathMesh
 from opticoll.instances.spec import Dimensions, check_positive, family
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
 
@@ -28,7 +28,7 @@ def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
     check_size(n, 2 * links, what)
     if len(shape) > 32:
-        msg = f"{what}: {len(shape)} dimensions are too many; write at most 32, leaving out sizes of 1"
+        msg = f"{what}: {len(shape)} dimensions exceed the limit of 32; leave out sizes of 1"
         raise BadInput(msg)
     nodes = np.arange(n).reshape(shape)
     ends = []
@@ -44,7 +44,28 @@ def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
     return Topology(n, *both_ways(u, v), spec=what, labels=tuple(map(".".join, places)))
 
 
-@family("mesh", example="mesh:4x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDArray[np.int64]]:
+    """Shifts (if ``periodic``), reflections, and swaps of equal dimensions."""
+    nodes = np.arange(prod(shape)).reshape(shape)
+    for axis, size in enumerate(shape):
+        if periodic and size > 1:
+            yield np.roll(nodes, -1, axis=axis).ravel()
+    for axis, size in enumerate(shape):
+        if size > 2 or not periodic:  # about node 0 in a torus, where shifts give the other reflections
+            yield np.roll(np.flip(nodes, axis=axis), int(periodic), axis=axis).ravel()
+    last: dict[int, int] = {}
+    for axis, size in enumerate(shape):
+        if size > 1 and size in last:
+            yield np.swapaxes(nodes, last[size], axis).ravel()
+        last[size] = axis
+
+
+@family(
+    "mesh",
+    example="mesh:4x4",
+    source="Dally & Towles, Interconnection Networks 2004, chapter 5",
+    automorphisms=partial(_grid_automorphisms, periodic=False),
+)
 def mesh(shape: Dimensions) -> Topology:
     r"""Mesh of any dimension, links both ways between neighbours.
 
@@ -55,7 +76,7 @@ def mesh(shape: Dimensions) -> Topology:
     Parameters
     ----------
     shape
-        Sizes :math:`s_j \ge 1`, such as ``4x4`` or ``2x3x4``; a size of 1 adds nothing.
+        Sizes :math:`s_j \ge 1`, such as ``4x4`` or ``2x3x4``; a size of 1 has no effect.
 
     Raises
     ------
@@ -65,13 +86,18 @@ def mesh(shape: Dimensions) -> Topology:
     return _grid(shape, "mesh", periodic=False)
 
 
-@family("torus", example="torus:3x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+@family(
+    "torus",
+    example="torus:3x4",
+    source="Dally & Towles, Interconnection Networks 2004, chapter 5",
+    automorphisms=partial(_grid_automorphisms, periodic=True),
+)
 def torus(shape: Dimensions) -> Topology:
-    r"""Torus of any dimension, links both ways, wrapped round in each dimension.
+    r"""Torus of any dimension, links both ways, wrapped around in each dimension.
 
     A mesh with the further links :math:`s_j - 1 \leftrightarrow 0`. In a dimension of size 2 the wrapped
-    link would double the straight one: only one link each way is made, as networkx's periodic
-    ``grid_graph`` does; a size of 1 adds nothing. Degree :math:`2 |\{j: s_j > 2\}| + |\{j: s_j = 2\}|`,
+    link would duplicate the direct one, so there is only one, as in networkx's periodic
+    ``grid_graph``; a size of 1 has no effect. Degree :math:`2 |\{j: s_j > 2\}| + |\{j: s_j = 2\}|`,
     diameter :math:`\sum_j \lfloor s_j/2 \rfloor`. Labels as in a mesh.
 
     Parameters
@@ -91,6 +117,7 @@ def torus(shape: Dimensions) -> Topology:
     "lightpath",
     example="lightpath:2x4,lasers=16,waveguides=1",
     source="LuMorph, section 2 (LIGHTPATH tiles with 16 lasers)",
+    automorphisms=lambda shape, **_: _grid_automorphisms(shape, periodic=False),
 )
 def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> LightpathMesh:
     """LIGHTPATH wafer: a mesh of server tiles with lasers, joined by bundles of waveguides.
@@ -100,9 +127,9 @@ def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> Light
     shape
         Rows and columns, such as ``2x4``.
     lasers
-        Wavelengths that each tile sends and receives at one time, at least 1.
+        Wavelengths that a tile can send, and can receive, at one time; at least 1.
     waveguides
-        Waveguides on every arc, at least 1.
+        Waveguides of every arc, at least 1.
 
     Raises
     ------
@@ -117,7 +144,7 @@ def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> Light
 
 def _links(dimension: int, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if dimension >= MAX_VERTICES.bit_length():  # before 2**dimension is computed
-        msg = f"{what}: 2**{dimension} vertices are more than opticoll takes ({MAX_VERTICES}); ask for fewer"
+        msg = f"{what}: 2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension"
         raise BadInput(msg)
     n = 2**dimension
     check_size(n, n * dimension, what)
@@ -126,7 +153,12 @@ def _links(dimension: int, what: str) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.concatenate(low), np.concatenate([u | (1 << k) for k, u in enumerate(low)])
 
 
-@family("hypercube", example="hypercube:3", source="Harary, Hayes & Wu, Comput. Math. Appl. 15(4), 1988")
+@family(
+    "hypercube",
+    example="hypercube:3",
+    source="Harary, Hayes & Wu, Comput. Math. Appl. 15(4), 1988",
+    automorphisms=lambda dimension: _grid_automorphisms((2,) * dimension, periodic=True),
+)
 def hypercube(dimension: int) -> Topology:
     r"""Binary hypercube: nodes differ in one bit along each link.
 
@@ -156,7 +188,7 @@ def hypercube(dimension: int) -> Topology:
 def twisted_hypercube(dimension: int) -> Topology:
     r"""Twisted n-cube: a hypercube with one pair of parallel links of one 4-cycle crossed.
 
-    In the 4-cycle 0, 1, 3, 2 of the hypercube the links :math:`\{0,1\}` and :math:`\{2,3\}` give way to
+    In the 4-cycle 0, 1, 3, 2 of the hypercube the links :math:`\{0,1\}` and :math:`\{2,3\}` are replaced by
     :math:`\{0,3\}` and :math:`\{1,2\}`; all 4-cycles give isomorphic graphs. Order :math:`2^D`, degree
     :math:`D`, diameter :math:`D - 1`, one less than the hypercube's.
 

@@ -1,7 +1,4 @@
-"""Graphs of diameter 2 at or near the Moore bound: Petersen and McKay-Miller-Siran (Slim Fly).
-
-Dragonfly: groups of routers, every pair of groups joined by a global link.
-"""
+"""Low-diameter graphs: Petersen, Slim Fly (McKay-Miller-Siran) and Dragonfly."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def petersen() -> Topology:
 
 
 def _prime_power(q: int) -> tuple[int, int] | None:
-    """Write ``q`` as ``p**k`` with ``p`` prime, or return None."""
+    """``(p, k)`` with ``q = p**k`` and ``p`` prime, or None."""
     p = next((f for f in range(2, int(q**0.5) + 1) if q % f == 0), q)
     k, rest = 0, q
     while rest % p == 0:
@@ -40,10 +37,10 @@ def _prime_power(q: int) -> tuple[int, int] | None:
 
 
 def _primitive_powers(p: int, k: int) -> NDArray[np.int64]:
-    """List the powers 0 .. q-2 of a primitive element of GF(q), q = p^k, as coefficient vectors.
+    """The powers 0 .. q-2 of a primitive element of GF(q), q = p^k, as coefficient vectors.
 
     The element is x modulo the first monic polynomial of degree k that makes x primitive (for k = 1 the
-    smallest primitive root), so the answer is unique. Shape ``(q - 1, k)``, constant term first.
+    smallest primitive root), so the result is unique. Shape ``(q - 1, k)``, constant term first.
     """
     q = p**k
     for low in itertools.product(range(p), repeat=k):  # x^k = low[0] + low[1] x + ...
@@ -75,7 +72,7 @@ def slimfly(q: int) -> Topology:
     * :math:`(1,m,c) \sim (1,m,c')` if :math:`c - c' \in X'`,
     * :math:`(0,x,y) \sim (1,m,c)` if :math:`y = m x + c`,
 
-    where :math:`X` holds the even and :math:`X'` the odd powers of :math:`\xi`; for :math:`\delta = -1`,
+    where :math:`X` contains the even and :math:`X'` the odd powers of :math:`\xi`; for :math:`\delta = -1`,
     :math:`X = \{\xi^0, \xi^2, …, \xi^{2w-2}, \xi^{2w-1}, \xi^{2w+1}, …, \xi^{4w-3}\}` and
     :math:`X' = \xi X`; for :math:`\delta = 0`, :math:`X = \{\xi^0, …, \xi^{q-2}\}` and
     :math:`X' = \xi X`. Order :math:`2q^2`, degree :math:`(3q - \delta)/2`, diameter 2. ``q=5`` is the
@@ -89,7 +86,7 @@ def slimfly(q: int) -> Topology:
     Raises
     ------
     BadInput
-        If ``q`` is no such prime power, or the graph is too large.
+        If ``q`` is not such a prime power, or the graph is too large.
     """
     check_positive(q, "q", "slimfly", least=3)
     check_size(2 * q * q, 3 * q * q * q, "slimfly")
@@ -138,7 +135,7 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     :math:`k` of a group, :math:`0 \le k < a h`, sits on its router :math:`\lfloor k / h \rfloor`. For
     :math:`0 \le i < \lfloor a h / (g-1) \rfloor` and :math:`0 \le j \le g-2`, port :math:`i(g-1) + j` of
     group :math:`G` joins port :math:`i(g-1) + g-2-j` of group :math:`G + j + 1 \bmod g`. So every pair of
-    groups has :math:`\lfloor a h/(g-1) \rfloor` links, and left-over ports stay dark; with few groups some
+    groups has :math:`\lfloor a h/(g-1) \rfloor` links, and leftover ports are unused; with few groups some
     links may join the same two routers. With the default :math:`g = a h + 1` every pair has one link,
     the degree is :math:`a - 1 + h`, and the diameter is at most 3. The routers themselves are the
     terminals, so the usual third parameter *p* (hosts on a router) does not appear.

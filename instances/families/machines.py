@@ -1,11 +1,6 @@
-"""Machines: the DGX-1 and the optical lines and rings of TeraRack.
-
-Topologies read from files.
-"""
+"""Machines (DGX-1, optical lines and rings) and topologies from files."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +8,6 @@ from opticoll.instances.digraph import Topology, both_ways
 from opticoll.instances.photonic import WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology
 from opticoll.instances.spec import family
-
-if TYPE_CHECKING:
-    from opticoll.instances.digraph import Topology
-
 
 #: NVLinks between the eight V100 of a DGX-1: pairs joined by one link, and by two.
 _SINGLE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
@@ -84,12 +75,12 @@ def from_file(path: str) -> Topology:
     Parameters
     ----------
     path
-        File; ``.graphml`` and ``.xml`` are read as GraphML, ``.json`` as JSON, all else as an edge list.
+        File; ``.graphml`` and ``.xml`` are read as GraphML, ``.json`` as JSON, any other suffix as an edge list.
         :mod:`opticoll.instances.readers.files` documents the formats.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, or describes no topology.
+        If the file cannot be read, is too large, or does not describe a topology.
     """
     return read_topology(path)

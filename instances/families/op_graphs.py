@@ -1,4 +1,4 @@
-"""Computation graphs of one training step, partitioned into sub-operations near a time quantum (SiP-ML)."""
+"""Computation graphs of one training step, partitioned into sub-operations by a time quantum (SiP-ML)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from opticoll.errors import BadInput, BadSpec
 from opticoll.instances.op_graph import MAX_DEPENDENCIES, MAX_SUB_OPS, OpGraph
 from opticoll.instances.spec import Dimensions, check_positive, family, nearest
 
-#: Sustained arithmetic of one GPU [flop/us]; two bytes a number.
+#: Sustained rate of one GPU [flop/us], and bytes per number.
 FLOPS, NUMBER = 100e6, 2.0
 MODELS = ("transformer", "resnet", "dlrm", "random", "chain")
 
 
 @dataclass
 class _Net:
-    """Operations in order: time [us], weights and edges [bytes]; ``every`` part of a head may need all."""
+    """Operations in order: time [us], weights and edges [bytes], with whether each part of a head needs all input."""
 
     time: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     edges: dict[tuple[int, int], tuple[float, bool]] = field(default_factory=dict)
 
     def op(self, flops: float, weights: float, inputs: list[tuple[int, float]], *, every: bool = False) -> int:
-        """Add an operation of so many flops behind ``inputs`` (operation, bytes)."""
+        """Add an operation of ``flops`` with ``inputs`` (operation, bytes)."""
         number = len(self.time)
         self.time.append(flops / FLOPS)
         self.weights.append(weights)
@@ -34,7 +34,7 @@ class _Net:
         return number
 
     def train(self) -> None:
-        """Add the backward pass: twice the arithmetic, gradients backwards, activations across."""
+        """Add the backward pass: twice the arithmetic, gradients on reversed edges, stored activations."""
         forward = list(self.edges.items())
         behind: dict[int, list[tuple[int, float, bool]]] = {}
         for (tail, head), (amount, every) in forward:
@@ -43,7 +43,7 @@ class _Net:
         back: dict[int, int] = {}
         for v in reversed(range(len(self.time))):
             inputs = [(back[head], amount) for head, amount, _ in behind.get(v, [])]
-            every = any(each for *_, each in behind.get(v, []))
+            every = any(whole for *_, whole in behind.get(v, []))
             back[v] = self.op(2.0 * self.time[v] * FLOPS, 0.0, inputs, every=every)
             self.edges[v, back[v]] = (inputs[0][1] if inputs else size, False)
 
@@ -51,7 +51,7 @@ class _Net:
 def _transformer(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
     """Layers on sequences of 512: queries, keys and values; attention; projection; two feed-forward products.
 
-    Element by element operations (norms, residual sums) belong to the product that follows them.
+    Elementwise operations (norms, residual sums) are part of the product that follows them.
     """
     net, tokens = _Net(), batch * 512
     act, square = tokens * hidden * NUMBER, float(hidden) ** 2
@@ -66,7 +66,7 @@ def _transformer(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _N
 
 
 def _resnet(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
-    """Bottleneck blocks in four stages of ``layers`` each, images of 56 by 56 halved a stage, channels doubled."""
+    """Bottleneck blocks in four stages of ``layers`` each, images of 56 by 56 halved per stage, channels doubled."""
     net, side = _Net(), 56
     at = net.op(2.0 * batch * 112**2 * 49 * 3 * hidden, 49 * 3 * hidden * NUMBER, [])
     channels = hidden
@@ -85,7 +85,7 @@ def _resnet(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
 
 
 def _dlrm(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
-    """Four embedding tables a layer, a bottom and a top perceptron of ``layers`` each, the interaction between them."""
+    """Four embedding tables per layer, bottom and top perceptrons of ``layers`` each, and their interaction."""
     net, act = _Net(), batch * hidden * NUMBER
     at = net.op(2.0 * batch * 13 * hidden, 13 * hidden * NUMBER, [])
     for _ in range(layers):
@@ -99,7 +99,7 @@ def _dlrm(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
 
 
 def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool) -> _Net:
-    """``layers`` operations, each behind one to three of the last five, times and bytes log-uniform over one decade."""
+    """``layers`` operations, with one to three of the last five as inputs; times, bytes log-uniform over one decade."""
     random, net = np.random.default_rng(seed), _Net()
     for v in range(layers):
         flops, size = (10.0 ** random.uniform(0.0, 1.0, 2) * [batch * hidden**2, batch * hidden]).tolist()
@@ -111,19 +111,19 @@ def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool)
 
 
 def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
-    """Split every operation into so many equal parts, and its edges by what the parts share of its data.
+    """Split every operation into equal parts, and every edge by the data that the parts share.
 
-    Parts i of p and j of q meet if the intervals [i/p, (i+1)/p) and [j/q, (j+1)/q) do, and pass on that share; where
-    every part needs all of its input, each part of the tail goes to each part of the head.
+    Part i of p sends to part j of q the share in which the intervals [i/p, (i+1)/p) and [j/q, (j+1)/q) overlap; if
+    every part needs all of the input, each part of the tail sends to each part of the head.
 
     Raises
     ------
     BadInput
-        If there would be more sub-operations or dependencies than an instance may have.
+        If there would be too many sub-operations or dependencies.
     """
     links = sum(parts[u] * parts[v] if every else parts[u] + parts[v] for (u, v), (_, every) in net.edges.items())
     if sum(parts) > MAX_SUB_OPS or links > MAX_DEPENDENCIES:
-        msg = f"{spec}: {sum(parts)} sub-operations with up to {links} dependencies are too many; take fewer parts"
+        msg = f"{spec}: {sum(parts)} sub-operations with up to {links} dependencies exceed the limits; use fewer parts"
         raise BadInput(msg)
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts)])
     tail, head, volume = [], [], []
@@ -161,7 +161,7 @@ def op_graph(
     seed: int = 0,
     training: bool = True, broadcast: bool = False, splits: Dimensions | None = None,
 ) -> OpGraph:  # fmt: skip
-    r"""Computation graph of one training step, every operation split into sub-operations near a time quantum.
+    r"""Computation graph of one training step, every operation split into sub-operations by a time quantum.
 
     An operation of time :math:`t` is split into :math:`\min(k, \max(1, \mathrm{round}(t / \tau)))` equal parts.
 
@@ -169,19 +169,20 @@ def op_graph(
     ----------
     model
         ``transformer``, ``resnet``, ``dlrm``: times from their arithmetic at 100 Tflop/s, bytes from their activations
-        at two bytes a number. ``random``: see ``seed``. ``chain``: parts of one microsecond, one byte a dependency,
-        with ``splits`` parts (``splits=4x1x4``), every part on all parts before; no backward pass.
+        at two bytes per number. ``random``: see ``seed``. ``chain``: parts of one microsecond, one byte per dependency,
+        with ``splits`` parts (``splits=4x1x4``); every part depends on all parts of the operation before it; no
+        backward pass.
     layers
         Decoder layers; bottleneck blocks in each of four stages; layers of either perceptron (and a quarter of the
         embedding tables); operations of ``random``.
     parts
         Most parts of an operation, k.
     quantum
-        Time quantum :math:`\tau` [us]; 0: the k-th part of the longest operation's time.
+        Time quantum :math:`\tau` [us]; 0 for 1/k of the time of the longest operation.
     hidden, batch
-        Width of a layer (channels of the first stage), samples of a step.
+        Width of a layer (channels of the first stage), samples per step.
     seed
-        Seed of ``random``; other models do not read it.
+        Seed of ``random``; unused otherwise.
     training
         With the backward pass (twice the arithmetic of the forward pass).
     broadcast
@@ -197,10 +198,10 @@ def op_graph(
         For sizes out of range.
     """
     if model not in MODELS:
-        msg = f"op-graph: no model {model!r}; {nearest(model, list(MODELS))}"
+        msg = f"op-graph: unknown model {model!r}; {nearest(model, list(MODELS))}"
         raise BadSpec(msg)
     if (model == "chain") != (splits is not None):
-        msg = "op-graph: splits=4x1x4 gives the parts of a chain; write it with model=chain and only there"
+        msg = "op-graph: splits=4x1x4 gives the parts of a chain; use it with model=chain and only then"
         raise BadSpec(msg)
     for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
         check_positive(value, name, "op-graph")
@@ -210,14 +211,14 @@ def op_graph(
         raise BadInput(msg)
     if splits is not None:
         if min(splits) < 1:
-            msg = "op-graph: every operation of a chain has at least 1 part"
+            msg = "op-graph: every operation of a chain needs at least 1 part"
             raise BadInput(msg)
         net = _Net()
         for number, count in enumerate(splits):
             net.op(FLOPS * count, 0.0, [(number - 1, float(splits[number - 1]))] if number else [], every=True)
         return partition(net, list(splits), "op-graph")
     if layers * parts > MAX_SUB_OPS:
-        msg = f"op-graph: {layers} layers in {parts} parts are more than {MAX_SUB_OPS} sub-operations; take fewer"
+        msg = f"op-graph: {layers} layers in {parts} parts exceed the limit of {MAX_SUB_OPS} sub-operations; use fewer"
         raise BadInput(msg)
     if model == "random":
         net = _random(layers, hidden, batch, seed, broadcast=broadcast)

@@ -1,4 +1,4 @@
-"""Server pools: the machines whose topology is still to be chosen, with the traffic that they carry."""
+"""Server pools, whose topology a formulation chooses, with generated, training or file traffic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
 _ACTIVATION_BYTES = 8192 * 512 * 8
 #: TopoOpt, section 2.1: the servers of the four embedding tables, of 16.
 _TABLES = (0, 3, 8, 13)
-#: Traffic that no training job makes.
+#: Traffic that is not from a training job.
 _PLAIN = ("alltoall", "random", "file:PATH.csv")
 
 
@@ -32,8 +32,8 @@ def example_dlrm(n: int) -> Traffic:
 
     An all-reduce of the replicated part, 4 GB over each hop of its ring; and for each of the four embedding tables
     32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every other, and as much back (gradients).
-    The tables stand on servers 0, 3, 8, 13 of 16; with another :math:`n` on
-    :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, two on one server if they coincide.
+    The tables are on servers 0, 3, 8, 13 of 16, and in general on
+    :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, which may coincide.
     """
     matrix = np.zeros((n, n))
     for table in _TABLES:
@@ -58,7 +58,7 @@ def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64
         matrix = np.random.default_rng(seed).uniform(0.0, 2.0 * volume, size=(n, n))
     else:
         known = [*_PLAIN, "dlrm-replicated", *JOBS]
-        msg = f"servers: no traffic {traffic!r}; {nearest(traffic, known)}"
+        msg = f"servers: unknown traffic {traffic!r}; {nearest(traffic, known)}"
         if "known" not in msg:
             msg += f" (known: {', '.join(known)})"
         raise BadSpec(msg)
@@ -67,15 +67,15 @@ def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64
 
 
 def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: int) -> Traffic | None:
-    """Traffic of a training job; None for traffic that is none, which must not be given a job's settings."""
+    """Traffic of a training job; None for other traffic, for which the settings of a job are refused."""
     example = traffic == "dlrm" and section in {"", "2.1"}
     given = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
     reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
     if parallel == "hybrid" and traffic in JOBS and not example and not training_job(traffic).tables:
         reads = {*reads, "shards"}
-    unread = [name for name, here in given.items() if here and name not in reads]
+    unread = [name for name, is_given in given.items() if is_given and name not in reads]
     if unread:
-        msg = f"servers: traffic={traffic} does not read {' or '.join(unread)}; leave that out, or name a section"
+        msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; leave that out, or name a section"
         raise BadSpec(msg)
     check_placement(parallel)
     if traffic == "dlrm-replicated" or (example and parallel == "data"):
@@ -119,22 +119,22 @@ def servers(
         :mod:`opticoll.instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
         :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
     seed
-        Seed of ``random``; other traffic does not read it.
+        Seed of ``random``; unused otherwise.
     volume
-        Bytes of a pair for ``alltoall`` and ``random``; other traffic does not read it.
+        Bytes per pair for ``alltoall`` and ``random``; unused otherwise.
     parallel
-        Placement of a training job: ``data``, ``hybrid``, or ``auto`` (hybrid where it has embedding tables).
+        Placement of a training job: ``data``, ``hybrid``, or ``auto`` (hybrid for jobs with embedding tables).
     section
         The section of TopoOpt whose row of List 1 the job takes (``5.3``, ``5.4``, ``5.6``, ``6``).
     batch
-        Samples of one GPU; 0 for List 1's.
+        Samples per GPU; 0 for that of List 1.
     shards
-        Parts that split layers lie in, for hybrid jobs without tables; divides n.
+        Parts of every split layer, for hybrid jobs without tables; a divisor of n.
 
     Raises
     ------
     BadSpec
-        For an unknown name of traffic, section or placement, or settings of a job where there is none.
+        For an unknown name of traffic, section or placement, or settings of a job for other traffic.
     BadInput
         For sizes out of range, or traffic that is negative, not finite, not square or on the diagonal.
     BadFile
@@ -146,6 +146,6 @@ def servers(
     if not volume > 0:
         msg = f"servers: volume must be a positive number of bytes, not {volume}"
         raise BadSpec(msg)
-    found = _job(n, traffic, parallel, section, batch, shards)
-    matrix, groups = (_plain(n, traffic, seed, volume), ()) if found is None else found
+    job = _job(n, traffic, parallel, section, batch, shards)
+    matrix, groups = (_plain(n, traffic, seed, volume), ()) if job is None else job
     return ServerPool(n, degree, matrix, groups=groups, spec="servers")

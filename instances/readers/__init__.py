@@ -1,1 +1,1 @@
-"""Readers of untrusted files: topologies, demands and graphs that others wrote."""
+"""Readers of files from outside: topologies, matrices and graphs."""

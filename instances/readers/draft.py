@@ -1,12 +1,11 @@
-"""A topology while it is read: named vertices and arcs, checked one by one against where they stand."""
+"""Topologies under construction: named vertices and arcs, checked as they are read, with their place in the file."""
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -25,37 +24,35 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     numbers, labels
         Number of every name, and the name of every number as text.
     """
-    texts = [str(name) for name in names]
-    if set(texts) == {str(v) for v in range(len(texts))}:
-        return {name: int(text) for name, text in zip(names, texts, strict=True)}, tuple(
-            str(v) for v in range(len(texts))
-        )
-    return {name: v for v, name in enumerate(names)}, tuple(texts)
+    texts = tuple(map(str, names))
+    numbers = tuple(map(str, range(len(texts))))
+    if set(texts) == set(numbers):
+        return {name: int(text) for name, text in zip(names, texts, strict=True)}, numbers
+    return {name: v for v, name in enumerate(names)}, texts
 
 
-def read_capacity(value: Any, where: str) -> float:
-    """Read a capacity written as a number or as text.
+def read_capacity(value: object, where: str) -> float:
+    """Read a capacity given as a number or as text.
 
     Raises
     ------
     BadFile
         Unless it is a positive finite number.
     """
-    odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)
     try:
-        number = None if odd else float(value)
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+            raise TypeError
+        number = float(value)  # type: ignore[arg-type]
     except (ValueError, TypeError, OverflowError):
-        number = None
-    if number is None:
-        msg = f"{where}: capacity {_short(value)} is not a number; write a positive one, such as 1.0"
-        raise BadFile(msg)
+        msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0"
+        raise BadFile(msg) from None
     if not isfinite(number) or number <= 0:
-        msg = f"{where}: capacity {_short(value)} must be positive and finite (leave out idle arcs)"
+        msg = f"{where}: capacity {_short(value)} must be positive and finite (leave out arcs without capacity)"
         raise BadFile(msg)
     return number
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -66,16 +63,18 @@ class Draft:
     Parameters
     ----------
     what
-        How messages call the file.
+        Name of the file in messages.
     place
-        How messages call the place of an arc in it: ``line``, ``arc`` or ``edge``.
+        Name of an arc's place in messages: ``line``, ``arc`` or ``edge``.
 
     Attributes
     ----------
     keep_loops
-        Whether the file declares that its self-loops are meant; else a loop is refused.
+        Whether self-loops are accepted.
     terminals
-        Names of the terminals, or None for all vertices.
+        Names of the terminals, or None for all vertices but ``relays``.
+    relays
+        Names of vertices that are not terminals.
     labels
         A label for every vertex number, or a label for some names; the names themselves if empty.
     """
@@ -85,14 +84,15 @@ class Draft:
         self.place = place
         self.keep_loops = False
         self.terminals: list[Hashable] | None = None
+        self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
         self._vertices: dict[Hashable, None] = {}
-        self._seen: dict[Hashable, int] = {}  # every end of an arc, numbered as it comes
+        self._seen: dict[Hashable, int] = {}  # ends of arcs, in the order read
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
         self._capacity = array("d")
 
     def add_vertex(self, name: Hashable) -> None:
-        """Take note of a vertex; one that is known already changes nothing.
+        """Add a vertex, unless it has been added before.
 
         Raises
         ------
@@ -102,8 +102,29 @@ class Draft:
         self._vertices[name] = None
         self.check_vertices(len(self._vertices))
 
+    def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
+        """Add a node of a graph file with its attributes ``label`` and ``terminal``.
+
+        Raises
+        ------
+        BadFile
+            If it has no name or is there already, or ``terminal`` is not true or false.
+        """
+        if name is None or self.has_vertex(name):
+            msg = f"{self.what}: a node has no id, or id {_short(name)} is used twice; give every node its own id"
+            raise BadFile(msg)
+        self.add_vertex(name)
+        if "label" in attributes:
+            self.labels[name] = str(attributes["label"])
+        terminal = str(attributes.get("terminal", True)).strip().lower()
+        if terminal not in {"true", "false", "1", "0"}:
+            msg = f"{self.what}: node {_short(name)} has terminal {_short(terminal)}; write true or false"
+            raise BadFile(msg)
+        if terminal in {"false", "0"}:
+            self.relays.add(name)
+
     def check_vertices(self, n: int) -> None:
-        """Refuse a number of vertices before anything of that size is made.
+        """Refuse too many vertices before allocating anything of that size.
 
         Raises
         ------
@@ -128,11 +149,11 @@ class Draft:
         return name in self._vertices
 
     def where(self, number: int) -> str:
-        """Name the place of an arc in the file."""
+        """The place of an arc in the file, for messages."""
         return f"{self.what}, {self.place} {number}"
 
     def add_link(self, tail: Hashable, head: Hashable, capacity: float, number: int, *, directed: bool) -> None:
-        """Take note of an arc, or unless ``directed`` of an arc each way (a loop is one arc).
+        """Add an arc, or unless ``directed`` an arc each way (one arc for a loop).
 
         Raises
         ------
@@ -150,16 +171,32 @@ class Draft:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
 
-    def build(self) -> Topology:
-        """Make the topology.
+    def add_edge(
+        self, tail: Hashable | None, head: Hashable | None, capacity: object, number: int, *, directed: bool
+    ) -> None:
+        """Add an edge of a graph file, as :meth:`add_link`.
 
         Raises
         ------
         BadFile
-            For no vertices, arcs and terminals of unknown vertices, loops not declared, no terminals.
+            If an end is missing, the capacity is not a positive finite number, or there are too many arcs.
+        """
+        if tail is None or head is None:
+            msg = f"{self.where(number)}: source or target is missing; name both nodes"
+            raise BadFile(msg)
+        where = f"{self.where(number)} ({_short(tail)}->{_short(head)})"
+        self.add_link(tail, head, read_capacity(capacity, where), number, directed=directed)
+
+    def build(self) -> Topology:
+        """The topology of the vertices and arcs read.
+
+        Raises
+        ------
+        BadFile
+            For no vertices, arcs or terminals at unknown vertices, loops unless accepted, or no terminals.
         """
         if not self._vertices:
-            msg = f"{self.what}: there is no vertex and no arc in it; write one arc a line: tail head capacity"
+            msg = f"{self.what}: it contains no vertex and no arc; write one arc per line: tail head capacity"
             raise BadFile(msg)
         numbers, names = number_vertices(list(self._vertices))
         vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
@@ -171,13 +208,14 @@ class Draft:
         for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
             end = _short(list(self._seen)[self._tail[bad]])
             msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
-            raise BadFile(msg + "remove it, or declare loops to be kept")
-        unknown = [name for name in self.terminals or () if name not in numbers]
+            raise BadFile(msg + "remove it, or declare loops=keep")
+        terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
+        unknown = [name for name in terminals if name not in numbers]
         if unknown:
-            msg = f"{self.what}: terminal {_short(unknown[0])} is no vertex; name vertices of the file"
+            msg = f"{self.what}: terminal {_short(unknown[0])} is not a vertex; name vertices of the file"
             raise BadFile(msg)
-        if self.terminals is not None and not self.terminals:
-            msg = f"{self.what}: no vertex is a terminal; mark those that send and receive"
+        if not terminals:
+            msg = f"{self.what}: no vertex is a terminal; mark the vertices that send and receive"
             raise BadFile(msg)
         labels = list(names)
         for name, label in self.labels.items():
@@ -190,7 +228,7 @@ class Draft:
                 head,
                 np.array(self._capacity),
                 spec=self.what,
-                terminals=None if self.terminals is None else [numbers[name] for name in self.terminals],
+                terminals=[numbers[name] for name in terminals],
                 labels=tuple(labels),
             )
         except BadInput as error:

@@ -1,17 +1,17 @@
 """Edge lists: ``tail head [capacity]`` on each line, separated by commas or blanks.
 
-``#`` starts a comment. The first line that is none may be ``directed`` (the default: arcs as written) or
-``undirected`` (an arc each way for every line), and the next a heading ``tail,head,capacity``. A comment
-that starts with ``#:`` declares something:
+``#`` starts a comment. The first other line may be ``directed`` (the default: arcs as written) or
+``undirected`` (an arc each way for every line), and the next a heading ``tail,head,capacity``. Lines that start with
+``#:`` are declarations:
 
-    #: undirected                as the bare word
-    #: vertices 12               there are 12, some perhaps without arcs
-    #: terminals 0 1 2           only these send and receive
+    #: undirected                as the line ``undirected``
+    #: vertices 12               number of vertices, of which some may have no arcs
+    #: terminals 0 1 2           the vertices that send and receive; all if absent
     #: labels ["a", "b", ...]    names of vertices 0, 1, ... as a JSON list
-    #: loops keep                self-loops are meant; else they are refused
+    #: loops keep                accept self-loops, which are refused otherwise
 
-Vertices are all natural numbers, and then exactly 0 .. n-1 (every number in use unless ``vertices`` is
-declared), or they are names, numbered in the order in which they appear and kept as labels. A missing
+Vertices are either the numbers 0 .. n-1 (each with an arc unless ``vertices`` is declared), or names, which are
+numbered in order of appearance and kept as labels. A missing
 capacity is 1.
 """
 
@@ -51,7 +51,7 @@ def read_edge_list(text: str, what: str) -> Topology:
             value = value.strip()
             if key in {"directed", "undirected"} and not value:
                 if rows:
-                    msg = f"{where}: {key!r} stands behind arcs; move it to the top"
+                    msg = f"{where}: {key!r} follows arcs; move it to the top"
                     raise BadFile(msg)
                 directed = key == "directed"
             elif key == "vertices" and is_number(value):
@@ -71,7 +71,7 @@ def read_edge_list(text: str, what: str) -> Topology:
         if not line:
             continue
         if len(line) > _MAX_LINE:
-            msg = f"{where}: {len(line)} characters are too many; write one arc a line: tail head capacity"
+            msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
             raise BadFile(msg)
         if not rows and line.lower() in {"directed", "undirected"}:
             directed = line.lower() == "directed"
@@ -80,7 +80,7 @@ def read_edge_list(text: str, what: str) -> Topology:
         if not rows and _is_heading(parts):
             continue
         if not 2 <= len(parts) <= 3 or not all(parts):
-            msg = f"{where}: {line[:60]!r} is no arc; write tail, head and perhaps a capacity"
+            msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
             raise BadFile(msg)
         rows += 1
         capacity = read_capacity(parts[2], where) if len(parts) == 3 else 1.0
@@ -90,7 +90,9 @@ def read_edge_list(text: str, what: str) -> Topology:
     _declare(draft, vertices)
     for v, label in enumerate(labels or ()):
         if not draft.has_vertex(str(v)):
-            msg = f"{what}: label {label[:60]!r} has no vertex {v} to name; give one label a vertex"
+            msg = (
+                f"{what}: label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; give one label per vertex"
+            )
             raise BadFile(msg)
         draft.labels[str(v)] = label
     return draft.build()
@@ -107,7 +109,7 @@ def _labels(text: str, where: str) -> list[str]:
     except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        msg = f'{where}: labels must be a JSON list of texts, such as ["a", "b"]'
+        msg = f'{where}: labels must be a JSON list of strings, such as ["a", "b"]'
         raise BadFile(msg)
     return labels
 
@@ -118,7 +120,7 @@ def _declare(draft: Draft, vertices: int | None) -> None:
     if len(numbered) < draft.order and vertices is None:
         return
     if len(numbered) < draft.order:
-        msg = f"{draft.what}: with a declared number of vertices they must be numbers, not names"
+        msg = f"{draft.what}: vertices must be numbers, not names, where their number is declared"
         raise BadFile(msg)
     longest = max(numbered, key=lambda name: (len(name), name), default="")
     largest = -1 if not longest else int(longest) if len(longest) < 19 else 10**18
@@ -133,7 +135,7 @@ def _declare(draft: Draft, vertices: int | None) -> None:
             raise BadFile(msg)
         return
     if largest >= vertices:
-        msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; they run from 0"
+        msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; number them from 0"
         raise BadFile(msg)
     for v in range(vertices):
         draft.add_vertex(str(v))

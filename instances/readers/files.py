@@ -1,12 +1,10 @@
-"""Topologies and matrices in files, read with limits that hold before anything is allocated.
+"""Topologies and matrices in files of at most 64 MiB.
 
-Three formats, told apart by the file's suffix: ``.graphml`` or ``.xml``
-(:mod:`opticoll.instances.readers.networkx_io`),
-``.json`` (:mod:`opticoll.instances.readers.topology_json`), and edge lists for every other suffix
-(:mod:`opticoll.instances.readers.edge_lists`). Self-loops carry no flow, so a file with loops is refused unless it
-declares
-that they are meant. The hash of what is read depends on the content only, not on the file's name or format;
-machines written out (a LIGHTPATH mesh, a WDM ring) come back as the plain topology that they contain.
+The suffix of the file selects one of three formats: ``.graphml`` or ``.xml``
+(:mod:`opticoll.instances.readers.networkx_io`), ``.json`` (:mod:`opticoll.instances.readers.topology_json`), and edge
+lists for every other suffix (:mod:`opticoll.instances.readers.edge_lists`). Self-loops carry no flow, so a file with
+loops is refused unless it declares them. The hash of a topology depends on its content only, not on the name or format
+of the file; machines (a LIGHTPATH mesh, a WDM ring) are written as plain topologies.
 """
 
 from __future__ import annotations
@@ -20,10 +18,9 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.networkx_io import read_graphml, write_graphml
 from opticoll.instances.readers.topology_json import read_json, write_json
+from opticoll.instances.readers.untrusted import decode, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
@@ -38,7 +35,7 @@ def read_topology(path: str | Path) -> Topology:
     Parameters
     ----------
     path
-        File; its suffix tells the format.
+        File; its suffix selects the format.
 
     Returns
     -------
@@ -48,7 +45,7 @@ def read_topology(path: str | Path) -> Topology:
     Raises
     ------
     BadFile
-        If there is no such file, it is too large, or it describes no topology; with line or arc.
+        If the file cannot be read, is too large, or does not describe a topology; the message names the line or arc.
     """
     data = _read(path)
     what = f"file {str(path)!r}"
@@ -65,56 +62,55 @@ def read_topology(path: str | Path) -> Topology:
 
 
 def write_topology(topology: Topology, path: str | Path) -> None:
-    """Write a topology so that :func:`read_topology` gives it back exactly, labels included.
+    """Write a topology so that :func:`read_topology` returns it exactly, labels included.
 
     Parameters
     ----------
     topology
-        What to write; vertices, arcs, capacities (all digits), terminals and labels go into the file.
+        Its vertices, arcs, capacities (all digits), terminals and labels are written.
     path
-        File; ``.graphml``, ``.xml`` or ``.json`` choose those formats, other suffixes an edge list, with
+        File; the suffixes ``.graphml``, ``.xml`` and ``.json`` select those formats, any other an edge list, with
         commas for ``.csv`` and blanks otherwise. An existing file is replaced.
 
     Raises
     ------
     BadFile
-        If the file cannot be written, or a label does not fit into the format.
+        If the file cannot be written, or the format cannot represent a label.
     """
     suffix = Path(path).suffix.lower()
-    pieces: Iterator[str]
     if suffix in {".graphml", ".xml"}:
-        pieces = write_graphml(topology)
+        data = write_graphml(topology)
     elif suffix == ".json":
-        pieces = write_json(topology)
+        data = "".join(write_json(topology)).encode()
     else:
-        pieces = write_edge_list(topology, "," if suffix == ".csv" else " ")
-    text = "".join(pieces)
+        data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
     try:
-        Path(path).write_bytes(text.encode())
+        Path(path).write_bytes(data)
     except (OSError, ValueError) as error:
-        msg = f"file {str(path)!r}: cannot be written ({_reason(error)}); choose another path"
+        reason = getattr(error, "strerror", None) or error
+        msg = f"file {str(path)!r} cannot be written ({reason}); choose another path"
         raise BadFile(msg) from error
 
 
 def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
-    """Read an n×n matrix of numbers, a row a line, separated by commas or blanks; ``#`` starts a comment.
+    """Read an n×n matrix of numbers, one row per line, separated by commas or blanks; ``#`` starts a comment.
 
     Raises
     ------
     BadFile
-        If the file cannot be read, has another number of rows or columns, or holds something else.
+        If the file cannot be read, has another number of rows or columns, or holds anything but numbers.
     """
     what = f"file {str(path)!r}"
     return matrix_of(_text(_read(path), what), n, what, "server")
 
 
-def matrix_of(text: str, n: int, what: str, each: str) -> NDArray[np.float64]:
-    """The n×n matrix that ``text`` holds in the format of :func:`read_matrix`, one row and column for ``each``.
+def matrix_of(text: str, n: int, what: str, unit: str) -> NDArray[np.float64]:
+    """The n×n matrix in ``text``, in the format of :func:`read_matrix`, with one row and column per ``unit``.
 
     Raises
     ------
     BadFile
-        If it has another number of rows or columns, or holds something else.
+        If it has another number of rows or columns, or holds anything but numbers.
     """
     rows: list[NDArray[np.float64]] = []
     for number, raw in enumerate(text.splitlines(), start=1):
@@ -124,7 +120,7 @@ def matrix_of(text: str, n: int, what: str, each: str) -> NDArray[np.float64]:
         parts = line.split(",") if "," in line else line.split()
         if len(parts) != n or len(rows) == n:
             count = f"{len(parts)} numbers" if len(parts) != n else f"row {n + 1}"
-            msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one a {each}"
+            msg = f"{what}, line {number}: {count} in a matrix of {n} rows and columns; give one per {unit}"
             raise BadFile(msg)
         try:
             rows.append(np.array([float(part) for part in parts]))
@@ -132,46 +128,22 @@ def matrix_of(text: str, n: int, what: str, each: str) -> NDArray[np.float64]:
             msg = f"{what}, line {number}: {str(error)[:80]}; write numbers"
             raise BadFile(msg) from None
     if len(rows) != n:
-        msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row a {each}"
+        msg = f"{what}: {len(rows)} rows in a matrix of {n}; give one row per {unit}"
         raise BadFile(msg)
     return np.stack(rows)
 
 
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
-
-
 def _read(path: str | Path) -> bytes:
-    what = f"file {str(path)!r}"
+    where = f"file {str(path)!r}"
     if not str(path).strip():
         msg = "file: the path is missing; write file:PATH"
         raise BadFile(msg)
-    try:
-        if not Path(path).exists():
-            msg = f"{what}: there is no such file; check the path"
-            raise BadFile(msg)
-        if not Path(path).is_file():
-            msg = f"{what}: not a regular file; name a file with a topology or a matrix"
-            raise BadFile(msg)
-        with Path(path).open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, BadFile):
-            raise
-        msg = f"{what}: cannot be read ({_reason(error)}); check the path and its permissions"
-        raise BadFile(msg) from None
-    if len(data) > MAX_FILE_BYTES:
-        msg = f"{what}: more than {MAX_FILE_BYTES} bytes; split it or leave out what is not needed"
-        raise BadFile(msg)
+    data = read_bytes(Path(path), MAX_FILE_BYTES, "name a file with a topology or a matrix", where)
     if not data.strip():
-        msg = f"{what}: empty; write one arc (tail head capacity), or one row of a matrix, a line"
+        msg = f"{where} is empty; write one arc (tail head capacity) or one row of a matrix per line"
         raise BadFile(msg)
     return data
 
 
-def _text(data: bytes, what: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        msg = f"{what}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
-        raise BadFile(msg) from None
+def _text(data: bytes, where: str) -> str:
+    return decode(data, where, "save the file as UTF-8")

@@ -1,6 +1,6 @@
-"""Topologies as JSON: this project's format, and networkx's node-link form.
+"""Topologies as JSON: the format of opticoll, and the node-link format of networkx.
 
-Ours: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 2]], "terminals": [0, 1],
+opticoll: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 2]], "terminals": [0, 1],
 "labels": ["a", "b", "c"], "loops": "keep"}``. An arc is tail, head and capacity (1 if absent). Terminals
 (all vertices if absent), labels (the numbers) and loops (refused) may be left out.
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import Draft, default_labels, read_capacity
+from opticoll.instances.readers.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,26 +29,19 @@ _KEYS = {"format", "n", "arcs", "terminals", "labels", "loops"}
 
 
 def read_json(text: str, what: str) -> Topology:
-    """Read either form.
+    """Read either format.
 
     Raises
     ------
     BadFile
-        For malformed JSON, another form, or arcs that make no topology, naming the arc.
+        For malformed JSON, another format, or arcs that are invalid; the message names the arc.
     """
-    try:
-        data = json.loads(text)
-    except RecursionError:
-        msg = f"{what}: nested too deep; a topology is a flat object"
-        raise BadFile(msg) from None
-    except ValueError as error:
-        msg = f"{what}: not JSON ({error}); mend it there"
-        raise BadFile(msg) from None
+    data = parse_json(text, what, "correct the syntax")
     if isinstance(data, dict) and data.get("format") == FORMAT:
         return _ours(data, what)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
         return _node_link(data, what)
-    msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges'; write one of the two forms"
+    msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges'; write one of the two formats"
     raise BadFile(msg)
 
 
@@ -65,7 +59,7 @@ def _list(data: dict[str, Any], key: str, what: str) -> list[Any]:
 
 def _check_loops(loops: Any, what: str) -> bool:
     if loops not in (None, "keep"):
-        msg = f"{what}: 'loops' may only be 'keep'; leave it out to refuse loops"
+        msg = f"{what}: 'loops' must be 'keep' or absent"
         raise BadFile(msg)
     return loops == "keep"
 
@@ -99,7 +93,7 @@ def _ours(data: dict[str, Any], what: str) -> Topology:
     if "labels" in data:
         labels = _list(data, "labels", what)
         if len(labels) != n or not all(isinstance(label, str) for label in labels):
-            msg = f"{what}: 'labels' must be one text for each of the {n} vertices"
+            msg = f"{what}: 'labels' must be one string for each of the {n} vertices"
             raise BadFile(msg)
         draft.labels = dict(enumerate(labels))
     return draft.build()
@@ -107,7 +101,7 @@ def _ours(data: dict[str, Any], what: str) -> Topology:
 
 def _capacity(value: Any, where: str) -> float:
     if isinstance(value, str):
-        msg = f"{where}: capacity {value[:60]!r} is a text; write a number"
+        msg = f"{where}: capacity {value[:60]!r} is a string; write a number"
         raise BadFile(msg)
     return read_capacity(value, where)
 
@@ -118,7 +112,7 @@ def _name(value: Any, where: str) -> Hashable:
         return value
     if isinstance(value, list):
         return json.dumps(value)
-    msg = f"{where}: a node's id must be a number, a text or a list"
+    msg = f"{where}: the id of a node must be a number, a string or a list"
     raise BadFile(msg)
 
 
@@ -127,41 +121,28 @@ def _node_link(data: dict[str, Any], what: str) -> Topology:
     attributes = data.get("graph")
     if isinstance(attributes, dict):
         draft.keep_loops = _check_loops(attributes.get("loops"), what)
-    terminals = []
-    nodes = _list(data, "nodes", what)
-    draft.check_vertices(len(nodes))
-    for k, node in enumerate(nodes):
-        where = f"{what}, node {k}"
+    for number, node in enumerate(_list(data, "nodes", what)):
+        where = f"{what}, node {number}"
         if not isinstance(node, dict) or "id" not in node:
             msg = f"{where}: must be an object with an 'id'"
             raise BadFile(msg)
-        name = _name(node["id"], where)
-        if draft.has_vertex(name):
-            msg = f"{where}: id {str(name)[:60]!r} is given twice; give every node its own"
-            raise BadFile(msg)
-        draft.add_vertex(name)
-        if isinstance(node.get("label"), str):
-            draft.labels[name] = node["label"]
-        if node.get("terminal", True) is not False:
-            terminals.append(name)
-    if len(terminals) < len(nodes):
-        draft.terminals = terminals
+        draft.add_node(_name(node["id"], where), node)
     directed = data.get("directed", False)
     if not isinstance(directed, bool):
         msg = f"{what}: 'directed' must be true or false"
         raise BadFile(msg)
-    for k, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
-        where = f"{what}, edge {k}"
+    for number, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
+        where = draft.where(number)
         if not isinstance(edge, dict) or "source" not in edge or "target" not in edge:
             msg = f"{where}: must be an object with 'source' and 'target'"
             raise BadFile(msg)
         tail, head = _name(edge["source"], where), _name(edge["target"], where)
-        draft.add_link(tail, head, _capacity(edge.get("capacity", 1.0), where), k, directed=directed)
+        draft.add_edge(tail, head, edge.get("capacity", 1.0), number, directed=directed)
     return draft.build()
 
 
 def write_json(topology: Topology) -> Iterator[str]:
-    """Write our format, exactly, in pieces."""
+    """Write the format of opticoll, exactly, in pieces."""
     yield f'{{"format": "{FORMAT}", "n": {topology.n}'
     if topology.ranks != topology.n:
         yield f',\n "terminals": {json.dumps(topology.terminals.tolist())}'

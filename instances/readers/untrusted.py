@@ -1,9 +1,7 @@
-"""Parameters that name a file: the name is pinned to what the file holds, so that a changed file is another task.
+"""Files from outside: read within a size limit, JSON without ambiguity, and file names pinned to their contents.
 
-``file:PATH`` becomes ``file:PATH#sha256=DIGEST``. Whoever reads the pinned text gets those bytes or a refusal, and the
-resume key of a task, which has the text among its settings, changes with the content.
-
-Files of others: read only if they are regular files of a stated size, and JSON in them only if it is unambiguous.
+A setting ``file:PATH`` is pinned as ``file:PATH#sha256=DIGEST``. Reading the pinned text gives the same bytes or
+an error, and the resume key of a task, which contains its settings, changes with the contents of the file.
 """
 
 from __future__ import annotations
@@ -11,114 +9,140 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opticoll.errors import BadFile
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-def check_file(path: Path, most: int, remedy: str) -> None:
-    """Refuse what is no regular file (a pipe or a device may have no end) and what has more than ``most`` bytes.
-
-    Raises
-    ------
-    BadFile
-        With ``remedy``, such as ``name a solution file``.
-    """
-    try:
-        status = path.stat()
-    except (OSError, ValueError) as reason:
-        why = reason.strerror if isinstance(reason, OSError) else "it is no path"
-        msg = f"{path}: cannot be read ({why}); {remedy}"
-        raise BadFile(msg) from None
-    if not stat.S_ISREG(status.st_mode):
-        why = "Is a directory" if stat.S_ISDIR(status.st_mode) else "it is no regular file"
-        msg = f"{path}: cannot be read ({why}); {remedy}"
-        raise BadFile(msg)
-    if status.st_size > most:
-        msg = f"{path}: {status.st_size} bytes are more than the {most} that are read"
-        raise BadFile(msg)
-
-
-def read_json(path: Path, most: int, remedy: str) -> Any:
-    """The JSON in a file, in which no key may stand twice and no number may be NaN or infinite.
-
-    Raises
-    ------
-    BadFile
-        If it cannot be read, is too large (:func:`check_file`), or is no such JSON.
-    """
-    check_file(path, most, remedy)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as reason:
-        msg = f"{path}: cannot be read ({reason.strerror}); {remedy}"
-        raise BadFile(msg) from None
-    except UnicodeDecodeError as reason:
-        msg = f"{path}: is no JSON ({reason}); {remedy}"
-        raise BadFile(msg) from None
-    return parse_json(text, path, remedy)
-
-
-def parse_json(text: str, path: Path, remedy: str) -> Any:
-    """The JSON in a file's text, as :func:`read_json`.
-
-    Raises
-    ------
-    BadFile
-        If it is no such JSON.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
-    except (ValueError, RecursionError) as reason:
-        msg = f"{path}: is no JSON ({str(reason).splitlines()[0][:200]}); {remedy}"
-        raise BadFile(msg) from None
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            msg = f"the key {name[:60]!r} is there twice"
-            raise ValueError(msg)
-        found[name] = value
-    return found
-
-
-def _no_number(word: str) -> Any:
-    msg = f"{word} is no number"
-    raise ValueError(msg)
-
-
+#: Prefix of a setting that names a file.
 PREFIX = "file:"
 _PIN = "#sha256="
 
 
-def pinned(text: str, most: int) -> str:
-    """``file:PATH`` with the digest of what it holds now; any other text as it is.
+def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
+    """Refuse what is not a regular file (a pipe or a device may be endless) or has more than ``most`` bytes.
 
-    A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` says what is
-    wrong with it.
+    Parameters
+    ----------
+    remedy
+        What to do if the file cannot be read, such as ``name a solution file``.
+    where
+        What the file is in messages; its path if empty.
+
+    Raises
+    ------
+    BadFile
+        With one line that ends in ``remedy``.
     """
-    word = text.strip()
-    if not word.startswith(PREFIX) or _PIN in word:
-        return word
-    path = Path(word.removeprefix(PREFIX))
     try:
-        if not path.is_file() or path.stat().st_size > most:
-            return word
-        return f"{word}{_PIN}{hashlib.sha256(path.read_bytes()).hexdigest()}"
-    except (OSError, ValueError):
-        return word
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(where or path, error.strerror or "", remedy) from None
+    except ValueError:
+        raise _unreadable(where or path, "it is not a path", remedy) from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise _unreadable(where or path, f"it is {kind}", remedy)
+    if status.st_size > most:
+        raise _too_large(where or path, status.st_size, most)
 
 
-def same_text(one: str, other: str) -> bool:
-    """Whether two texts say the same: files by their contents where both are pinned, anything else by the words."""
-    first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (one, other))
-    return one == other or bool(first and first == second)
+def _unreadable(where: str | Path, reason: str, remedy: str) -> BadFile:
+    return BadFile(f"{where} cannot be read ({reason}); {remedy}")
+
+
+def _too_large(where: str | Path, size: int, most: int) -> BadFile:
+    return BadFile(f"{where} has {size} bytes, more than the limit of {most}; use a smaller file")
+
+
+def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
+    """The contents of a file; arguments and errors as for :func:`check_file`."""
+    check_file(path, most, remedy, where)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise _unreadable(where or path, error.strerror or "", remedy) from None
+    if len(data) > most:  # it has grown, or its size was not known
+        raise _too_large(where or path, len(data), most)
+    return data
+
+
+def decode(data: bytes, where: str | Path, remedy: str) -> str:
+    """``data`` as UTF-8 text, without a byte order mark.
+
+    Raises
+    ------
+    BadFile
+        If it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(where, f"byte {error.start} is not UTF-8 text", remedy) from None
+
+
+def read_json(path: Path, most: int, remedy: str) -> Any:
+    """The JSON in a file: no key occurs twice in an object, and no number is NaN or infinite.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large (:func:`check_file`), or does not hold such JSON.
+    """
+    return parse_json(decode(read_bytes(path, most, remedy), path, remedy), path, remedy)
+
+
+def parse_json(text: str, where: str | Path, remedy: str) -> Any:
+    """The JSON in ``text``, as :func:`read_json`.
+
+    Raises
+    ------
+    BadFile
+        If it is not such JSON.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        msg = f"{where} is not valid JSON ({str(error).splitlines()[0][:200]}); {remedy}"
+        raise BadFile(msg) from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        msg = f"key {name[:60]!r} occurs twice"
+        raise ValueError(msg)
+    return values
+
+
+def _refuse_constant(constant: str) -> Any:
+    msg = f"{constant} is not a finite number"
+    raise ValueError(msg)
+
+
+def pinned(text: str, most: int) -> str:
+    """``file:PATH`` with the digest of the file's present contents; any other text unchanged.
+
+    A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` reports the
+    reason.
+    """
+    text = text.strip()
+    if not text.startswith(PREFIX) or _PIN in text:
+        return text
+    try:
+        data = read_bytes(Path(text.removeprefix(PREFIX)), most, "")
+    except BadFile:
+        return text
+    return f"{text}{_PIN}{hashlib.sha256(data).hexdigest()}"
+
+
+def same_text(a: str, b: str) -> bool:
+    """Whether two settings mean the same: pinned files by their contents, anything else by its text."""
+    first, second = (text.partition(_PIN)[2] if text.startswith(PREFIX) else "" for text in (a, b))
+    return a == b or bool(first and first == second)
 
 
 def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
@@ -129,37 +153,20 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
     text
         With its prefix.
     most
-        Larger files are refused [bytes], before they are read.
+        Larger files are refused [bytes] before they are read.
     what, remedy
-        ``formulation: circuit file``, and what to do if it cannot be read.
+        What the file is, such as ``circuit file``, and what to do if it cannot be read.
 
     Raises
     ------
     BadFile
-        If it cannot be read, is too large, no UTF-8 text, or not what it was when it was pinned.
+        If it cannot be read, is too large, is not UTF-8 text, or has changed since it was pinned.
     """
     name, _, digest = text.strip().removeprefix(PREFIX).partition(_PIN)
     path = Path(name)
-    try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            msg = f"{what} {path} is no regular file; {remedy}"
-            raise BadFile(msg)
-        size = path.stat().st_size
-        if size > most:
-            msg = f"{what} {path} has {size} bytes, more than the {most} that are read; give a smaller one"
-            raise BadFile(msg)
-        with path.open("rb") as stream:
-            raw = stream.read(most + 1)
-        contents = raw.decode("utf-8-sig")
-    except (OSError, ValueError) as reason:
-        if isinstance(reason, BadFile):
-            raise
-        why = reason.strerror if isinstance(reason, OSError) else "it is no UTF-8 text"
-        if isinstance(reason, ValueError) and not isinstance(reason, UnicodeDecodeError):
-            why = "it is no path"
-        msg = f"{what} {path!s} cannot be read ({why}); {remedy}"
-        raise BadFile(msg) from None
-    if digest and hashlib.sha256(raw).hexdigest() != digest:
-        msg = f"{what} {path} has changed since it was named; solve again with the new one"
+    where = f"{what} {path}"
+    data = read_bytes(path, most, remedy, where)
+    if digest and hashlib.sha256(data).hexdigest() != digest:
+        msg = f"{where} has changed since it was named; solve again with its present contents"
         raise BadFile(msg)
-    return path, contents
+    return path, decode(data, where, remedy)

@@ -1,26 +1,20 @@
-"""Errors of the solving layer, with the exit status the command line gives each.
-
-The exceptions every layer shares: each says what is wrong, where, and how to mend it.
-"""
+"""Exceptions shared by all layers; each message states what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
 
 class OpticollError(Exception):
-    """Base of all errors that opticoll raises on purpose.
-
-    ``exit_status`` is what the command line returns for it.
-    """
+    """Base class of all errors raised by opticoll; ``exit_status`` is that of the command line."""
 
     exit_status = 2
 
 
 class BadInput(OpticollError, ValueError):
-    """Something the caller wrote cannot be accepted; nothing has been run or stored."""
+    """Invalid input; nothing has been run or stored."""
 
 
 class BadSpec(BadInput):
-    """An instance spec that cannot be read, or whose arguments describe no instance."""
+    """An instance spec that cannot be parsed."""
 
 
 class BadFile(BadInput):
@@ -28,21 +22,21 @@ class BadFile(BadInput):
 
 
 class SolverUnavailable(OpticollError):
-    """A solver cannot be used here: package missing, licence missing, or the licence is too small."""
+    """A solver that cannot be used: its package or licence is missing, or the licence is too small."""
 
     exit_status = 4
 
 
 class BadOption(BadInput):
-    """A solver option or a limit that does not exist or has an impossible value."""
+    """An unknown solver option or limit, or one with an invalid value."""
 
 
 class MethodMismatch(BadInput):
-    """A method or solver that cannot take this formulation or problem class."""
+    """A method or solver that does not support this formulation or problem class."""
 
 
 class NoSolution(OpticollError):
-    """The solve ended without a solution that survives verification."""
+    """The solve ended without a solution that passes verification."""
 
     exit_status = 3
 

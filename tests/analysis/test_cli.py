@@ -272,7 +272,7 @@ def test_errors_in_a_process_of_their_own() -> None:
     done = command("solve", "alltoall.master", "rin:4")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "opticoll: instance 'rin:4': no family 'rin'; did you mean 'ring'?\n"
+    assert done.stderr == "opticoll: instance 'rin:4': unknown family 'rin'; did you mean 'ring'?\n"
 
 
 def test_compiled_code_cannot_spoil_stdout(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -372,7 +372,7 @@ def test_ambiguous_numbers_and_keys_are_refused(document, tmp_path):
         text.replace('"objective": ', '"objective": ' + "1" * 5000 + ', "more": '), "1" * 5000,
     ):  # fmt: skip
         path.write_text(broken)
-        with pytest.raises(BadFile, match="is no JSON"):
+        with pytest.raises(BadFile, match="not valid JSON"):
             runner.check("alltoall.master", "genkautz:n=7,d=3", path)
 
 
@@ -395,7 +395,7 @@ def test_a_claim_is_compared_in_its_own_unit(tmp_path):
 def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
     pipe = tmp_path / f"pipe.{suffix}"
     os.mkfifo(pipe)
-    with pytest.raises(BadFile, match="no regular file"):
+    with pytest.raises(BadFile, match="not a regular file"):
         runner.check("alltoall.master", "ring:8", pipe)
 
 

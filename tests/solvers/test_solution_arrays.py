@@ -54,7 +54,7 @@ def test_wrong_arrays_are_refused_in_one_line(checked, name):
             continue
         assert status == 2, (what, lines)
         array = "" if "unequal" in what else what.split()[1].rstrip(":")  # which of them differs is not told
-        assert f"values.{array}" in lines[0] or "is no JSON" in lines[0], (what, lines)
+        assert f"values.{array}" in lines[0] or "is not valid JSON" in lines[0], (what, lines)
 
 
 #: Kinds of a model that have other variables than its default.

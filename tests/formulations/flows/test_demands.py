@@ -457,13 +457,13 @@ def test_demand_files(tmp_path, suffix, text):
     (".csv", "", "0 rows"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
     (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
     (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
-    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "not negative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
+    (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
     (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e9,1\n1,0,1\n1,1,0\n", "another unit"),
     (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
-    (".json", "{", "no JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
+    (".json", "{", "not valid JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
     (".json", "[[0,1,1],[1,0,1],[1,1]]", "row 3"), (".json", "[[0,1,true],[1,0,1],[1,1,0]]", "row 1"),
-    (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"), (".json", "[" * 10_000, "no JSON"),
-    (".json", "[[0,1,NaN],[1,0,1],[1,1,0]]", "finite"), (".json", '{"matrix": []}', "no list"),
+    (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"), (".json", "[" * 10_000, "not valid JSON"),
+    (".json", "[[0,1,NaN],[1,0,1],[1,1,0]]", "NaN is not"), (".json", '{"matrix": []}', "no list"),
     (".json", f"[[0,1,1{'0' * 400}],[1,0,1],[1,1,0]]", "too large"), (".json", '[[0,1,[1]],[1,0,1],[1,1,0]]', "row 1"),
 ])  # fmt: skip
 def test_bad_demand_files_are_refused_in_one_line(tmp_path, suffix, text, word):
@@ -480,7 +480,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.csv")
     for where, word in (
         (path, "UTF-8"), (tmp_path / "none.csv", "No such file"), (tmp_path, "directory"),
-        (tmp_path / "pipe.csv", "no regular file"), ("\0", "no path"),
+        (tmp_path / "pipe.csv", "not a regular file"), ("\0", "not a path"),
     ):  # fmt: skip
         with pytest.raises(BadFile, match=word):
             data_of("ring:3", f"file:{where}")
@@ -497,7 +497,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     "some", "", "file:", "random:x", "random:-1", "random:1.5", "random:9999999999", "uniform:1", "longest-matching:2",
     "random:٣x", "gravity:seed=1",
 ])  # fmt: skip
-def test_words_that_are_no_demand_are_refused(text):
+def test_unknown_demands_are_refused(text):
     with pytest.raises(BadInput) as caught:
         make_plan(Task(NAME, "ring:4", settings={"demand": text}))
     assert "\n" not in str(caught.value)

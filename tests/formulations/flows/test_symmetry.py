@@ -1,4 +1,4 @@
-"""Automorphisms are verified, never believed; reductions to orbits lose nothing and lift to feasible flows."""
+"""Automorphisms are verified; reductions to orbits keep the optimum and lift to feasible flows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def solved(data):
 
 
 def assert_reduces(data):
-    """The reduced optimum is the whole one's, its flow feasible for it, and its duals prove it."""
+    """The reduced model has the optimum of the full model, and its lifted flow is feasible."""
     F, _ = optimum(compile_model(model.build_matrix(data)))
     orbits, T, flow = solved(data)
     assert pytest.approx(F, rel=1e-8) == 1.0 / T
@@ -69,13 +69,13 @@ def assert_reduces(data):
 
 
 @pytest.mark.parametrize("spec", [*SMALL, *TRANSITIVE])
-def test_nothing_is_lost_by_the_reduction(spec):
+def test_the_reduction_keeps_the_optimum(spec):
     assert_reduces(data_of(spec))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [s for s in MEDIUM if s not in SMALL])
-def test_nothing_is_lost_by_larger_reductions(spec):
+def test_larger_reductions_keep_the_optimum(spec):
     assert_reduces(data_of(spec))
 
 
@@ -122,8 +122,8 @@ def test_every_generator_is_an_automorphism(spec):
         assert np.array_equal(np.sort(image[topology.terminals]), topology.terminals)
 
 
-def test_a_name_is_not_believed():
-    """A ring with a chord, a torus with one wider link, a hypercube with relays: the names promise too much."""
+def test_proposals_of_a_family_are_verified():
+    """A ring with a chord, a torus with one wider link and a hypercube with relays, under the specs of the families."""
     ring, torus, cube = parse("ring:8"), parse("torus:4x4"), parse("hypercube:3")
     chord = Topology(8, [*ring.tail, 0, 3], [*ring.head, 3, 0], spec="ring:8", parameters=ring.parameters)
     wide = Topology(
@@ -131,14 +131,14 @@ def test_a_name_is_not_believed():
         parameters=torus.parameters,
     )  # fmt: skip
     relay = Topology(8, cube.tail, cube.head, terminals=[0, 1, 2], spec="hypercube:3", parameters=cube.parameters)
-    for liar, truth in ((chord, ring), (wide, torus), (relay, cube)):
-        orbits = assert_reduces(data_of(liar))
+    for changed, original in ((chord, ring), (wide, torus), (relay, cube)):
+        orbits = assert_reduces(data_of(changed))
         assert orbits.representative.size > 1
-        assert reduction.find(data_of(truth)).representative.size == 1
+        assert reduction.find(data_of(original)).representative.size == 1
 
 
-def test_failed_links_leave_what_survives():
-    """One link less: the stabiliser of that link survives, and no more."""
+def test_automorphisms_after_a_failed_link():
+    """Exactly the stabiliser of the failed link remains."""
     whole, broken = (reduction.find(data_of(spec)) for spec in ("torus:4x4", "torus:4x4+fail=1,seed=0"))
     assert whole.representative.size == 1
     assert 1 < broken.representative.size < 16
@@ -146,7 +146,7 @@ def test_failed_links_leave_what_survives():
     assert reduction.find(data_of("genkautz:n=60,d=4+fail=5,seed=0")).trivial
 
 
-def test_graphs_without_a_name_are_searched():
+def test_graphs_without_a_family_are_searched():
     hidden = parse("torus:3x4").relabelled(np.random.default_rng(0).permutation(12))
     assert hidden.spec == "custom"
     orbits = assert_reduces(data_of(hidden))
@@ -165,7 +165,7 @@ def test_wrong_images_are_refused():
 
 
 def test_equal_parallel_arcs_compose():
-    """Images of arcs compose as images of vertices do, also where arcs cannot be told apart."""
+    """Images of arcs compose like images of vertices, also for equal parallel arcs."""
     tail, head = [0, 0, 1, 1, 2, 2], [1, 1, 2, 2, 0, 0]
     topology = Topology(3, tail, head)
     one = arc_image(topology, np.array([1, 2, 0]))
@@ -230,7 +230,7 @@ def test_folding_is_a_mean_over_orbits():
 @pytest.mark.parametrize(
     "spec", ["torus:6x6x6", "circulant:n=100,offsets=1x7x31", "genkautz:n=80,d=4", "bipartite:12x12"]
 )
-def test_the_runner_certifies_it_by_its_own_means(spec):
+def test_the_runner_certifies_orbit_lp(spec):
     run = runner.solve(Task("alltoall.master", spec, method="orbit-lp"))
     assert run.proof == Proof.OPTIMAL
     assert run.record["gap"] <= 1e-6
@@ -239,7 +239,7 @@ def test_the_runner_certifies_it_by_its_own_means(spec):
     assert known is None or run.objective == pytest.approx(known.value, rel=1e-9)
 
 
-def test_auto_takes_orbits_where_one_source_is_left():
+def test_auto_selects_orbit_lp_for_a_single_source():
     def chosen(spec, **more):
         return make_plan(Task("alltoall.master", spec, **more)).method
 
