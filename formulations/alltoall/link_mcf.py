@@ -74,7 +74,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     return LinkFlow(model.by_commodity(topology, sources, targets, block=not printed), targets, printed)
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Size of the model before its data are made."""
     if not isinstance(instance, Topology):
         return None
@@ -245,8 +245,7 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=lambda data, value: model.metrics(data.flow, value),
     estimate=lambda data: model.estimate(data.flow),
-    foresee=foresee,
-    smaller="alltoall.master",
+    early_estimate=early_estimate,
     concurrent="F",
     size="N(N-1) m + 1 variables",
 )

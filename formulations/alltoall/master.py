@@ -53,7 +53,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     return model.by_source(topology, read_demand(text, topology, NAME))
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Size of the model for all ranks; what a file leaves out is not known before it is read."""
     if not isinstance(instance, Topology) or str(parameters.get("demand", UNIFORM)).startswith(PREFIX):
         return None
@@ -88,7 +88,7 @@ FORMULATION = Formulation(
     repair=model.repair,
     metrics=metrics,
     estimate=model.estimate,
-    foresee=foresee,
+    early_estimate=early_estimate,
     concurrent="F",
     size="|S| m + 1 variables",
 )

@@ -275,8 +275,6 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
-    prefers="exact-routing",
     size="|P| + 1 variables",
 )

@@ -393,7 +393,6 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
     concurrent="F",
     size="|P| + 1 variables",

@@ -242,7 +242,7 @@ def estimate(data: StepFlow) -> dict[str, int]:
     }
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Least size of the model before its data are made: two nonzeros a flow, in its capacity and its balance."""
     if not isinstance(instance, Topology) or not instance.connected:
         return None
@@ -409,6 +409,6 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=metrics,
     estimate=estimate,
-    foresee=foresee,
+    early_estimate=early_estimate,
     size="N(N-1) m L + L variables; N m L + L by source",
 )  # fmt: skip

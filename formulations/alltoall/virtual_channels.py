@@ -284,7 +284,5 @@ FORMULATION = Formulation(
     metrics=metrics,
     estimate=estimate,
     needs="alltoall.min-congestion",
-    needs_method="routes",
-    prefers="layer-assignment",
     size="(|R| + |E| + m + 1) L variables",
 )  # fmt: skip

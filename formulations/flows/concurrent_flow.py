@@ -345,7 +345,7 @@ def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs,))}
 
 
-def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
     """F as the values state it; :func:`residuals` says whether the flow delivers it."""
     return float(np.asarray(values["F"]))
 

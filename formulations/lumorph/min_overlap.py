@@ -544,8 +544,6 @@ FORMULATION = Formulation(
     dual_arrays=min_congestion.dual_arrays,
     repair=repair,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
-    prefers="negotiated-rerouting",
     size="m |L| + 1 variables on arcs, |P| + 1 over a route set",
 )  # fmt: skip

@@ -215,7 +215,7 @@ def _out_of_reach(_: Laboratory) -> Measurement:
     from opticoll.solvers.memory import needed_bytes
 
     model, topology = formulation(LINK), parse("genkautz:n=1000,d=4")
-    size = link_mcf.foresee(topology, {"printed": False})
+    size = link_mcf.early_estimate(topology, {"printed": False})
     if size is None:
         msg = "the size of the link MCF is not foreseen"
         raise ArithmeticError(msg)
