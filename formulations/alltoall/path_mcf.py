@@ -26,27 +26,23 @@ then verifies each path as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array
 from opticoll.formulations.flows import concurrent_flow
-from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.path_sets import (
-    PathRule,
-    PathSet,
-    build_path_set,
-    check_reach,
-    from_arrays,
-    path_violations,
-    read_rule,
-    rule_parameters,
+from opticoll.formulations.flows.path_flow import (
+    PathFlow,
+    arc_load,
+    bounded_distances,
+    path_arrays,
+    prepare_paths,
+    serve_alike,
 )
+from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
 
@@ -55,50 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
-
 NAME = "alltoall.path-mcf"
-
-
-@dataclass(frozen=True, eq=False)
-class PathFlow:
-    """Data of the model: the topology and the rule that says which paths there are; they are listed when asked for."""
-
-    topology: Topology
-    rule: PathRule
-    name: str = NAME
-
-    @cached_property
-    def paths(self) -> PathSet:
-        """The path set, listed.
-
-        Raises
-        ------
-        NotApplicable
-            If it has too many paths, or none for some commodity.
-        """
-        return build_path_set(self.topology, self.rule, self.name, self.commodities)
-
-    @cached_property
-    def commodities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Sources and targets, vertices, each ``(|K|,)``: here all ordered pairs of distinct ranks."""
-        return concurrent_flow.commodities(self.topology)
-
-    @cached_property
-    def flow(self) -> concurrent_flow.ConcurrentFlow:
-        """The unrestricted problem, grouped by source."""
-        return concurrent_flow.by_source(self.topology)
-
-    @cached_property
-    def unrestricted_bounds(self) -> list[Bound]:
-        """Analytic bounds on the concurrent flow over all paths, which hold for every path set."""
-        return flow_bounds(self.flow)
-
-    def paths_of(self, values: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
-        """The paths that ``values`` speak of: those they bring, or those of the set; None if they are malformed."""
-        if "path_arcs" in values and self.rule.kind == "all":
-            return from_arrays(self.topology, values, self.commodities)
-        return self.paths
 
 
 def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
@@ -110,14 +63,6 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
         If the instance is no connected topology of at least two ranks, or the rule leaves some pair without a path.
     """
     return prepare_paths(instance, parameters or {}, NAME)
-
-
-def prepare_paths(instance: object, parameters: Mapping[str, Any], name: str) -> PathFlow:
-    """The data of a model called ``name`` over path sets, refused as :func:`prepare` does."""
-    topology = concurrent_flow.all_to_all_topology(instance, name)
-    rule = read_rule(parameters, "disjoint", name)
-    check_reach(topology, rule, name)
-    return PathFlow(topology, rule, name)
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
@@ -201,20 +146,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
     """F and F, and the paths where the solution brings its own."""
-    return on_paths(data, "f", "F", names)
-
-
-def on_paths(data: PathFlow, weight: str, scalar: str, names: Collection[str]) -> dict[str, Array]:
-    """The arrays of a solution with one ``weight`` a path, listed or its own, and a ``scalar``."""
-    if "path_arcs" in names and data.rule.kind == "all":
-        count, topology = Size("paths"), data.topology
-        return {
-            weight: Array((count,)),
-            scalar: Array(),
-            "path_arcs": Array((count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1),
-            "path_pair": Array((count,), low=0, high=data.commodities[0].size),
-        }
-    return {weight: Array((data.paths.paths,)), scalar: Array()}
+    return path_arrays(data, "f", "F", names)
 
 
 def dual_arrays(data: PathFlow) -> dict[str, Array]:
@@ -247,12 +179,6 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     }
 
 
-def arc_load(paths: PathSet, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What path weights ``(|P|,)`` put on every arc, ``(m,)``."""
-    load = np.bincount(paths.arcs, np.repeat(weight, paths.length), paths.topology.arcs)
-    return np.asarray(load, dtype=float)
-
-
 def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
     if data.rule.kind != "all":
@@ -264,22 +190,6 @@ def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np
         reach = bounded_distances(data.topology, lengths, data.rule.lmax)[-1]
     table = reach[:, sources]
     return table[~np.eye(sources.size, dtype=bool)]
-
-
-def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
-    """Shortest walks of at most 0, 1, ..., ``longest`` arcs from every rank, ``(longest + 1, ranks, n)``.
-
-    Walks and simple paths have the same minimum: cutting cycles off shortens in length and in arcs.
-    """
-    table = np.full((min(longest, topology.n) + 1, topology.ranks, topology.n), np.inf)
-    table[0, np.arange(topology.ranks), topology.terminals] = 0.0
-    order = np.argsort(topology.head, kind="stable")
-    heads, first = np.unique(topology.head[order], return_index=True)
-    for step in range(1, table.shape[0]):
-        reach = table[step - 1][:, topology.tail[order]] + lengths[order]
-        table[step] = table[step - 1]
-        table[step][:, heads] = np.minimum(table[step][:, heads], np.minimum.reduceat(reach, first, axis=1))
-    return table
 
 
 def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
@@ -333,16 +243,6 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     F = float((data.topology.capacity[used] / load[used]).min())
     kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
     return {"f": share * F, "F": np.asarray(F), **kept}
-
-
-def serve_alike(paths: PathSet, f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Path shares ``(|P|,)`` that add up to 1 for every commodity, in the proportions of ``f``."""
-    share = np.maximum(f, 0.0)
-    carried = np.bincount(paths.pair, share, paths.pairs)
-    empty = ~(carried > 0)
-    share[paths.first[:-1][empty]] = 1.0
-    carried[empty] = 1.0
-    return share / carried[paths.pair]
 
 
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:

@@ -19,7 +19,7 @@ no optimum and keeps every dual bound finite.
 Groups. ``--set aggregate=commodity`` is the paper's model: one group a pair, D_uk = 1 at its destination.
 ``aggregate=source`` has one group a source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is exact,
 that is, has the same optimum and the same possible U: *causality* and *balance* say that f_k is a flow from (s_k, 0) to
-the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.flows.time_expanded`; the slack of causality
+the (u, L) in the graph unrolled over time (:func:`unroll`; the slack of causality
 is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
 commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
 are the two neighbours of this aggregation, and so they are not offered: groups of several sources (s -> t and t -> s
@@ -48,7 +48,6 @@ from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
-from opticoll.formulations.flows.time_expanded import step_distances, unroll
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.digraph import Topology
 
@@ -380,6 +379,73 @@ def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
         "alpha_beta_time": None if value is None else data.alpha * data.steps + data.beta * value,
         "ranks": data.topology.ranks,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class TimeExpanded:
+    """A topology unrolled over time steps, and the place of the arcs of every step in it.
+
+    Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
+    (tail_a, t-1) to (head_a, t); a waiting arc runs from (u, t-1) to (u, t). The graph has no cycles.
+
+    Parameters
+    ----------
+    graph
+        n (L + 1) vertices, L (m + n) arcs.
+    moving
+        Arc of ``graph`` for arc a in step t (0-based), shape ``(m, L)``.
+    waiting
+        Arc of ``graph`` for waiting at u in step t, shape ``(n, L)``.
+    arc, step
+        Arc of the topology (-1 for waiting) and step (0-based) of every arc of ``graph``.
+    """
+
+    graph: Topology
+    moving: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    arc: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+
+def unroll(topology: Topology, steps: int) -> TimeExpanded:
+    """Unroll ``topology`` over ``steps`` steps."""
+    n, m = topology.n, topology.arcs
+    at = np.arange(steps) * n
+    tail = np.concatenate([topology.tail[:, None] + at, np.arange(n)[:, None] + at]).ravel()
+    head = np.concatenate([topology.head[:, None] + at + n, np.arange(n)[:, None] + at + n]).ravel()
+    capacity = np.repeat(np.concatenate([topology.capacity, np.ones(n)]), steps)
+    order = np.lexsort((capacity, head, tail))  # as Topology sorts them
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    positions = place.reshape(m + n, steps)
+    arc = np.repeat(np.concatenate([np.arange(m), np.full(n, -1)]), steps)[order]
+    step = np.tile(np.arange(steps), m + n)[order]
+    graph = Topology(n * (steps + 1), tail, head, capacity, spec=f"{topology.spec} over {steps} steps")
+    return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
+
+
+def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Least cost from every source to every vertex within L steps; waiting is free.
+
+    Parameters
+    ----------
+    topology, sources
+        The graph; shape ``(K,)``.
+    cost
+        Cost >= 0 of using arc a in step t, shape ``(m, L)``.
+
+    Returns
+    -------
+    Shape ``(K, n)``; ``inf`` where the steps do not suffice.
+    """
+    reach = np.full((sources.size, topology.n), np.inf)
+    reach[np.arange(sources.size), sources] = 0.0
+    for t in range(cost.shape[1]):
+        arriving = reach[:, topology.tail] + cost[:, t]
+        after = reach.copy()
+        np.minimum.at(after.T, topology.head, arriving.T)
+        reach = after
+    return reach
 
 
 FORMULATION = Formulation(

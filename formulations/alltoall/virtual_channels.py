@@ -34,6 +34,8 @@ import numpy as np
 
 from opticoll.formulations.alltoall import PAPER, min_congestion
 from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows.path_flow import arc_load
+from opticoll.formulations.flows.single_path import chosen_paths
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def prepare(
     if layers < 1:
         msg = f"{NAME}: layers={layers}; a route needs at least 1"
         raise NotApplicable(msg)
-    routes = None if needed is None else min_congestion.chosen_paths(routing, needed)
+    routes = None if needed is None else chosen_paths(routing, needed)
     return LayeredRoutes(routing.topology, routes, layers)
 
 
@@ -257,7 +259,7 @@ def metrics(data: LayeredRoutes, value: float | None) -> dict[str, float | int |
         "layers": value,
         "routes": data.known_routes.paths,
         "dependencies": int(data.dependency_keys.size),
-        "max_load": float(min_congestion.arc_load(data.known_routes, np.ones(data.known_routes.paths)).max()),
+        "max_load": float(arc_load(data.known_routes, np.ones(data.known_routes.paths)).max()),
     }
 
 

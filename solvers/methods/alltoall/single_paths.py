@@ -33,7 +33,7 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.solvers.methods.method import Context
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import outward
-from opticoll.formulations.alltoall.path_mcf import arc_load, serve_alike
 from opticoll.formulations.flows.concurrent_flow import commodities, demanded
+from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_order, reordered, subset, to_arrays
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.alltoall.min_congestion import round_up
 from opticoll.formulations.flows.path_sets import subset
+from opticoll.formulations.flows.single_path import round_up
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.routes import (
@@ -39,7 +39,7 @@ from opticoll.solvers.task import SolveRequest, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context

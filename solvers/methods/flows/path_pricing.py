@@ -104,7 +104,7 @@ class BoundedPaths:
 
     def price(self, lengths: F64) -> Priced:
         """Shortest paths under ``lengths``."""
-        from opticoll.formulations.alltoall.path_mcf import bounded_distances
+        from opticoll.formulations.flows.path_flow import bounded_distances
 
         topology, ends = self.topology, self.topology.terminals
         table = bounded_distances(topology, lengths, self.longest)

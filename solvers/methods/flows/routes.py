@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.alltoall.path_mcf import PathFlow, arc_load
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
