@@ -13,15 +13,23 @@ import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances.registry import modules_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opticoll.instances.instance import Instance
 
 
 class Dimensions(tuple[int, ...]):
@@ -35,7 +43,7 @@ class Dimensions(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Family:
-    """A named generator: how a spec calls it, and where it comes from."""
+    """A named generator of instances, with what is known about them (see :func:`family`)."""
 
     name: str
     build: Callable[..., Any]
@@ -43,6 +51,8 @@ class Family:
     summary: str
     source: str
     rest: bool = False
+    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None
+    closed_form: Callable[..., Fraction | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,14 +69,33 @@ FAMILIES: dict[str, Family] = {}
 MODIFIERS: dict[str, Modifier] = {}
 
 
-def family(name: str, *, example: str, source: str, rest: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Register a generator under ``name``; its first docstring line becomes the summary.
+def family(
+    name: str,
+    *,
+    example: str,
+    source: str,
+    rest: bool = False,
+    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None,
+    closed_form: Callable[..., Fraction | None] | None = None,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Register a generator under ``name``; the first line of its docstring becomes the summary.
 
-    With ``rest`` the whole text behind the colon is handed over as one string (file names).
+    Parameters
+    ----------
+    name, example, source
+        Name in specs, a spec that parses, and the publication that defines the family.
+    rest
+        Pass the whole text after the colon as one string (file names).
+    automorphisms
+        Called with the generator's arguments by keyword; yields permutations of the ``n`` vertices, shape ``(n,)``,
+        that are expected to be automorphisms. They are proposals: :mod:`opticoll.instances.symmetry` verifies each.
+    closed_form
+        Called with the generator's arguments by keyword; returns the least time T of the uniform all-to-all (one
+        shard per ordered pair, links of capacity 1) as an exact fraction, or None where no formula applies.
     """
 
     def register(build: Callable[..., Any]) -> Callable[..., Any]:
-        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest)
+        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
 
     return register
@@ -210,6 +239,25 @@ def load_families() -> None:
     import_module("opticoll.instances.modifiers")
     for module in modules_of("opticoll.instances.families"):
         import_module(module)
+
+
+def family_of(instance: Instance) -> tuple[Family, dict[str, Any]] | None:
+    """The family that the spec of ``instance`` names, and the arguments recorded for it.
+
+    Modifiers are ignored: the caller must check whether the instance still is what the family generates.
+
+    Returns
+    -------
+    family, arguments
+        None if the spec names no family, or an argument is not recorded.
+    """
+    load_families()
+    known = FAMILIES.get(re.split("[:+]", instance.spec, maxsplit=1)[0])
+    recorded = dict(instance.parameters)
+    names = inspect.signature(known.build).parameters if known else {}
+    if known is None or not recorded.keys() >= names.keys():
+        return None
+    return known, {name: recorded[name] for name in names}
 
 
 def describe() -> list[dict[str, str]]:
