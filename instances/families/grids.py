@@ -1,11 +1,9 @@
-"""Meshes and tori of any dimension, in the row-major numbering of numpy.
-
-Hypercubes, straight and twisted.
-"""
+"""Meshes, tori and LIGHTPATH wafers in row-major numbering; hypercubes, plain and twisted."""
 
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,8 @@ from opticoll.instances.photonic import LightpathMesh
 from opticoll.instances.spec import Dimensions, check_positive, family
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
 
@@ -44,7 +44,28 @@ def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
     return Topology(n, *both_ways(u, v), spec=what, labels=tuple(map(".".join, places)))
 
 
-@family("mesh", example="mesh:4x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDArray[np.int64]]:
+    """Shifts (if ``periodic``), reflections, and swaps of equal dimensions."""
+    nodes = np.arange(prod(shape)).reshape(shape)
+    for axis, size in enumerate(shape):
+        if periodic and size > 1:
+            yield np.roll(nodes, -1, axis=axis).ravel()
+    for axis, size in enumerate(shape):
+        if size > 2 or not periodic:  # about node 0 in a torus, where shifts give the other reflections
+            yield np.roll(np.flip(nodes, axis=axis), int(periodic), axis=axis).ravel()
+    last: dict[int, int] = {}
+    for axis, size in enumerate(shape):
+        if size > 1 and size in last:
+            yield np.swapaxes(nodes, last[size], axis).ravel()
+        last[size] = axis
+
+
+@family(
+    "mesh",
+    example="mesh:4x4",
+    source="Dally & Towles, Interconnection Networks 2004, chapter 5",
+    automorphisms=partial(_grid_automorphisms, periodic=False),
+)
 def mesh(shape: Dimensions) -> Topology:
     r"""Mesh of any dimension, links both ways between neighbours.
 
@@ -65,7 +86,12 @@ def mesh(shape: Dimensions) -> Topology:
     return _grid(shape, "mesh", periodic=False)
 
 
-@family("torus", example="torus:3x4", source="Dally & Towles, Interconnection Networks 2004, chapter 5")
+@family(
+    "torus",
+    example="torus:3x4",
+    source="Dally & Towles, Interconnection Networks 2004, chapter 5",
+    automorphisms=partial(_grid_automorphisms, periodic=True),
+)
 def torus(shape: Dimensions) -> Topology:
     r"""Torus of any dimension, links both ways, wrapped round in each dimension.
 
@@ -91,6 +117,7 @@ def torus(shape: Dimensions) -> Topology:
     "lightpath",
     example="lightpath:2x4,lasers=16,waveguides=1",
     source="LuMorph, section 2 (LIGHTPATH tiles with 16 lasers)",
+    automorphisms=lambda shape, **_: _grid_automorphisms(shape, periodic=False),
 )
 def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> LightpathMesh:
     """LIGHTPATH wafer: a mesh of server tiles with lasers, joined by bundles of waveguides.
@@ -126,7 +153,12 @@ def _links(dimension: int, what: str) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.concatenate(low), np.concatenate([u | (1 << k) for k, u in enumerate(low)])
 
 
-@family("hypercube", example="hypercube:3", source="Harary, Hayes & Wu, Comput. Math. Appl. 15(4), 1988")
+@family(
+    "hypercube",
+    example="hypercube:3",
+    source="Harary, Hayes & Wu, Comput. Math. Appl. 15(4), 1988",
+    automorphisms=lambda dimension: _grid_automorphisms((2,) * dimension, periodic=True),
+)
 def hypercube(dimension: int) -> Topology:
     r"""Binary hypercube: nodes differ in one bit along each link.
 

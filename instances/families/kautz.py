@@ -1,7 +1,9 @@
-"""Kautz, de Bruijn and generalized Kautz digraphs: the densest digraphs known for a degree and a diameter."""
+"""Kautz, de Bruijn and generalized Kautz digraphs: dense digraphs of given degree and diameter."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +13,8 @@ from opticoll.instances.digraph import MAX_VERTICES, Topology, check_size
 from opticoll.instances.spec import check_positive, family
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -39,13 +43,64 @@ def _check_loops(loops: str, what: str) -> None:
         raise BadInput(msg)
 
 
-def _words(letters: NDArray[np.int64]) -> tuple[str, ...]:
-    """Spell each row as a word, with dots between the letters if one needs two digits."""
-    between = "" if letters.max(initial=0) < 10 else "."
-    return tuple(between.join(map(str, row)) for row in letters.tolist())
+def _spelled(words: NDArray[np.int64]) -> tuple[str, ...]:
+    """Labels for words ``(n, length)``, with dots between the letters if one needs two digits."""
+    between = "" if words.max(initial=0) < 10 else "."
+    return tuple(between.join(map(str, word)) for word in words.tolist())
 
 
-@family("kautz", example="kautz:d=2,D=2", source="Kautz, Proc. 1968 Symp. Switching & Automata Theory")
+def _letter_swaps(words: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Swaps of neighbouring letters, as permutations of the words ``(n, length)`` that name the vertices."""
+    count = int(words.max()) + 1
+    place_values = count ** np.arange(words.shape[1])
+    keys = words @ place_values
+    order = np.argsort(keys)
+    for a, b in pairwise(range(count)):
+        letter = np.arange(count)
+        letter[[a, b]] = b, a
+        yield order[np.searchsorted(keys, letter[words] @ place_values, sorter=order)]
+
+
+def _kautz_words(d: int, D: int) -> NDArray[np.int64]:
+    """Letters of every vertex: the first one, and each later one by its distance - 1 from the one before."""
+    length = D if d > 1 else min(D, 2)  # two letters alternate: the first one determines the word
+    shorter = d ** (D - 1)
+    first, steps = np.divmod(np.arange(shorter * (d + 1)), shorter)
+    words = np.empty((first.size, length), dtype=np.int64)
+    words[:, 0] = first
+    for k in range(1, length):
+        words[:, k] = (words[:, k - 1] + steps // d ** (D - 1 - k) % d + 1) % (d + 1)
+    return words
+
+
+def _debruijn_words(d: int, D: int) -> NDArray[np.int64]:
+    """The digits of 0 .. d^D - 1 in base d, most significant first."""
+    return np.asarray(np.arange(d**D)[:, None] // d ** np.arange(D - 1, -1, -1) % d, dtype=np.int64)
+
+
+def _genkautz_swaps(n: int, d: int, **_: object) -> Iterator[NDArray[np.int64]]:
+    r"""Letter swaps for :math:`n = d^k`, where the generalized Kautz digraph is the de Bruijn digraph.
+
+    With :math:`(d+1) c = -d \pmod n`, the digits of :math:`x - c` in base :math:`-d` are shifted by one along each
+    arc.
+    """
+    length = round(log(n, d)) if 1 < d < n else 0
+    if d**length != n:
+        return
+    rest = (np.arange(n) + d * pow(d + 1, -1, n)) % n
+    words = np.empty((n, length), dtype=np.int64)
+    for k in range(length):
+        words[:, k] = rest % d
+        rest = (words[:, k] - rest) // d % d ** (length - k)
+    yield from _letter_swaps(words)
+
+
+@family(
+    "kautz",
+    example="kautz:d=2,D=2",
+    source="Kautz, Proc. 1968 Symp. Switching & Automata Theory",
+    automorphisms=lambda d, D: _letter_swaps(_kautz_words(d, D)),
+)
 def kautz(d: int, D: int) -> Topology:
     r"""Kautz digraph: words without equal neighbours, shifted by one letter along each arc.
 
@@ -71,23 +126,22 @@ def kautz(d: int, D: int) -> Topology:
     shorter = _power(d, D - 1, "kautz")
     n = shorter * (d + 1)
     check_size(n, n * d, "kautz")
-    length = D if d > 1 else min(D, 2)  # with two letters a word is known by its first and its parity
-    # Node = first letter, then each letter as its distance - 1 from the letter before it.
+    words = _kautz_words(d, D)
     first, steps = np.divmod(np.arange(n), shorter)
-    letters = np.empty((n, length), dtype=np.int64)
-    letters[:, 0] = first
-    for k in range(1, length):
-        step = steps // d ** (D - 1 - k) % d
-        letters[:, k] = (letters[:, k - 1] + step + 1) % (d + 1)
     new = np.arange(d)
-    if length == 1:
+    if words.shape[1] == 1:
         head = (first[:, None] + new + 1) % (d + 1)
     else:
-        head = (letters[:, 1] * shorter + steps * d % shorter)[:, None] + new
-    return _digraph(head, "keep", "kautz", _words(letters))
+        head = (words[:, 1] * shorter + steps * d % shorter)[:, None] + new
+    return _digraph(head, "keep", "kautz", _spelled(words))
 
 
-@family("debruijn", example="debruijn:d=2,D=3", source="de Bruijn, Proc. Kon. Ned. Akad. Wet. 49, 1946")
+@family(
+    "debruijn",
+    example="debruijn:d=2,D=3",
+    source="de Bruijn, Proc. Kon. Ned. Akad. Wet. 49, 1946",
+    automorphisms=lambda d, D, **_: _letter_swaps(_debruijn_words(d, D)),
+)
 def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
     r"""De Bruijn digraph: all words, shifted by one letter along each arc.
 
@@ -115,13 +169,16 @@ def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
     _check_loops(loops, "debruijn")
     n = _power(d, D, "debruijn")
     check_size(n, n * d, "debruijn")
-    nodes = np.arange(n)
-    letters = nodes[:, None] // d ** np.arange(D - 1, -1, -1) % d
-    head = (d * nodes[:, None] + np.arange(d)) % n
-    return _digraph(head, loops, "debruijn", _words(letters))
+    head = (d * np.arange(n)[:, None] + np.arange(d)) % n
+    return _digraph(head, loops, "debruijn", _spelled(_debruijn_words(d, D)))
 
 
-@family("genkautz", example="genkautz:n=16,d=4", source="Imase & Itoh, IEEE Trans. Computers C-32(8), 1983")
+@family(
+    "genkautz",
+    example="genkautz:n=16,d=4",
+    source="Imase & Itoh, IEEE Trans. Computers C-32(8), 1983",
+    automorphisms=_genkautz_swaps,
+)
 def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
     r"""Generalized Kautz (Imase-Itoh) digraph: every order and degree, near the shortest distances.
 

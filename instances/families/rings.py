@@ -1,15 +1,20 @@
-"""Rings, paths, stars, complete and complete bipartite graphs: the families with textbook optima.
-
-Circulant graphs: fixed jumps round a ring.
-"""
+"""Rings, paths, stars, complete and complete bipartite graphs, and circulant graphs."""
 
 from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.instances.digraph import Topology, both_ways, check_size
 from opticoll.instances.spec import Dimensions, check_positive, family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
 
 @family("ring", example="ring:8", source="Diestel, Graph Theory, 5th ed. 2017, section 1.3 (cycles)")
@@ -85,7 +90,18 @@ def star(n: int) -> Topology:
     return Topology(n, *both_ways(np.zeros_like(leaves), leaves), spec="star")
 
 
-@family("complete", example="complete:5", source="Diestel, Graph Theory, 5th ed. 2017, section 1.1")
+def _transposed(n: int, u: int, v: int) -> NDArray[np.int64]:
+    image = np.arange(n)
+    image[[u, v]] = v, u
+    return image
+
+
+@family(
+    "complete",
+    example="complete:5",
+    source="Diestel, Graph Theory, 5th ed. 2017, section 1.1",
+    automorphisms=lambda n: [_transposed(n, 0, 1)],
+)
 def complete(n: int) -> Topology:
     r"""Complete graph: every node linked to every other.
 
@@ -106,7 +122,25 @@ def complete(n: int) -> Topology:
     return Topology(n, *both_ways(*np.triu_indices(n, k=1)), spec="complete")
 
 
-@family("bipartite", example="bipartite:4x4", source="Diestel, Graph Theory, 5th ed. 2017, section 1.6")
+def _bipartite_automorphisms(shape: Dimensions) -> Iterator[NDArray[np.int64]]:
+    """A rotation and a transposition of each side, and the exchange of equal sides."""
+    a, b = shape
+    left, right = np.arange(a), np.arange(b)
+    yield np.concatenate([np.roll(left, -1), a + right])
+    yield np.concatenate([left, a + np.roll(right, -1)])
+    for size, first in ((a, 0), (b, a)):
+        if size > 1:
+            yield _transposed(a + b, first, first + 1)
+    if a == b:
+        yield np.concatenate([a + left, right])
+
+
+@family(
+    "bipartite",
+    example="bipartite:4x4",
+    source="Diestel, Graph Theory, 5th ed. 2017, section 1.6",
+    automorphisms=_bipartite_automorphisms,
+)
 def bipartite(shape: Dimensions) -> Topology:
     r"""Complete bipartite graph: every node of one side linked to every node of the other.
 
@@ -133,10 +167,19 @@ def bipartite(shape: Dimensions) -> Topology:
     return Topology(a + b, *both_ways(left, a + right), spec="bipartite")
 
 
+def _unit_multiplications(n: int, offsets: Dimensions, directed: bool) -> Iterator[NDArray[np.int64]]:
+    """Multiplications of Z_n by units that map the set of jumps to itself."""
+    jumps = np.unique(offsets if directed else [*offsets, *(n - offset for offset in offsets)])
+    for unit in range(2, n):
+        if gcd(unit, n) == 1 and np.array_equal(np.unique(jumps * unit % n), jumps):
+            yield np.arange(n) * unit % n
+
+
 @family(
     "circulant",
     example="circulant:n=12,offsets=1x5",
     source="Elspas & Turner, J. Combinatorial Theory 9(3), 1970; directed: TopoOpt, Theorem 2 (+p rings)",
+    automorphisms=_unit_multiplications,
 )
 def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
     r"""Circulant graph: every node linked to those a fixed set of jumps away.
