@@ -1,36 +1,36 @@
-"""Analytic bounds on all-to-all throughput: no solver, every one rigorous for the instance and the demand at hand.
+"""Analytic bounds on the throughput of a concurrent flow, computed without a solver.
 
-All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, so T = 1/F from below.
+All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, and so T = 1/F from below. Each holds
+for every topology and every demand.
 
-moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total
-                capacity, N the ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, d the largest
-                out-degree. On a d-regular unit-capacity digraph this is d / sum_k k n_k. Other demands: every source's
-                largest ones are placed nearest, F <= C / sum_s sum_i D_s(i) k_i.
-node-cut        what must leave (enter) one rank leaves (enters) it: F <= c(out of v) / sum_u D_vu, N-1 if uniform.
-distance        Theorem 1 with this graph's own hops: F <= sum c / sum_sv D_sv dist(s,v).
-any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0; here with lengths from a fixed number of
-                multiplicative-weight steps (arcs that shortest paths overload grow longer).
-sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes of vertex orders (spectral order and
-                breadth-first orders), a special case of any-lengths with l = 1 on the cut.
-closed-form     families whose optimum is known, for the uniform demand: :mod:`opticoll.formulations.flows.flow_bounds`.
+moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total capacity,
+                N the number of ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, and d the largest
+                out-degree. On a d-regular digraph of unit capacities this is d / sum_k k n_k. For other demands, the
+                largest demands of every source are placed nearest: F <= C / sum_s sum_i D_s(i) k_i.
+node-cut        All that a rank sends (receives) leaves (enters) it: F <= c(out of v) / sum_u D_vu.
+distance        Theorem 1 with the hop distances of the graph: F <= sum c / sum_sv D_sv dist(s,v).
+any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0. The lengths come from a fixed number of
+                multiplicative-weight steps: arcs that shortest paths overload become longer.
+sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes S of vertex orders (spectral and
+                breadth-first), a special case of any-lengths with l = 1 on the cut.
+closed-form     The optimum for the uniform demand, where the family declares it
+                (:func:`opticoll.instances.spec.family`).
 
-All-to-all optima that are known in closed form (unit shards, unit links, all vertices ranks).
-
-Each is proven by a primal and a dual at once: on an arc-transitive graph an even split over shortest paths loads
-every arc alike, so that the distance bound is met; rings and tori split into dimensions.
+Closed forms, for unit links and all vertices ranks. Each follows from a primal and a dual solution of equal value: on
+an arc-transitive graph an even split over shortest paths loads all arcs equally, so that the distance bound is met;
+rings and tori split into dimensions.
 
 hypercube:d              T = 2^(d-1)
 bipartite:nxn            T = 3 - 2/n
 ring:n (two-way)         T = floor(n^2/4) / 2
 ring:n,directed          T = n (n-1) / 2
-torus, even k in every   T = N k_max / 8     (the longest dimension binds)
+torus, all k even, > 2   T = N k_max / 8
 complete:n               T = 1
-path:n                   T = floor(n/2) ceil(n/2) (the middle link)
+path:n                   T = floor(n/2) ceil(n/2)
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ from opticoll.formulations import outward
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand, weighted_capacity
 from opticoll.formulations.model import Bound
 from opticoll.instances.digraph import Topology
-from opticoll.instances.spec import parse
+from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,40 +50,20 @@ if TYPE_CHECKING:
 
 
 def closed_form(topology: Topology) -> Bound | None:
-    """The known optimum of the family, or None; only for unmodified families with unit capacities.
+    """The optimum that the topology's family declares, or None.
 
-    A spec is only a name that anybody may give: the arcs must be those that it stands for.
+    A spec is only a name: the topology must equal the instance that the spec describes.
     """
-    spec = topology.spec
-    name, _, _ = spec.partition(":")
-    if "+" in spec or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
+    if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
         return None
-    time = _time(name, dict(topology.parameters), topology.n)
-    if time is None or parse(spec) != topology:
+    declared = family_of(topology)
+    if declared is None or declared[0].closed_form is None:
+        return None
+    time = declared[0].closed_form(**declared[1])
+    if time is None or parse(topology.spec) != topology:
         return None
     value = outward.fraction_up(1 / time)
     return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
-
-
-def _time(name: str, parameters: dict[str, object], n: int) -> Fraction | None:
-    if n < 2:
-        return None
-    if name == "hypercube":
-        return Fraction(n, 2)
-    if name == "complete":
-        return Fraction(1)
-    if name == "path":
-        return Fraction((n // 2) * ((n + 1) // 2))
-    if name == "ring" and parameters.get("directed"):
-        return Fraction(n * (n - 1), 2)
-    if name == "ring":
-        return Fraction(n * n // 4, 2) if n > 2 else Fraction(1)
-    sizes = next((v for v in parameters.values() if isinstance(v, tuple)), ())
-    if name == "bipartite" and len(sizes) == 2 and sizes[0] == sizes[1]:
-        return 3 - Fraction(2, sizes[0])
-    if name == "torus" and sizes and all(k % 2 == 0 and k > 2 for k in sizes):
-        return Fraction(n * max(sizes), 8)
-    return None
 
 
 PAPER = "alltoall"
