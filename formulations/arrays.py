@@ -1,8 +1,7 @@
-"""What the arrays of a solution are: their shapes, and the range of those that hold whole numbers.
+"""Declared shapes and ranges of the arrays of a solution.
 
 Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
-solver are
-checked against that declaration before anything else uses them: an index out of range may crash numpy.
+solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
 """
 
 from __future__ import annotations

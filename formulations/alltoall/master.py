@@ -1,21 +1,19 @@
-r"""Maximum concurrent flow grouped by source: the master LP of the decomposition.
+"""Maximum concurrent flow grouped by source: the master LP of the decomposition.
 
 Source  all-to-all paper, (6)-(9)
 Sets    u in V vertices; a in A arcs; s in S sources (the ranks that send), ascending
-Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u for what s sends [shards], (N, N): 1 for
+Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u from source s [shards], (N, N): 1 for
         all u != s (the paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`)
-Vars    g_as >= 0 flow that left source s, over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
+Vars    g_as >= 0 flow from source s over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
 
 max F  s.t.
-    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is no rank)     u != s        (8)
+    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is not a rank)  u != s        (8)
     capacity[a]    sum_s g_as <= c_a                                                                     (7)
 
-Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m |S| + 1. T = 1/F is the
-time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths l >= 0.
-Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`opticoll.formulations.flows.flow_bounds`. One pair alone:
-maximum
-flow over demand.
-The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
+Arcs into s are fixed at 0. The optimum is that of ``alltoall.link-mcf`` with 1/(N-1) of its variables: m |S| + 1.
+T = 1/F is the time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths
+l >= 0. Closed forms: see :mod:`opticoll.formulations.flows.flow_bounds`. For a single pair, F is the maximum flow over
+the demand. The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-r"""Single-path routing of least congestion: every pair on exactly one path, the worst arc as light as possible.
+"""All-to-all on a single path per pair, with the largest load per capacity as small as possible.
 
 Source  all-to-all paper, Appendix D, (29)-(33)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k
 Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|); B commodity-path incidence,
         (|K|, |P|)
-Vars    x_p in {0,1} path taken, (|P|,); Lambda >= 0 worst load per capacity, integer where all capacities are 1
+Vars    x_p in {0,1} path taken, (|P|,); Lambda >= 0 largest load per capacity, integer where all capacities are 1
 
 min Lambda  s.t.
     congestion[a]   (A x)_a - c_a Lambda <= 0       (30)
@@ -13,11 +13,11 @@ min Lambda  s.t.
 Lambda is the time of an all-to-all whose shards are not split. With T the optimum of the fluid problem over the same
 paths, Lambda >= T, and Lambda is a multiple of some 1/c_a: Lambda >= min_a ceil(T c_a)/c_a, ceil(T) on unit links.
 
-An optimum is one *of its path set* (``paths``, ``k``, ``lmax``; the paper samples arc-disjoint sets). It is an optimum
+The optimum is that of the path set (``paths``, ``k``, ``lmax``; the paper samples arc-disjoint sets). It is the optimum
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
 
-Routes over sets too large to list (methods over ``paths=all``) bring their own paths, as in
-:mod:`opticoll.formulations.alltoall.path_mcf`.
+Routes over sets that are too large to list (``paths=all``) bring their own paths, as in
+:mod:`opticoll.formulations.flows.path_flow`. The model itself is :mod:`opticoll.formulations.flows.single_path`.
 """
 
 from __future__ import annotations

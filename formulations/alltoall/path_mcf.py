@@ -1,4 +1,4 @@
-r"""Maximum concurrent flow over given paths.
+"""Maximum concurrent flow over a path set.
 
 Source  all-to-all paper, (21)-(24)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, P = union of all P_k
@@ -10,18 +10,16 @@ max F  s.t.
     serve[k]       (B f)_k >= F                 (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
-Path sets: see :mod:`opticoll.formulations.flows.path_sets`; ``paths`` = disjoint (the paper's tractable choice),
-shortest, k,
-or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and
-proof are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
-unrestricted optimum beside it.
+The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
+shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that,
+and bound and proof are those *of the path set*. The metrics of a record give the set, its size, and the best analytic
+bound on the optimum over all paths.
 
-Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p); over all simple paths the
-minimum is a shortest path, with ``lmax`` a shortest walk of at most lmax arcs (cutting its cycles off makes a path).
+Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p). Over all simple paths the
+minimum is a shortest path; with ``lmax`` it is a shortest walk of at most lmax arcs (removing its cycles gives a path).
 
-Solutions over sets too large to list (method ``column-generation``) bring their own paths: ``path_arcs``
-(|P|, longest), 1 + arc number and 0 behind the end, and ``path_pair`` (|P|,), the commodities, ascending. The checker
-then verifies each path as well.
+Solutions over sets that are too large to list (method ``column-generation``) bring their own paths, see
+:mod:`opticoll.formulations.flows.path_flow`. The checker then verifies each path as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-r"""Maximum concurrent flow with commodities in groups: the model under link MCF, master and child.
+"""Maximum concurrent flow with commodities in groups.
 
 Source  Shahrokhi & Matula, J. ACM 37(2), 1990; the all-to-all paper, (1)-(14) and (25)-(28)
 Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k
-Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u for what s_k holds [shards], (n, |K|),
+Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|),
         D_{s_k,k} = 0; M incidence, (n, m), +1 where an arc enters a vertex and -1 where it leaves
 Vars    x_ak >= 0 flow of group k over arc a [shards per unit time], (m, |K|); F >= 0 served fraction
         (concurrent flow) [shards per unit time]; x_ak = 0 where blocked_ak
@@ -11,17 +11,17 @@ max F  s.t.
     balance[u,k]   (M x)_uk - F D_uk  >= 0 (or = 0 with ``equality``)      u != s_k
     capacity[a]    sum_k x_ak <= c_a
 
-The time of the collective is T = 1/F. One group a commodity gives the link MCF, one group a source the master
-LP: both have the same optimum, because a single-source flow splits by destination (flow decomposition).
-Arcs into s_k are blocked: an optimal solution never needs them.
+The time of the collective is T = 1/F. A group per commodity gives the link MCF, a group per source the master LP.
+Both have the same optimum, because a single-source flow splits by destination (flow decomposition). Arcs into s_k are
+blocked: an optimal solution does not need them.
 
-Dual, and certificate. For any lengths l >= 0,
+Certificate. For any lengths l >= 0,
 
     F <= sum_a c_a l_a / sum_uk D_uk dist_l(s_k, u),
 
-because a flow of value F D_uk over distance dist_l costs at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the
-paper with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is
-rigorous for every l, so that approximate duals of any solver still prove something.
+because a flow of value F D_uk over distance dist_l uses at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the paper
+with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is rigorous for every l,
+so that approximate duals of any solver are sufficient.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Compiled repair of single-source flows (:mod:`opticoll.formulations.flows.single_source`), one group at a time.
+"""Compiled repair and path decomposition of single-source flows, one group at a time.
 
-Only flows too large for the interpreted code come here, and importing this module compiles or loads it; results
-are checked by others (:func:`opticoll.formulations.flows.concurrent_flow.residuals` knows nothing of it).
-
-Paths out of a single-source flow, compiled; :mod:`opticoll.formulations.flows.weighted_paths` checks what comes out.
+For flows that are too large for :mod:`opticoll.formulations.flows.single_source`; importing this module compiles or
+loads the kernels. Results are checked by independent code,
+:func:`opticoll.formulations.flows.concurrent_flow.residuals` and :mod:`opticoll.formulations.flows.weighted_paths`.
 """
 
 from __future__ import annotations

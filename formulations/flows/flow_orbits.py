@@ -1,8 +1,8 @@
-r"""A concurrent flow by source reduced to the orbits of a verified group of automorphisms.
+r"""Concurrent flow by source, reduced to the orbits of a verified group of automorphisms.
 
-Let G act on vertices and arcs, keeping capacities, sources and demands: :math:`D_{\sigma u, \sigma s} = D_{us}`. The
-mean over G of an optimal flow is optimal, so that one may ask for :math:`g_{\sigma a, \sigma s} = g_{as}`. What is
-left to choose is the flow of one representative r for each orbit of sources, invariant under the stabiliser G_r:
+Let G act on vertices and arcs and keep capacities, sources and demands: :math:`D_{\sigma u, \sigma s} = D_{us}`. The
+mean over G of an optimal flow is optimal, so that :math:`g_{\sigma a, \sigma s} = g_{as}` may be required. The
+remaining variables are the flows of a representative r of each orbit of sources, invariant under the stabiliser G_r:
 
 Sets    r in R representatives, w_r the size of their orbits; P in arcs/G; p in arcs/G_r; q in vertices/G_r
 Vars    y_pr >= 0 flow [shards] on each arc of p for unit demands; T >= 0 time
@@ -11,12 +11,12 @@ min T  s.t.
     balance[q,r]   sum of y over arcs into u - over arcs out of u >= D_ur       u any vertex of q, q != {r}
     capacity[P]    sum_r w_r sum_{p in P} |p| y_pr / |P| <= c_P T
 
-Lifted, :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` delivers everything and loads all arcs of an orbit alike, so that
-T is the optimum of the whole problem. The duals of ``capacity``, by |P|, are arc lengths for it.
+The lifted flow :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` meets all demands and loads all arcs of an orbit equally, so
+that T is the optimum of the whole problem. The duals of ``capacity``, divided by |P|, are arc lengths for it.
 
 A transversal (one t_s in G with t_s r = s for each source) comes from breadth-first search over the generators, the
 stabilisers from Schreier's lemma: the permutations :math:`t_{\sigma s}^{-1} \sigma t_s` generate G_r (Seress,
-Permutation Group Algorithms, 2003, lemma 4.2.1). Nothing here needs the order of G.
+Permutation Group Algorithms, 2003, lemma 4.2.1). The order of G is not needed.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-r"""Path sets P(s,t): which simple paths a path-based model may use.
+"""Path sets P(s,t): the simple paths that a path-based model may use.
 
 Source  all-to-all paper, 3.1.4 and Appendix D
-Sets    k = (s_k, t_k) in K pairs of distinct vertices, all ordered pairs of ranks unless others are given; P_k simple
-        paths from s_k to t_k
+Sets    k = (s_k, t_k) in K pairs of distinct vertices, by default all ordered pairs of ranks; P_k simple paths from
+        s_k to t_k
 
-all         every simple path, of at most ``lmax`` arcs where that is given
+all         every simple path, of at most ``lmax`` arcs if given
 shortest    every path with the fewest arcs
-k           the k shortest by number of arcs (Yen, Management Science 17, 1971), fewer where there are fewer
+k           the k shortest by number of arcs (Yen, Management Science 17, 1971), or all if there are fewer
 disjoint    a largest set of arc-disjoint paths, among these one of least total length (unit capacities,
             successive shortest augmenting paths; Suurballe, Networks 4, 1974)
 
-A path is a sequence of *arcs*, so that parallel arcs make different paths. Within a pair paths stand by length, then
-lexicographically by arc numbers; everything is deterministic. ``lmax`` drops longer paths from every set.
+A path is a sequence of *arcs*, so that parallel arcs give different paths. The paths of a pair are sorted by length,
+then lexicographically by arc numbers; everything is deterministic. ``lmax`` removes longer paths from every set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Single-source flows, made exact: cycles cancelled, demands rerouted along each vertex's in-arc fractions.
+"""Exact repair of single-source flows, and their decomposition into weighted paths.
 
-A single-source flow as weighted paths, by destination.
+Repair cancels cycles and reroutes demands in proportion to each vertex's incoming flow.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""Weighted paths for every commodity out of a master solution, without child LPs, compact at a thousand ranks.
+"""Weighted paths for every commodity from a master solution, and the file that holds them.
 
-The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962):
-from every target back to the source along the fullest arcs. At N = 1000, d = 4 that is some million paths; they are
-kept in flat arrays, and checked as such: every path runs from its source to its target over arcs that join, rates add
-up to F D_sv for each commodity, and loads stay within the capacities.
+The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962), each
+found from a target back to the source along the fullest arcs. At N = 1000, d = 4 these are some million paths. They are
+stored in flat arrays and checked in that form: every path is a chain of arcs from its source to its target, rates add
+up to F D_sv for each commodity, and loads are within the capacities. MCF-extP (all-to-all paper, 3.2.1) takes the paths
+of a single commodity's flow, widest first.
 
 File (``.npz``, no pickles)
     ``instance_hash``           of the topology, as text
     ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
-    ``demand``                  D in words, as ``--set demand=`` takes it; ``uniform`` where the file says nothing
+    ``demand``                  D as text, as in ``--set demand=``; ``uniform`` if it is missing
     ``sources``, ``targets``    of the commodities, ascending by (source, target), those with D_sv > 0, ``(K,)``
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
-    ``arcs``, ``rate``          arc numbers from the source on; flow of each path, ``(P,)``
-    ``tail``, ``head``          of the arcs, so that the file can be read alone, ``(m,)``
-
-MCF-extP: weighted paths out of a commodity's flow, widest first (all-to-all paper, 3.2.1).
+    ``arcs``, ``rate``          arc numbers in order from the source; flow of each path, ``(P,)``
+    ``tail``, ``head``          of the arcs, so that the file can be read on its own, ``(m,)``
 """
 
 from __future__ import annotations

@@ -1,22 +1,13 @@
-"""Best-first branch and bound over LP relaxations, dives in between; every leaf's bound is recomputed by us.
+"""Branch and bound with certified bounds: HiGHS finds solutions, and a tree of our own proves them.
 
-The LP solver (HiGHS's dual simplex from the last basis: only column bounds change, so it stays dual feasible) is an
-oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see
-:mod:`opticoll.solvers.methods.certified_branching`;
-its own words prove nothing. A leaf that cannot be closed by them keeps the bound of its parent.
+1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
+2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last basis
+   (only column bounds change, so that it remains dual feasible).
 
-What closes a leaf of a branch-and-bound tree, recomputed from vectors that anybody may have made.
-
-For min c'x with rows ``l <= A x <= u`` and the leaf's own column bounds, any y bounds the leaf's optimum from below;
-a ray y whose bound with c = 0 is positive shows that the leaf is empty (Farkas). Both hold in exact arithmetic, see
-:mod:`opticoll.solvers.weak_duality`.
-
-Branch and bound whose bound is ours: HiGHS finds solutions, a tree of our own proves them.
-
-1. HiGHS's branch and bound looks for a good solution for ``search_s`` seconds. Its bound is its word, and is not used.
-2. A best-first tree on the same matrix (:mod:`opticoll.solvers.methods.certified_branching`) closes every leaf by row
-duals or a Farkas ray
-   whose bound we recompute. So ``proof: optimal`` does not rest on any solver's word; it costs many more seconds.
+A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
+the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible (Farkas).
+Both are recomputed rigorously (:mod:`opticoll.solvers.weak_duality`). A leaf that they do not close keeps the bound of
+its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""The paper's decomposition: master LP, then one child LP a source, the children in parallel.
+"""Decompositions of the link MCF: master LP with child LPs, flow decomposition, and MCF-extP.
 
-The first step of every decomposition of the link MCF: its master LP, solved and proven.
+The optimum of the link MCF is that of the master LP, which master-child and flow-decomposition solve first.
 
-Per-commodity flows from the master LP alone: each source's flow is stripped into paths, no child LP.
+master-child: one child LP per source, in parallel, as in the paper.
 
-A single-source flow without cycles decomposes into at most N + m paths from the source (Ford & Fulkerson); the
-paths that end at t carry exactly what t receives. So the link MCF's optimum is the master's.
+flow-decomposition: each source's flow is split into paths without child LPs. A single-source flow without cycles
+decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
+receives.
 
-MCF-extP: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1).
-
-A method of the *path* model, because paths are what it returns: the solution is one of ``alltoall.path-mcf`` over all
-simple paths, and its checker verifies that the paths carry the full flow within the capacities. The link MCF (``link``:
-by which method) supplies the flow and the bound.
+mcf-extp: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1). It solves the *path*
+model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry the full flow within the
+capacities. The parameter ``link`` names the method that solves the link MCF.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The three layer assignments of the all-to-all paper's Appendix D.1, as functions from routes to layers.
+"""The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
 
-None of them judges itself: whether a layer has a cycle is asked of networkx here, and of the formulation's own
-:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` by the checker.
-
-Virtual channels by the three heuristics of the all-to-all paper's Appendix D.1; by default the best of them.
+Cycles are searched with networkx here; the checker uses
+:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
 """
 
 from __future__ import annotations

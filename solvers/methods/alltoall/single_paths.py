@@ -1,16 +1,15 @@
-"""Load-aware shortest paths (SSSP): every pair on a lightest path, one after the other in random order.
+"""Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding.
 
-Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+        lp-rounding: Raghavan & Thompson, Combinatorica 7, 1987
 
-Every arc weighs |K| + 1 at first, so that detours are dear whatever the order; pairs are routed in a random order
-(``seed``) on a lightest path, whose arcs then weigh 1/c_a more (1 on unit links). Over a listed set the lightest path
-of the pair's set is taken.
+sssp: every arc has weight |K| + 1 at first, so that detours are expensive in any order. Pairs are routed in random
+order (``seed``) on a lightest path, whose arcs then gain 1/c_a (1 on unit links). Over a listed set, the lightest path of the
+pair's set is taken.
 
-Randomised rounding of the fluid optimum (Raghavan & Thompson, Combinatorica 7, 1987).
-
-The concurrent flow over the same paths is solved by column generation; every pair then takes one of its paths with its
-share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole paths, is
-the bound.
+lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
+paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to
+whole paths, is the bound.
 """
 
 from __future__ import annotations

@@ -1,31 +1,25 @@
-"""Certified first-order solving of concurrent flows grouped by source, without a matrix.
+"""Certified first-order method for concurrent flows grouped by source, without a matrix.
 
 The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior-point code. This method works on the
-(arc x source) array itself, two numbers an entry:
+(arc x source) array itself, with two numbers per entry:
 
-1. *Time form* min T (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`) and the reflected Halpern variant of the
-primal-dual hybrid gradient
-   method, with restarts on the fixed-point residual and an adaptive primal weight (Applegate et al. 2021; Lu & Yang
-   2024). One pass a step; threads share it.
+1. *Iteration*: the reflected Halpern variant of the primal-dual hybrid gradient method on the time form min T
+   (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts on the fixed-point residual and an adaptive
+   primal weight (Applegate et al. 2021; Lu & Yang 2024).
 2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
-3. *Upper bound*: every source's flow made exactly feasible (cycles cancelled, in-arc fractions, demands sent back
-   along them, double precision).
-4. *Feasibility polishing* (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), once the lower bound has settled.
-5. *Warm start*, on request (:mod:`opticoll.solvers.methods.flows.certified_pdhg`): flows and lengths of a near
-instance's solution.
+3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted in
+   proportion to each vertex's incoming flow).
+4. *Feasibility polishing*, once the lower bound has settled.
+5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
+   ends (parallel ones in order), so that capacities may differ and arcs may be missing or new. The document affects the
+   time only, since bounds are computed from the iterate.
 6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
-one of each
-   is worked on, and its flow lifted in the end.
+   one source per orbit is solved and its flow lifted at the end.
 
-Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
-own means (residuals by sparse products, Dijkstra on the lengths), which share no code with the solver's.
+Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both with
+code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
 
-The first run on a machine compiles the kernels (some 7 s of one core, then cached beside the source).
-
-Where the iteration starts, out of a solution document: of the same instance, or of one that is nearly the same.
-
-Arcs are told by their ends (parallel ones in order), so that capacities may have changed and arcs failed or come. What
-the document says decides only the time: bounds are computed from the iterate as ever.
+The first run on a machine compiles the kernels (about 7 s on one core, then cached next to the source).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-r"""Off-the-shelf PDLP with the repair and the certificate of certified-pdhg: the baseline it is compared with.
+"""Off-the-shelf PDLP with the repair and certificate of certified-pdhg, as a baseline for comparison.
 
 Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
 
-The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) goes to a PDLP code as
-it is. That
-stops at a tolerance on its own residuals, which is no gap: its flow is infeasible by so much and its duals prove less.
-So each round's flow is repaired exactly and its duals are turned into a bound; as long as these are further apart than
-``tol``, the next round asks for a tolerance ten times smaller, from the start. The best flow and the best duals of all
-rounds are kept, and the last round dominates the time.
+The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) is passed to a PDLP code
+unchanged. PDLP stops at a tolerance on its residuals, which does not bound the gap: the flow is slightly infeasible and
+the duals prove less. Each round's flow is therefore repaired exactly and its duals are turned into a bound. While the
+gap exceeds ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all
+rounds are kept; the last round dominates the time.
 """
 
 from __future__ import annotations

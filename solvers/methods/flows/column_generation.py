@@ -1,16 +1,15 @@
-r"""Column generation: concurrent flow over paths that are priced by shortest path, none listed in advance.
+"""Column generation: concurrent flow over paths that are priced by shortest path.
 
 Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
 
-The restricted master is solved over the paths known so far; its duals are arc lengths, under which every commodity's
-shortest path is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-allowed paths, F <= sum c l / sum D dist_l (D = 1 but for a demand of the master's), so that a round without columns is
-not needed for a proof: it ends when value and best bound agree.
+The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
+under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
+allowed paths, F <= sum c l / sum D dist_l (D = 1 except for a demand of the master's), so that the method stops when
+value and best bound agree; a last round without new columns is not needed.
 
-Start: multiplicative weights, whose shortest paths under ever better lengths are most of the columns of an optimum.
-Stabilisation: without crossover interior point ends amid the optimal face, not in a corner of it, and every round
-prices the mean of the current lengths and those of the best bound as well (Wentges, Int. Trans. Operational Research
-4, 1997).
+Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum.
+Stabilisation: without crossover, interior point ends inside the optimal face, not at a vertex, and every round also
+prices the mean of the current lengths and those of the best bound (Wentges, Int. Trans. Operational Research 4, 1997).
 """
 
 from __future__ import annotations

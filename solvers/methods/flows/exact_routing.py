@@ -1,16 +1,16 @@
-r"""Minimum congestion to proven optimality: bound first, search next, branch and bound last.
+"""Minimum congestion to proven optimality: bounds, search, branch and bound.
 
-1. Bounds. The fluid optimum over *all* paths (column generation) bounds every routing, rounded up to whole paths; over
-   a restricted set that set's own fluid optimum bounds more. Both are recomputed from arc lengths.
+1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing; for
+   a restricted set, the fluid optimum of the set is a stronger bound. Both are recomputed from arc lengths.
 2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than
-the bound
-   allows: over shortest paths alone (where the bound leaves no slack, nothing else can attain it), then over all
-   candidates from a rounding of the fluid optimum. Where that fails within its steps, the next possible load is tried.
+   the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it), then over
+   all candidates, starting from a rounding of the fluid optimum. If that fails within its steps, the next possible
+   load is tried.
 3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
 
-The result is proven where its load equals the bound of its set; if it equals the bound over all paths it is an optimum
-over all paths, whatever the set (``metrics.unrestricted_proven``). What branch and bound claims beyond that is reported
-as its own word (``metrics.mip_bound``).
+The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
+optimal over all paths, whatever the set (``metrics.unrestricted_proven``). The bound of branch and bound is reported
+separately and not used as a proof (``metrics.mip_bound``).
 """
 
 from __future__ import annotations

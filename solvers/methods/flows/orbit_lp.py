@@ -1,27 +1,23 @@
-r"""The master LP on the orbits of verified automorphisms, lifted back to all sources.
+r"""The master LP reduced by symmetry or by screening of arcs, solved by simplex or interior point.
 
-A vertex-transitive network has one source to solve for instead of N, and as few capacity rows as orbits of arcs: the
-16x16x16 torus is an LP of 720 columns. Every symmetry used is one that the arcs themselves show
-(:mod:`opticoll.instances.symmetry`); what is lost of it by failures is not used. The reduction is
-:mod:`opticoll.formulations.flows.flow_orbits`; flow and bound are checked on the whole problem, by means that know
-nothing of it.
+orbit-lp: the LP on the orbits of verified automorphisms, lifted back to all sources. A vertex-transitive network has
+one source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is an LP of 720
+columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that failed links break
+are not used. Simplex solves small reductions and interior point large ones, followed by simplex if the gap is not
+closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
 
-Simplex solves small reductions, interior point large ones, and simplex again should its answer not close the gap.
+screened-lp: optima to ten digits where first-order methods converge slowly.
 
-Certified optima to ten digits where first-order methods crawl: screen by their lengths, finish by interior point.
-
-1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to some 1e-5, on one source for
-each orbit of
-   verified automorphisms. Its arc lengths l give each arc and source a reduced cost
+1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source for
+   each orbit. Its arc lengths l give each arc and source a reduced cost
    :math:`l_a + dist_l(s, tail) - dist_l(s, head) \ge 0`.
-2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000 two
-   thirds of the columns, and with them most of what makes the normal equations fill in.
-3. Interior point solves the rest (:mod:`opticoll.formulations.flows.flow_orbits`); its flow is made exact, its lengths
-bound the
-   *whole* problem, for shortest paths take every arc. If the gap is not closed the threshold grows, arcs that the
-   new lengths make short come in, and step 3 is repeated.
+2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000
+   these are two thirds of the columns and cause most of the fill-in of the normal equations.
+3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because shortest
+   paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new lengths are
+   added, and step 3 is repeated.
 
-Screening is a guess that decides only the time: flow and bound are what they are, and the runner recomputes both.
+Screening affects the time only. Flow and bound of both methods are checked on the whole problem by independent code.
 """
 
 from __future__ import annotations

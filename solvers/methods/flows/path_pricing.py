@@ -1,11 +1,13 @@
-"""The restricted master of column generation: one HiGHS model that grows.
+"""Restricted master and pricing of column generation.
+
+The restricted master is one HiGHS model that grows:
 
     min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p D_k A_ap x_p - c_a lambda <= 0  (a),   x >= 0
 
-over the paths known so far; lambda is the time T of the restricted problem, D_k what commodity k wants, x_p the share
-of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
+over the paths known so far; lambda is the time T of the restricted problem, D_k the demand of commodity k, x_p the
+share of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
 
-Shortest allowed paths of all commodities at once: the pricing step of column generation.
+Pricing finds shortest allowed paths of all commodities at once.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The passes over the (source x arc) array, compiled.
+"""Compiled passes over the (source x arc) array, and the threads that run them.
 
-Layout. Sources stand in blocks of ``LANES``, contiguous in memory: one vertex or one arc of a block is a run of
-``LANES`` numbers, so that what is gathered over the graph is a whole number of cache lines and every inner loop
-is one of vector instructions. Arcs stand in order of their heads; ``start[v] .. start[v+1]`` are those into v.
-Flows, potentials and widths are single or double precision, sums over blocks double.
+Layout. Sources are stored in blocks of ``LANES``, contiguous in memory: one vertex or arc of a block is a run of
+``LANES`` numbers, so that gathering over the graph reads whole cache lines and every inner loop vectorises. Arcs are
+sorted by head; ``start[v] .. start[v+1]`` are those into v. Flows, potentials and widths are in single or double
+precision, sums over blocks in double.
 
-A kernel treats one block (or a range of them) and writes nothing another block writes; sums over blocks are formed
-afterwards in a fixed order. None of them holds the interpreter's lock.
-
-Persistent threads that share the chunks of a pass: no fork and join of an operating-system thread an iteration.
+A kernel processes a block or a range of blocks and writes nothing that another block writes; sums over blocks are
+formed afterwards in a fixed order. Kernels release the interpreter's lock. Threads persist between passes and share
+their chunks, so that an iteration starts no operating-system threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Routes, one path a commodity, between searches and the variables x and Lambda of single-path models."""
+"""Conversion between routes, one path per commodity, and the variables x and Lambda of single-path models."""
 
 from __future__ import annotations
 
