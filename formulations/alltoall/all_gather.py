@@ -60,7 +60,7 @@ _SUPER = "sources"
 
 @dataclass(frozen=True)
 class WorstCut:
-    """The cut that bounds an all-gather: ``ranks`` of them in ``inside``, ``capacity`` out of it; a rank it misses."""
+    """The worst cut of an all-gather: ``ranks`` ranks in ``inside``, ``capacity`` out of it, and a rank outside."""
 
     time: float
     ranks: int
@@ -208,7 +208,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Gathe
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks.
+        If the instance is not a connected topology of at least two ranks.
     """
     topology = all_to_all_topology(instance, NAME)
     supply = np.zeros(topology.n)
@@ -277,7 +277,7 @@ def estimate(data: Gathering) -> dict[str, int]:
 
 
 def arrays(data: Gathering, _names: Collection[str]) -> dict[str, Array]:
-    """H and T."""
+    """The flows h and the time T."""
     return {"h": Array((data.topology.arcs, data.topology.ranks)), "T": Array()}
 
 
@@ -287,7 +287,7 @@ def dual_arrays(data: Gathering) -> dict[str, Array]:
 
 
 def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """T as the values state it."""
+    """The stated T."""
     return float(np.asarray(values["T"]))
 
 

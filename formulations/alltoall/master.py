@@ -40,9 +40,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     Raises
     ------
     NotApplicable
-        If the instance is no topology of at least two ranks in which all that is demanded has a path.
+        If the instance is not a topology of at least two ranks with a path for every demand.
     BadInput
-        For a demand that is none (:func:`opticoll.instances.demands.read_demand`).
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
     text = (parameters or {}).get("demand", UNIFORM)
     if text == UNIFORM:
@@ -52,7 +52,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
 
 
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Size of the model for all ranks; what a file leaves out is not known before it is read."""
+    """Size of the model for all ranks; None for a demand from a file, whose sources are not yet known."""
     if not isinstance(instance, Topology) or str(parameters.get("demand", UNIFORM)).startswith(PREFIX):
         return None
     return model.size(instance, instance.ranks)

@@ -48,13 +48,13 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
     """
     return prepare_paths(instance, parameters or {}, NAME)
 
 
 def rounded(data: PathFlow, bound: Bound) -> Bound:
-    """What a bound on the fluid flow F says of whole paths."""
+    """The bound on Lambda that follows from a bound on the fluid flow F."""
     fluid = max(outward.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
     value = round_up(fluid, data.topology.capacity)
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)

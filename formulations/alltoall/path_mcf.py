@@ -58,7 +58,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
     """
     return prepare_paths(instance, parameters or {}, NAME)
 
@@ -132,7 +132,7 @@ def build_matrix(data: PathFlow) -> MatrixModel:
 
 
 def estimate(data: PathFlow) -> dict[str, int]:
-    """Size of the model: its path set is listed for that, as the model needs it anyway."""
+    """Size of the model; lists the path set."""
     paths = data.paths
     return {
         "variables": paths.paths + 1,
@@ -143,7 +143,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """F and F, and the paths where the solution brings its own."""
+    """The flows f and F, and the paths where the solution brings its own."""
     return path_arrays(data, "f", "F", names)
 
 
@@ -198,7 +198,7 @@ def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     lengths = concurrent_flow.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
-    # A path is simple or a walk of at most n arcs: so many additions, and those of the sum.
+    # A path has at most n arcs: that many additions, and those of the sum.
     cost = float(outward.down(outward.sum_down(shortest_lengths(data, lengths)), data.topology.n + 1))
     return concurrent_flow.weighted_capacity(data.topology.capacity, lengths, cost)
 
@@ -214,7 +214,7 @@ def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
 
 
 def bounds(data: PathFlow) -> list[Bound]:
-    """What bounds the flow over all paths bounds it over some; and the hop lengths of the set's own paths."""
+    """The bounds on the flow over all paths, and the bound of the hop lengths of the set's own paths."""
     found = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
@@ -223,7 +223,7 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 
 def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """The same proportions, every commodity served alike, scaled to the worst arc; None where no flow can be read off.
+    """A feasible flow in the same proportions, all commodities served equally; None if the paths are malformed.
 
     A commodity without any flow goes over its first path, which is a shortest of its set.
     """
@@ -254,7 +254,7 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
 
 
 def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[WeightedPath]]:
-    """For every pair of ranks (s, t) the paths that carry flow, most first.
+    """The paths that carry flow for every pair of ranks (s, t), largest flow first.
 
     Raises
     ------

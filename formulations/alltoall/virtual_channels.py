@@ -53,7 +53,7 @@ NAME = "alltoall.virtual-channels"
 
 @dataclass(frozen=True, eq=False)
 class LayeredRoutes:
-    """Data of the model: the routes (None before they are known) and how many layers there are."""
+    """Data of the model: the routes (None before they are known) and the number of layers."""
 
     topology: Topology
     routes: PathSet | None
@@ -106,7 +106,8 @@ def prepare(
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, there is no layer, or ``needed`` is no routing.
+        If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
+        is not a routing.
     """
     routing = min_congestion.prepare(instance, {})
     layers = int((parameters or {}).get("layers", 4))
@@ -118,7 +119,7 @@ def prepare(
 
 
 def for_routes(routes: PathSet, layers: int = 4) -> LayeredRoutes:
-    """The data for routes from anywhere, one path a commodity."""
+    """The data for given routes, one path per commodity."""
     return LayeredRoutes(routes.topology, routes, layers)
 
 
@@ -172,7 +173,7 @@ def estimate(data: LayeredRoutes) -> dict[str, int]:
 
 
 def layers_of(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> I64 | None:
-    """The layer of every route, ``(|R|,)``; None if ``y`` does not say."""
+    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one."""
     y = np.asarray(values["y"], dtype=float)
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
         return None
@@ -200,7 +201,7 @@ def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
 
 
 def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
-    """y, and what else the program has, which the check does not need."""
+    """y, and the other variables of the program, which are optional."""
     count = data.layers
     return {
         "y": Array((data.known_routes.paths, count)),
@@ -239,7 +240,7 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, NDArray[np.float64]]
     """
     needed = int(layer.max(initial=0)) + 1
     if needed > data.layers:
-        msg = f"{NAME}: the assignment takes {needed} layers and there are {data.layers}; give --set layers={needed}"
+        msg = f"{NAME}: the assignment needs {needed} layers, and layers={data.layers}; use --set layers={needed}"
         raise NotApplicable(msg)
     y = np.zeros((layer.size, data.layers))
     y[np.arange(layer.size), layer] = 1.0

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-#: Checks work on about this many entries at a time.
+#: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
 
 
@@ -99,14 +99,14 @@ class ConcurrentFlow:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether every rank wants 1 of every other: an all-to-all."""
+        """Whether the demand is 1 for every ordered pair of ranks: an all-to-all."""
         wanted = self.traffic
         ones = np.count_nonzero(wanted == 1.0)
         return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
-    """The instance, if it is a topology on which anything can be sent.
+    """The instance, checked to be a topology of at least two ranks.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def ranks_of(instance: object, formulation: str) -> Topology:
         If it has no arcs of its own, or fewer than two ranks.
     """
     if not isinstance(instance, Topology):
-        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
+        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is not a topology; name one, e.g. ring:8"
         raise NotApplicable(msg)
     if instance.ranks < 2:
         msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
@@ -123,7 +123,7 @@ def ranks_of(instance: object, formulation: str) -> Topology:
 
 
 def all_to_all_topology(instance: object, formulation: str) -> Topology:
-    """The instance, if an all-to-all makes sense on it.
+    """The instance, checked to be a topology with a path between all ranks.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs that want something in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
+    """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
     group, target = np.nonzero(data.demand.T)
     return data.sources[group], target, data.demand[target, group]
 
@@ -325,7 +325,7 @@ def estimate(data: ConcurrentFlow) -> dict[str, int]:
 
 
 def size(topology: Topology, groups: int) -> dict[str, int]:
-    """Size of the model for so many groups."""
+    """Size of the model for the given number of groups."""
     m, n = topology.arcs, topology.n
     return {
         "variables": m * groups + 1,
@@ -346,7 +346,7 @@ def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
 
 
 def objective(data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """F as the values state it; :func:`residuals` says whether the flow delivers it."""
+    """The stated F; :func:`residuals` checks that the flow delivers it."""
     return float(np.asarray(values["F"]))
 
 
@@ -474,7 +474,7 @@ def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> B
 
 
 def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """An exactly feasible flow near an approximate one, with the F it really delivers.
+    """An exactly feasible flow near an approximate one, with the F that it delivers.
 
     Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
     arcs, and unit demands are sent back along them; the result is scaled to the capacities. What comes out
@@ -499,7 +499,7 @@ def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> d
 
 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T = 1/F, the number of ranks and their largest distance (None where some rank is out of another's reach)."""
+    """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
     diameter = data.topology.diameter
     return {

@@ -67,12 +67,12 @@ def closed_form(topology: Topology) -> Bound | None:
 
 
 PAPER = "alltoall"
-#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, as many as cost the same.
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at equal cost.
 LENGTH_STEPS = 60
 
 
 def bounds(data: ConcurrentFlow) -> list[Bound]:
-    """Every analytic bound on the flow of ``data``, whose groups want something of sources among the terminals."""
+    """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
     found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
     found += [any_lengths_bound(data), sweep_cut_bound(data)]
     return found + closed_forms(data)
@@ -118,7 +118,7 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
 
 
 def node_cut_bound(data: ConcurrentFlow) -> Bound:
-    """What one rank sends to (receives from) the others leaves (enters) it."""
+    """All that a rank sends (receives) leaves (enters) it."""
     topology, ends = data.topology, data.topology.terminals
     leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
@@ -165,7 +165,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
 
 
 def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The bound that positive lengths prove, and what shortest-path trees under them load on every arc, ``(m,)``."""
+    """The bound of positive lengths, and the load of shortest-path trees under them on every arc, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
     topology = data.topology
@@ -178,7 +178,7 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) ->
     cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
     value = weighted_capacity(data.capacity, lengths, cost, power)
 
-    # Leaves first: every vertex hands what it needs and forwards to its parent, one tree level at a time.
+    # Leaves first: every vertex adds its demand and the load it forwards to its parent, one tree level at a time.
     rows = np.arange(unique.size)[:, None]
     reached = parent >= 0
     depth = reached.astype(np.int64)
@@ -266,7 +266,7 @@ def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, 
 
 
 def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
-    """Demand out of every prefix of an order, and into it, each ``(n-1,)``; never more than there is.
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArra
     wanted = data.traffic[np.ix_(by_place, by_place)]
     found = []
     for matrix in (wanted, wanted.T):
-        # Out of the first p ranks goes what a cut-off block of columns holds: summed as such, nothing cancels.
+        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
         across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
         found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
@@ -295,7 +295,7 @@ def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
     from scipy.sparse.csgraph import breadth_first_order
 
     n = topology.n
-    # An even power of two: square roots of degrees scale without rounding too.
+    # An even power of two, so that square roots of degrees scale without rounding.
     capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
     graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
     both = csr_array(graph + graph.T)

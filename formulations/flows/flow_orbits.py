@@ -126,7 +126,7 @@ class Orbits:
         for group, parent, by in zip(self.order.tolist(), self.parent.tolist(), self.generator.tolist(), strict=True):
             np.take(rows[parent], back[by], out=rows[group])
         lifted = np.empty((flows.shape[0], self.data.groups))
-        for first in range(0, flows.shape[0], TILE):  # square tiles: a transposition at once misses every cache
+        for first in range(0, flows.shape[0], TILE):  # square tiles, for locality of cache
             for left in range(0, self.data.groups, TILE):
                 lifted[first : first + TILE, left : left + TILE] = rows[left : left + TILE, first : first + TILE].T
         return lifted
@@ -160,7 +160,7 @@ def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]
     """Automorphisms that keep ``data``, images of vertices and of arcs; and the group of every vertex, -1 for none."""
     topology, sources = data.topology, data.sources
     if np.unique(sources).size != sources.size:
-        msg = f"{topology.spec}: orbits are of sources; two groups share one"
+        msg = f"{topology.spec}: the reduction needs one group per source; two groups share one"
         raise NotApplicable(msg)
     vertices, arcs = automorphisms(topology, searched=searched)
     place = np.full(topology.n, -1, dtype=np.int64)
@@ -290,7 +290,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
             moved = np.take(image, ahead[first:last])
             moved += n * where[moves[g, members[first:last]]][:, None]
             moved = np.take(back, moved)
-            # Repeats told by a random linear form; should two permutations share a value, one generator is lost,
+            # Repeats are found by a random linear form; if two permutations share a value, one generator is lost,
             # and loads that are checked afterwards would show it.
             value = moved @ mark
             for i in np.unique(value, return_index=True)[1].tolist():

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["all", "shortest", "k", "disjoint"]
 KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
-#: No set of more paths than this is listed.
+#: Largest number of paths that are listed.
 MOST_PATHS = 200_000
-#: Counting stops here: beyond, a refusal says "more than".
+#: Counting stops here; error messages then say "more than".
 MOST_COUNTED = 20_000_000
 
 
 @dataclass(frozen=True)
 class PathRule:
-    """Which paths a commodity may use: the kind of set, k for ``"k"``, and the longest path (None for any)."""
+    """A rule for a path set: its kind, k for ``"k"``, and the longest path (None for any)."""
 
     kind: Kind
     k: int = 4
@@ -76,7 +76,7 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
 
 
 def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathRule:
-    """The rule that parameters ask for.
+    """The rule given by parameters.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathR
     """
     kind, k, lmax = parameters.get("paths", default), int(parameters.get("k", 4)), int(parameters.get("lmax", 0))
     if k < 1:
-        msg = f"{where}: k={k} leaves no path; ask for at least 1"
+        msg = f"{where}: k={k} leaves no path; give at least 1"
         raise NotApplicable(msg)
     if lmax < 0:
         msg = f"{where}: lmax={lmax} is no path length; give at least 1, or 0 for any length"
@@ -181,7 +181,7 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
     Parameters
     ----------
     topology, rule, where
-        The graph, the paths allowed, and who asks (for messages).
+        The graph, the paths allowed, and the name of the caller (for messages).
     pairs
         Sources and targets of the commodities, vertices, each ``(|K|,)``, a pair as often as it is wanted; all ordered
         pairs of distinct ranks if None.
@@ -253,7 +253,7 @@ def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
 def count_all(
     topology: Topology, rule: PathRule, most: int = MOST_COUNTED, pairs: Pairs | None = None
 ) -> tuple[int, int, bool]:
-    """How many paths an ``all`` or ``shortest`` set has, before any is listed.
+    """Count the paths of an ``all`` or ``shortest`` set without listing them.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def count_all(
 
 
 def _arcs(topology: Topology) -> tuple[I64, I64]:
-    """First arc out of every vertex, ``(n + 1,)``, and the heads (arcs stand by tail)."""
+    """First arc out of every vertex, ``(n + 1,)``, and the heads (arcs are sorted by tail)."""
     return np.searchsorted(topology.tail, np.arange(topology.n + 1)), topology.head
 
 
@@ -341,7 +341,7 @@ def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs
 
 
 def path_order(paths: PathSet) -> I64:
-    """By commodity, then length, then arc numbers: the order in which every set stands, ``(|P|,)``."""
+    """The order of every set, ``(|P|,)``: by commodity, then length, then arc numbers."""
     keys = [
         (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
     ]
@@ -359,7 +359,7 @@ def reordered(paths: PathSet, order: I64) -> PathSet:
 def path_set_of(
     topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64, pairs: Pairs | None = None
 ) -> PathSet:
-    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted as every set is."""
+    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted in the order of every set."""
     sorted_paths = sorted(zip(pair, paths, strict=True), key=lambda one: (int(one[0]), len(one[1]), tuple(one[1])))
     flat = np.array([a for _, path in sorted_paths for a in path], dtype=np.int64)
     length = np.array([len(path) for _, path in sorted_paths], dtype=np.int64)
@@ -438,8 +438,8 @@ def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0
 def path_violations(paths: PathSet, rule: PathRule) -> float:
     """0 if every path is a simple chain of arcs from its source to its target within the rule's length, else inf.
 
-    By numpy alone, for sets that somebody else made. Whether the path belongs to a set of kind k, shortest or disjoint
-    is not asked here.
+    Computed with numpy alone, for sets from outside. Membership in a set of kind k, shortest or disjoint is not
+    checked.
     """
     topology, length = paths.topology, paths.length
     outside = paths.arcs.size and (paths.arcs.min() < 0 or paths.arcs.max() >= topology.arcs)
@@ -475,7 +475,7 @@ def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
 def from_arrays(
     topology: Topology, arrays: Mapping[str, NDArray[np.float64]], pairs: Pairs | None = None
 ) -> PathSet | None:
-    """The set out of :func:`to_arrays`; None where the arrays cannot be one (the paths themselves are not checked)."""
+    """The set of the arrays of :func:`to_arrays`; None if they are malformed (the paths are not checked)."""
     table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
     whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
     if not whole or (table != np.round(table)).any() or (pair != np.round(pair)).any():

@@ -108,7 +108,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """X and Lambda, and the paths where the solution brings its own."""
+    """The choice x and Lambda, and the paths where the solution brings its own."""
     return path_arrays(data, "x", "Lambda", names)
 
 

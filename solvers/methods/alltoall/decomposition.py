@@ -103,7 +103,7 @@ def run_master_child(context: Context) -> Answer:
             if isinstance(found, BaseException):
                 raise found
             columns[index] = found
-    # Unit flows: every target gets 1; their joint load says how much all of them can get at once.
+    # Unit flows: every target gets 1; F follows from their joint load.
     flows = np.concatenate([c for c in columns if c is not None], axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
     return Answer(
@@ -118,9 +118,9 @@ def run_master_child(context: Context) -> Answer:
 
 @dataclass(frozen=True)
 class Child:
-    """A child LP to solve: whose, over which source flow ``(m,)``, by what.
+    """A child LP to solve: the number of its source, the source flow ``(m,)``, and the solver.
 
-    ``alone`` says that the process that gets it solves nothing else, with no other solver; a cluster's may.
+    ``alone`` means that the executing process uses no other solver, which a cluster's may.
     """
 
     topology: Topology
@@ -176,7 +176,7 @@ MASTER_CHILD = Method(
 
 
 def run_flow_decomposition(context: Context) -> Answer:
-    """Solve the master, strip every source's flow into paths, add them up by commodity."""
+    """Solve the master, split every source's flow into paths, and add them up by commodity."""
     topology = context.instance
     ranks, m = topology.ranks, topology.arcs
     if ranks * (ranks - 1) * m > MOST_ENTRIES:

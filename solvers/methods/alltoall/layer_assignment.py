@@ -100,7 +100,7 @@ def random_assignment(data: LayeredRoutes, seed: int) -> I64:
 
 
 def _fits(graph: Any, new: list[Dependency]) -> bool:
-    """Add dependencies to an acyclic graph; undo and say no if they close a cycle."""
+    """Add dependencies to an acyclic graph; undo them and return False if they close a cycle."""
     added = [e for e in new if not graph.has_edge(*e)]
     graph.add_edges_from(added)
     if not added or nx.is_directed_acyclic_graph(graph):
@@ -113,7 +113,7 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
     """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
 
     Of every cycle that is left in a layer, the routes of its rarest dependency come into conflict with those that carry
-    another dependency of it without that one; then all are coloured anew, most conflicts first. Ends because every
+    another dependency of it without that one; then all are coloured again, most conflicts first. Ends because every
     round adds a conflict between two routes of one layer.
     """
     dependencies = route_dependencies(data)
@@ -169,9 +169,9 @@ def run(context: Context) -> Answer:
         "random": lambda: random_assignment(data, context.task.seed),
         "conflict-colouring": lambda: conflict_colouring(data),
     }
-    asked = str(context.parameters["heuristic"])
+    chosen = str(context.parameters["heuristic"])
     found: dict[str, NDArray[np.int64]] = {}
-    for name in HEURISTICS if asked == "best" else (asked,):
+    for name in HEURISTICS if chosen == "best" else (chosen,):
         found[name] = ways[name]()
         if context.deadline is not None:
             context.remaining()

@@ -4,8 +4,8 @@ Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (
         lp-rounding: Raghavan & Thompson, Combinatorica 7, 1987
 
 sssp: every arc has weight |K| + 1 at first, so that detours are expensive in any order. Pairs are routed in random
-order (``seed``) on a lightest path, whose arcs then gain 1/c_a (1 on unit links). Over a listed set, the lightest path of the
-pair's set is taken.
+order (``seed``) on a lightest path, whose arcs then gain 1/c_a (1 on unit links). Over a listed set, the lightest path
+of the pair's set is taken.
 
 lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
 paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to

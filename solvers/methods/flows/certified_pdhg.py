@@ -98,7 +98,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
         msg = f"{path}: F is {float(F):g}; start from a solution with F above 0"
         raise BadFile(msg)
     if max(tail.max(initial=0), head.max(initial=0)) >= topology.n:
-        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; start from a nearer instance"
+        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; use another start"
         raise BadFile(msg)
     ours, theirs = _common(topology.tail, topology.head, tail, head, topology.n)
     unit = np.zeros((topology.arcs, data.groups))
@@ -131,7 +131,7 @@ def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
     try:
         ends = np.array([e[:2] for e in entries], dtype=np.int64)
     except OverflowError:
-        msg = f"{path}: an arc ends at a vertex beyond any topology"
+        msg = f"{path}: an arc ends at a vertex number that no topology has"
         raise BadFile(msg) from None
     return ends[:, 0], ends[:, 1]
 
@@ -147,7 +147,7 @@ def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> t
 
 
 def _before(key: I64) -> I64:
-    """How many equal keys stand before each."""
+    """Number of equal keys before each."""
     order = np.argsort(key, kind="stable")
     same = key[order]
     begins = np.flatnonzero(np.diff(same, prepend=same[:1] - 1))
@@ -156,12 +156,12 @@ def _before(key: I64) -> I64:
     return count
 
 
-#: From this tolerance on single precision is enough.
+#: Single precision is enough for this tolerance or larger ones.
 SINGLE = 5e-6
-#: Below this many flow variables a pass is shorter than waking a thread.
+#: Below this many flow variables a pass takes less time than waking a thread.
 THREADED = 400_000
 NAME = "certified-pdhg"
-#: An answer is kept for the case of a kill at most this share of the time.
+#: Largest share of the time spent on saving answers.
 SAVING = 0.1
 
 
@@ -189,7 +189,7 @@ def iterate(
     Parameters
     ----------
     context, name
-        The problem, and the method that asks.
+        The problem, and the name of the method.
     orbits
         Its reduction, if any.
     tol, single, steps
@@ -231,7 +231,7 @@ def iterate(
 
 
 def refuse(data: ConcurrentFlow, name: str) -> None:
-    """Refuse flow problems that the passes are not made for.
+    """Refuse flow problems that the method does not support.
 
     Raises
     ------
@@ -292,7 +292,7 @@ class Keeper:
         return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
-        """The best lengths, and what it took; without the flow."""
+        """The best lengths and the counts, without the flow."""
         closing = self.closing
         assert closing is not None
         answer = Answer(termination, bound=1.0 / closing.lower if closing.lower > 0 else None)
@@ -306,7 +306,7 @@ class Keeper:
         return answer
 
     def last(self, termination: Termination, message: str) -> Answer:
-        """The answer when nothing is to come any more."""
+        """The final answer."""
         assert self.closing is not None
         answer = self.answer(termination)
         answer.values = self.flows(self.closing.flows)
@@ -315,7 +315,7 @@ class Keeper:
         return answer
 
     def counts(self) -> dict[str, Any]:
-        """What it took."""
+        """Counts of steps, bounds and times."""
         closing = self.closing
         assert closing is not None
         orbits = closing.saddle.orbits

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Outcome
 
 SOLVERS = ("highs-pdlp", "pdlp", "cupdlpx")
-#: No PDLP reaches smaller tolerances in double precision.
+#: PDLP does not reach smaller tolerances in double precision.
 SMALLEST = 1e-9
 STEP = 0.1
 #: Time [s], and share of what is left, that a round leaves for starting a process, repair and certificate.
@@ -77,7 +77,7 @@ def run(context: Context) -> Answer:
 
 
 class Best:
-    """The best flow and the best duals so far, each measured by our own means."""
+    """The best flow and the best duals so far, each evaluated by the formulation."""
 
     def __init__(self, context: Context, form: StandardForm, build_s: float) -> None:
         self.context, self.form, self.build_s = context, form, build_s
@@ -96,7 +96,7 @@ class Best:
         return verify.relative_gap(self.objective, self.bound, self.context.formulation.sense)
 
     def take(self, outcome: Outcome, tolerance: float) -> None:
-        """Repair and certify what a round gave, keep what is better, and save it for the case of a kill."""
+        """Repair and certify the result of a round, keep what is better, and save it in case the process is killed."""
         start = time.monotonic()
         model, data = self.context.formulation, self.context.data
         assert model.repair is not None
@@ -123,7 +123,7 @@ class Best:
         self.context.save(self.answer(Termination.INTERRUPTED), self.objective)
 
     def answer(self, termination: Termination, message: str = "") -> Answer:
-        """What there is."""
+        """The answer with the best flow and duals."""
         return Answer(
             termination, values=self.values, duals=self.duals, bound=self.bound, solver=self.solver, message=message,
             metrics={

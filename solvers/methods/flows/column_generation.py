@@ -87,7 +87,7 @@ class BestLengths:
     bound: float
 
     def better(self, lengths: F64, bound: float) -> BestLengths:
-        """These or others, whichever bound more."""
+        """The lengths with the larger bound of two."""
         return BestLengths(lengths, bound) if bound > self.bound else self
 
 
@@ -117,7 +117,7 @@ def generate(
 ) -> Generated:
     """The concurrent flow of ``pairs`` over the paths of ``pricing``, to a relative gap of ``tol`` or the deadline.
 
-    ``amount`` ``(|K|,)`` is what each pair wants, positive, 1 if not given.
+    ``amount`` ``(|K|,)`` is the demand of each pair, positive, 1 by default.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def generate(
         if new:
             master.add(priced.paths(everyone))
         found = Generated(paths, share, worst, best, rounds, len(master.known), master)
-        # Should the process be killed later, the lengths still prove their bound.
+        # If the process is killed later, the lengths still prove their bound.
         context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
         if found.gap <= tol:
             found.finished = True
@@ -237,7 +237,7 @@ def run(context: Context) -> Answer:
 
 
 def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
-    """Sources and targets of the commodities, each ``(|K|,)``, and what each wants [shards]."""
+    """Sources and targets of the commodities, each ``(|K|,)``, and their demands [shards]."""
     if context.formulation.name != "alltoall.master":
         pairs = commodities(context.instance)
         return pairs, np.ones(pairs[0].size)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
 
-#: Steps of the search between two looks at the clock.
+#: Steps of the search between two checks of the time limit.
 STEPS = 100_000
 #: Steps of the first tries.
 QUICK = 20_000
@@ -58,7 +58,7 @@ def run(context: Context) -> Answer:
 
 
 def bound_and_search(context: Context, known: PathSet | None) -> Answer:
-    """The same, from routes that are already known where they are better than rounding."""
+    """Bound, search, branch and bound, starting from known routes if they are better than rounding."""
     data: PathFlow = context.data
     topology, rule, pairs = data.topology, data.rule, data.commodities
     over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context)
@@ -88,7 +88,7 @@ def next_load(load: float, capacity: NDArray[np.float64]) -> float:
 
 
 class _State:
-    """The best routes so far and the bounds they are held against."""
+    """The best routes so far and the bounds they are compared with."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _State:
         paths = self.candidates
         direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
-        # Where it is easy it takes hundreds of steps: short tries first.
+        # Easy instances take hundreds of steps, so short tries come first.
         plan = [(direct, min(steps, QUICK)), (paths, min(steps, QUICK))]
         plan += [(which, steps) for which in (paths, direct) for _ in range(tries)]
         target = self.bound
@@ -185,7 +185,7 @@ class _State:
             self._keep(pick(paths, order[paths.first[:-1]]), "branch and bound")
 
     def answer(self) -> Answer:
-        """The best routes with what is known of them."""
+        """The best routes with their metrics."""
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
@@ -215,7 +215,7 @@ class _State:
 
 
 def _place(candidates: PathSet, routes: PathSet) -> NDArray[np.int64]:
-    """The candidate that each route is, the commodity's first where it is none of them."""
+    """The candidate that each route is, the commodity's first where it is not one of them."""
     choice = candidates.first[:-1].copy()
     for k in range(routes.paths):
         wanted = routes.path(k)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Weight of the convex cost of load beside that of overload.
+#: Weight of the convex cost of load relative to that of overload.
 EVEN = 0.02
 
 
@@ -65,7 +65,7 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
             over_arcs[count], place[a] = a, count
             count += 1
             total += load[a] - limit[a]
-    # Commodities by arc, so that a step need not look at all of them.
+    # Commodities by arc, so that a step need not scan all of them.
     room = int(load.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
     using = np.zeros(m, dtype=np.int64)

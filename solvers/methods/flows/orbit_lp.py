@@ -78,7 +78,7 @@ def run_orbit_lp(context: Context) -> Answer:
 
     entries = context.data.topology.arcs * context.data.groups
     if entries > MOST_FLOWS:
-        msg = f"orbit-lp: {entries} flow variables are more than the {MOST_FLOWS} that are written down"
+        msg = f"orbit-lp: {entries} flow variables are more than the {MOST_FLOWS} that can be stored"
         raise MethodMismatch(msg)
     orbits = reduction.find(context.data)
     context.remaining()
@@ -131,7 +131,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
 
 
 def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: str) -> Answer:
-    """The whole problem's answer out of the representatives'."""
+    """The answer for the whole problem from that of the representatives."""
     closed = found.gap <= context.task.tol
     termination = Termination.OPTIMAL if closed else found.termination
     if termination is Termination.OPTIMAL and not closed:
@@ -167,9 +167,9 @@ ORBIT_LP = Method(
 )  # fmt: skip
 
 
-#: First-order methods are asked for this gap; below, their next digit costs more than interior point's.
+#: Gap to which the first-order method runs; below it, interior point gains the next digit faster.
 FIRST_TOL = 3e-5
-#: Arcs stay up to this reduced cost, in mean lengths, and each round more so.
+#: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
 THRESHOLD, GROWTH = 0.03, 3.0
 
 
@@ -215,7 +215,7 @@ def screened(orbits: Orbits, lengths: NDArray[np.float64], threshold: float) -> 
     reduced = orbits.reduced
     topology = reduced.topology
     reach = distances(reduced, lengths)
-    with np.errstate(invalid="ignore"):  # inf - inf where a relay is out of reach
+    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
         cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
     return np.asarray(cost <= threshold * lengths.mean())
 

@@ -39,7 +39,7 @@ FLOOR = 1e-10
 
 @dataclass(frozen=True)
 class Priced:
-    """Every commodity's shortest length, ``(|K|,)``, and the paths of those that are asked for."""
+    """Every commodity's shortest length, ``(|K|,)``, and a function that returns the paths of selected ones."""
 
     shortest: F64
     paths: Callable[[NDArray[np.bool_]], list[Column]]
@@ -170,7 +170,7 @@ class RestrictedMaster:
     Parameters
     ----------
     topology, commodities, amount
-        The graph; sources and targets of the commodities, and what each wants, each ``(|K|,)``.
+        The graph; sources and targets of the commodities, and their demands, each ``(|K|,)``.
     algorithm
         ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
     threads
@@ -210,7 +210,7 @@ class RestrictedMaster:
 
     def _set(self, option: str, value: Any) -> None:
         if self.highs.setOptionValue(option, value) == self.highspy.HighsStatus.kError:
-            msg = f"HiGHS refuses its option {option}={value!r}"
+            msg = f"HiGHS rejects the option {option}={value!r}"
             raise RuntimeError(msg)
 
     def _choose(self) -> None:
@@ -224,7 +224,7 @@ class RestrictedMaster:
 
     @property
     def algorithm(self) -> str:
-        """What solves the LP now."""
+        """Name of the algorithm in use."""
         return "interior point (IPX)" if self.inexact else "simplex"
 
     @property
@@ -233,7 +233,7 @@ class RestrictedMaster:
         return str(self.highs.version())
 
     def make_exact(self) -> bool:
-        """Turn to the simplex; False if it already is."""
+        """Switch to the simplex; False if it is already in use."""
         if not self.inexact:
             return False
         self.inexact = False
@@ -242,7 +242,7 @@ class RestrictedMaster:
         return True
 
     def add(self, found: Sequence[Column]) -> int:
-        """Take the paths that are new; how many."""
+        """Add the paths that are new; returns their number."""
         new = [column for column in dict.fromkeys(found) if column not in self.known]
         if not new:
             return 0

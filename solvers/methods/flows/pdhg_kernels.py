@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     Job = Callable[[int, int], object]
 
 
-#: Sources a block.
+#: Sources per block.
 LANES = 64
-#: Single precision throughout: a double constant would widen every vector.
+#: A single-precision constant: a double one would widen every vector.
 ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
 
 
@@ -413,7 +413,7 @@ class Team:
             raise failure
 
     def close(self) -> None:
-        """Let the helpers end."""
+        """Stop the helper threads."""
         for calls in self._calls:
             calls.put(None)
         self._calls.clear()

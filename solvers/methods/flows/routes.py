@@ -59,7 +59,7 @@ def pick(candidates: PathSet, choice: I64) -> PathSet:
 
 
 def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
-    """What a search chooses from: the set itself where it is listed, else short paths and generated ones.
+    """Candidates of a search: the set itself if it is listed, else short paths and generated ones.
 
     For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than a shortest, or all
     shortest, or four of them, the first of these that number at most :data:`MOST_PATHS`; and the paths of a fluid
@@ -71,7 +71,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     pairs = data.commodities
     longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
-        # A pair that is wanted several times is counted once, and listed as often.
+        # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
         if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
@@ -82,7 +82,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
 
 
 def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
-    """How often the commonest pair stands in the list."""
+    """Multiplicity of the most frequent pair."""
     return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
@@ -109,7 +109,7 @@ def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries:
 
 
 def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
-    """What every routing method tells: load, mean load, lengths."""
+    """Metrics of all routing methods: mean load and path lengths."""
     return {
         "mean_load": float((arc_load(routes, np.ones(routes.paths)) / data.topology.capacity).mean()),
         "mean_length": float(routes.length.mean()),

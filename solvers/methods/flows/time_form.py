@@ -5,8 +5,8 @@ Research Logistics 9, 1962): with y = x/F and T = 1/F,
 
     max F, l <= A x + a F <= u      becomes      min T, l T <= A y + a <= u T.
 
-The column of F, dense because every demand row has it, turns into right-hand sides, and T appears only in the rows
-with a bound of their own (the capacities): interior point works on a much sparser normal matrix. Measured on
+The column of F, dense because it is in every demand row, becomes right-hand sides, and T appears only in rows with
+finite nonzero bounds (the capacities): interior point works on a much sparser normal matrix. Measured on
 GK(200,4), 2 cores, HiGHS IPX without crossover: 26 s and a certified gap of 1e-6 as stated, 12 s and 6e-9 so.
 """
 
