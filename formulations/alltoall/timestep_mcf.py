@@ -18,12 +18,13 @@ no optimum and keeps every dual bound finite.
 
 Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination.
 ``aggregate=source`` has one group per source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is
-exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0) to the (u, L) in the
-graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A single-source flow in an
+exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0) to the (u, L) in
+the graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A single-source flow in an
 acyclic graph decomposes into paths; those that end in (u, L) are commodity (s_k, u), and a path that passes its own
 destination or its source again can wait there instead. Two similar aggregations are not exact and not offered: groups
-of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with the inflow of u in place
-of the amount that stays there. Then one unit serves every vertex that it passes, and path:4 takes 3 although T = 4.
+of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with the inflow of u in
+place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4 takes 3 although
+T = 4.
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
