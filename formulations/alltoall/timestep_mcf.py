@@ -124,7 +124,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     if steps < diameter:
         msg = (
             f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {diameter}, and a shard moves "
-            f"one hop a step; set steps={diameter} or more"
+            f"one hop per step; set steps={diameter} or more"
         )
         raise NotApplicable(msg)
     alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
@@ -459,7 +459,7 @@ FORMULATION = Formulation(
         Parameter("steps", int, default=0, help="number of steps L, at least the diameter; 0 for the diameter"),
         Parameter(
             "aggregate", str, default="commodity", choices=("commodity", "source"),
-            help="one flow a pair (the paper's) or one a source (same optimum, N-1 times smaller)",
+            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
         ),
         Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),

@@ -1,11 +1,11 @@
-r"""Virtual channels for given routes: the fewest layers in which no route can wait for itself.
+r"""Fewest layers of virtual channels for given routes such that no cycle of dependencies remains.
 
 Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(5), 1987; fewest layers: Domke,
         Hoefler & Nagel, IPDPS 2011 (NP-hard)
-Sets    r in R routes, one a pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
+Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
         (a,b) in E dependencies: some route takes b right after a; E_r those of route r
-Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (``routes``: the method
-        that solves it); L = ``layers``
+Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
+        method ``routes``); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
         z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l,
         (m, L)
@@ -17,11 +17,11 @@ min sum_l z_l  s.t.
     order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             e = (a,b)
     symmetry[l]    z_l >= z_{l+1}
 
-A layer without a cycle of dependencies has such an order, and a cycle has none (m is the tightest constant, as
-positions lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
+Such an order exists if and only if a layer has no cycle of dependencies (m is the smallest valid constant, as positions
+lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
 
-Bounds: 1, and 2 where all routes together have a cycle. Size |R| L + |E| L + m L + L variables: for small instances;
-the heuristics of D.1 are methods. The checker takes y alone and looks for cycles itself.
+Bounds: 1, and 2 if all routes together have a cycle. The model has |R| L + |E| L + m L + L variables and suits small
+instances; the heuristics of D.1 are methods. The checker reads y alone and searches for cycles itself.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation, from y alone: binary, one layer a route, and infinity if some layer has a cycle."""
+    """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
     y = np.asarray(values["y"], dtype=float)
     layer = layers_of(data, values)
     if layer is None:

@@ -144,7 +144,7 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
 
 
 def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
-    """One group a source (the master LP): unit all-to-all demand, or ``traffic``.
+    """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def by_commodity(
     flow: str = "f",
     block: bool = True,
 ) -> ConcurrentFlow:
-    """Unit demand between given pairs, one group a pair (link MCF and child LPs)."""
+    """Unit demand between given pairs, one group per pair (link MCF and child LPs)."""
     count = sources.size
     demand = np.zeros((topology.n, count))
     demand[targets, np.arange(count)] = 1.0

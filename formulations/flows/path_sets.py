@@ -70,7 +70,7 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     """The ``--set`` parameters of a model over path sets."""
     return (
         Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
-        Parameter("k", int, default=4, help="how many paths a pair, for paths=k"),
+        Parameter("k", int, default=4, help="paths per pair, for paths=k"),
         Parameter("lmax", int, default=0, help="longest path allowed [arcs]; 0 for any"),
     )
 
@@ -376,7 +376,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
         if len(paths) > MOST_PATHS:
             msg = (
                 f"{where}: more than {MOST_PATHS:,} paths ({rule}) on {topology.spec}; "
-                "ask for fewer paths a pair, or solve it by column-generation"
+                "ask for fewer paths per pair, or solve it by column-generation"
             )
             raise NotApplicable(msg)
     return path_set_of(topology, paths, pair, (sources, targets))

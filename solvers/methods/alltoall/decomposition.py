@@ -163,7 +163,7 @@ def solve_child(item: Child) -> NDArray[np.float64]:
 MASTER_CHILD = Method(
     name="master-child",
     title="Master LP, then child LPs in parallel",
-    summary="the paper's decomposition: source flows first, then one LP a source splits them by destination",
+    summary="the paper's decomposition: source flows first, then one LP per source splits them by destination",
     applies=lambda formulation: formulation.name == "alltoall.link-mcf",
     parameters=(
         Parameter("master", str, default="auto", help="method for the master LP"),
@@ -219,8 +219,8 @@ def run_flow_decomposition(context: Context) -> Answer:
 
 FLOW_DECOMPOSITION = Method(
     name="flow-decomposition",
-    title="Master LP, then path stripping",
-    summary="per-commodity flows of the link MCF out of the master's source flows, without child LPs",
+    title="Master LP, then flow decomposition",
+    summary="per-commodity flows of the link MCF from the master's source flows, without child LPs",
     applies=lambda formulation: formulation.name == "alltoall.link-mcf",
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
     run=run_flow_decomposition,
@@ -287,7 +287,7 @@ def run_mcf_extp(context: Context) -> Answer:
 MCF_EXTP = Method(
     name="mcf-extp",
     title="Link MCF, then widest paths (MCF-extP)",
-    summary="weighted paths out of the link MCF's flow, widest first; with --set paths=all",
+    summary="weighted paths from the link MCF's flow, widest first; with --set paths=all",
     applies=lambda formulation: formulation.name == "alltoall.path-mcf",
     parameters=(Parameter("link", str, default="flow-decomposition", help="method that solves alltoall.link-mcf"),),
     run=run_mcf_extp,

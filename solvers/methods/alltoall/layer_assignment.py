@@ -194,7 +194,9 @@ METHODS = (
         title="Layers by the heuristics of App. D.1",
         summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
         applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
-        parameters=(Parameter("heuristic", str, default="best", help="which one", choices=("best", *HEURISTICS)),),
+        parameters=(
+            Parameter("heuristic", str, default="best", help="heuristic to use", choices=("best", *HEURISTICS)),
+        ),
         run=run,
     ),
 )

@@ -85,7 +85,7 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
 SSSP = Method(
     name="sssp",
     title="Load-aware shortest paths (SSSP)",
-    summary="the paper's greedy: random order, lightest path, its arcs weigh more afterwards; seeded",
+    summary="the paper's greedy: random order, lightest path, whose arcs then gain weight; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
     run=run_sssp,
@@ -122,7 +122,7 @@ def run_lp_rounding(context: Context) -> Answer:
 LP_ROUNDING = Method(
     name="lp-rounding",
     title="Column generation, then randomised rounding",
-    summary="one path a pair drawn with its share in the fluid optimum as probability, best of several; seeded",
+    summary="one path per pair drawn with its share in the fluid optimum as probability, best of several; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,

@@ -330,11 +330,11 @@ METHODS = (Method(
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
-            "precision", str, default="auto", help="of the iterate; auto: single from tol 5e-6 on",
+            "precision", str, default="auto", help="of the iterate; auto: single for tol of 5e-6 or more",
             choices=("auto", "single", "double"),
         ),
-        Parameter("steps", int, default=1_000_000, help="most iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
+        Parameter("steps", int, default=1_000_000, help="largest number of iterations"),
+        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,

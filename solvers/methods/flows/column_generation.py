@@ -49,7 +49,7 @@ IMPROVEMENT = 1e-9
 
 @dataclass
 class Generated:
-    """What column generation found.
+    """Result of column generation.
 
     ``paths`` (in the order they were found) and ``share`` (adding up to 1 a commodity) are the flow, ``time`` its T,
     the worst load per capacity; ``best`` are the lengths that prove ``time >= best.bound``.
@@ -298,8 +298,10 @@ METHODS = (
         applies=lambda formulation: formulation.name in FORMULATIONS,
         parameters=(
             Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
-            Parameter("rounds", int, default=200, help="most rounds of master and pricing"),
-            Parameter("algorithm", str, default="auto", help="of the masters", choices=("auto", "simplex", "ipx")),
+            Parameter("rounds", int, default=200, help="largest number of rounds of master and pricing"),
+            Parameter(
+                "algorithm", str, default="auto", help="LP algorithm of the masters", choices=("auto", "simplex", "ipx")
+            ),
         ),
         run=run,
     ),

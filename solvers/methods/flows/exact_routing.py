@@ -251,7 +251,7 @@ METHODS = (
     Method(
         name="exact-routing",
         title="Fluid bound, rerouting, branch and bound",
-        summary="one path a pair of proven least congestion: bound over all paths, negotiated rerouting, then the ILP",
+        summary="one path per pair of proven least congestion: fluid bound, negotiated rerouting, then the ILP",
         applies=lambda formulation: formulation.name in SINGLE_PATH,
         parameters=(
             Parameter("steps", int, default=300_000, help="rerouting steps of one try"),

@@ -155,7 +155,7 @@ def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: st
 ORBIT_LP = Method(
     name="orbit-lp",
     title="Exact LP on the orbits of verified automorphisms",
-    summary="one source an orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
+    summary="one source per orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
@@ -236,10 +236,14 @@ SCREENED_LP = Method(
     summary="certified gaps of 1e-7 and below at thousands of ranks, on orbits where symmetry is verified",
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
-        Parameter("threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs stay"),
-        Parameter("rounds", int, default=5, help="most interior-point solves, each with more arcs"),
-        Parameter("steps", int, default=1_000_000, help="most first-order iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
+        Parameter(
+            "threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs are kept"
+        ),
+        Parameter("rounds", int, default=5, help="largest number of interior-point solves, each with more arcs"),
+        Parameter("steps", int, default=1_000_000, help="largest number of first-order iterations"),
+        Parameter(
+            "start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"
+        ),
     ),
     run=run_screened_lp,
 )

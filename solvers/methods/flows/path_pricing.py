@@ -60,7 +60,7 @@ def positive(lengths: F64) -> F64:
 
 
 class EveryPath:
-    """All simple paths: one Dijkstra a source. ``commodities`` are sources and targets, each ``(|K|,)``."""
+    """All simple paths: one Dijkstra per source. ``commodities`` are sources and targets, each ``(|K|,)``."""
 
     def __init__(self, topology: Topology, commodities: tuple[I64, I64]) -> None:
         self.topology = topology

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Formulations with one path a commodity in the variables x and Lambda, whose data are a path flow's.
+#: Formulations with one path per commodity in the variables x and Lambda, whose data are a path flow's.
 SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 #: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
 DETOUR = 1
@@ -38,7 +38,7 @@ def worst_load(routes: PathSet) -> float:
 
 
 def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
-    """The variables of the formulation for ``routes``, one path a commodity in their order."""
+    """The variables of the formulation for ``routes``, one path per commodity in their order."""
     worst = np.asarray(worst_load(routes))
     if data.rule.kind == "all":
         return {"x": np.ones(routes.paths), "Lambda": worst, **to_arrays(routes)}
@@ -52,7 +52,7 @@ def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
 
 
 def pick(candidates: PathSet, choice: I64) -> PathSet:
-    """The chosen candidates, one a commodity, ``choice`` ``(|K|,)``."""
+    """The chosen candidates, one per commodity, ``choice`` ``(|K|,)``."""
     keep = np.zeros(candidates.paths, dtype=bool)
     keep[choice] = True
     return subset(candidates, keep)
@@ -118,5 +118,5 @@ def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
 
 
 def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
-    """One path a commodity, in the commodities' order, as a set."""
+    """One path per commodity, in the commodities' order, as a set."""
     return path_set_of(data.topology, paths, np.arange(len(paths)), data.commodities)

@@ -119,7 +119,7 @@ METHODS = (
     Method(
         name="time-form",
         title="Minimise the time T = 1/F (Charnes-Cooper)",
-        summary="the concurrent-flow LP divided by F: no dense column, so interior point is faster and more exact",
+        summary="the concurrent-flow LP divided by F: no dense column, so interior point is faster and more accurate",
         applies=lambda formulation: formulation.concurrent is not None and formulation.problem == "LP",
         parameters=(Parameter("solver", str, default="highs-ipx", help="LP solver for the reformulated matrix"),),
         reformulate=reformulate,
