@@ -59,7 +59,7 @@ EXACT = 1e-7
 MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
 #: Longest header of an array [characters], and largest text in it [bytes].
 MAX_HEADER, MAX_TEXT = 1000, 1 << 16
-#: Largest number of paths per byte of a file: the ascending numbers of ``first_arc`` take more than a byte each, measured
+#: Most paths per byte of a file: the ascending numbers of ``first_arc`` take more than a byte each, measured
 #: with the best compression.
 LEAST_COMPRESSION = 4
 

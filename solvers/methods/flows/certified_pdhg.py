@@ -334,7 +334,7 @@ METHODS = (Method(
             choices=("auto", "single", "double"),
         ),
         Parameter("steps", int, default=1_000_000, help="largest number of iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"),
+        Parameter("start", StartFile, default=StartFile(""), help="solution of a similar instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
