@@ -22,7 +22,7 @@ PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
 def formulations() -> dict[str, Formulation]:
     """All formulations by name: the modules of the papers' sub-packages that define ``FORMULATION``."""
     modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
-    return {one.name: one for one in contributed(modules, "FORMULATION")}
+    return {model.name: model for model in contributed(modules, "FORMULATION")}
 
 
 def formulation(name: str) -> Formulation:
@@ -36,9 +36,9 @@ def formulation(name: str) -> Formulation:
     paper, _, module = name.replace("-", "_").partition(".")
     path = f"{__name__}.{paper}.{module}"
     if paper in PAPERS and module.isidentifier() and find_spec(path) is not None:
-        for found in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
-            if isinstance(found, Formulation) and found.name == name:
-                return found
+        for model in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
+            if isinstance(model, Formulation) and model.name == name:
+                return model
     known = formulations()
     if name not in known:
         msg = f"unknown formulation {name!r}; {nearest(name, known)}"

@@ -128,11 +128,11 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
             if not cycle:
                 continue
             clean = False
-            one, other = _sides(carriers, cycle)
-            for r in one:
-                conflict[r] |= other
-            for r in other:
-                conflict[r] |= one
+            left, right = _sides(carriers, cycle)
+            for r in left:
+                conflict[r] |= right
+            for r in right:
+                conflict[r] |= left
         if clean:
             return layer
 
@@ -140,14 +140,14 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
 def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
     """Two disjoint sets of routes of a cycle that may not all stay in one layer together."""
     ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
-    one = carriers[ordered[0]]
+    rarest = carriers[ordered[0]]
     for e in ordered[1:]:
-        other = carriers[e] - one
-        if other:
-            return set(one), other
-    # The same routes carry all of it; no simple path is a cycle alone, so two of them can be told apart.
-    first = min(one)
-    return {first}, set(one) - {first}
+        others = carriers[e] - rarest
+        if others:
+            return set(rarest), others
+    # The same routes carry all of it; no simple path is a cycle alone, so that they can be separated.
+    first = min(rarest)
+    return {first}, set(rarest) - {first}
 
 
 def _greedy_colours(conflict: list[set[int]]) -> I64:

@@ -138,10 +138,10 @@ def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
 
 def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> tuple[I64, I64]:
     """Positions of the arcs that both lists have; parallel arcs pair off in order."""
-    one, other = tail * n + head, other_tail * n + other_head
-    most = max(one.size, other.size)
+    key, other_key = tail * n + head, other_tail * n + other_head
+    most = max(key.size, other_key.size)
     _, ours, theirs = np.intersect1d(
-        one * most + _before(one), other * most + _before(other), assume_unique=True, return_indices=True
+        key * most + _before(key), other_key * most + _before(other_key), assume_unique=True, return_indices=True
     )
     return ours, theirs
 

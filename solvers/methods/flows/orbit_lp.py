@@ -220,13 +220,13 @@ def screened(orbits: Orbits, lengths: NDArray[np.float64], threshold: float) -> 
     return np.asarray(cost <= threshold * lengths.mean())
 
 
-def _better(one: ReducedSolution, other: ReducedSolution) -> ReducedSolution:
+def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:
     """The better flow and the better lengths of two."""
-    flows = min(one, other, key=lambda x: x.upper)
-    bound = max(one, other, key=lambda x: x.lower)
+    flows = min(first, second, key=lambda x: x.upper)
+    bound = max(first, second, key=lambda x: x.lower)
     return ReducedSolution(
-        other.termination, flows.flows, bound.lengths, flows.upper, bound.lower, other.algorithm, other.version,
-        other.columns, other.message,
+        second.termination, flows.flows, bound.lengths, flows.upper, bound.lower, second.algorithm, second.version,
+        second.columns, second.message,
     )  # fmt: skip
 
 

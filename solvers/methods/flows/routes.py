@@ -86,10 +86,12 @@ def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
     return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
-def union(one: PathSet, other: PathSet) -> PathSet:
+def union(first: PathSet, second: PathSet) -> PathSet:
     """The paths of both sets, each once."""
-    known = {(int(s.pair[p]), tuple(s.path(p))) for s in (one, other) for p in range(s.paths)}
-    return path_set_of(one.topology, [path for _, path in known], [k for k, _ in known], (one.sources, one.targets))
+    known = {(int(s.pair[p]), tuple(s.path(p))) for s in (first, second) for p in range(s.paths)}
+    return path_set_of(
+        first.topology, [path for _, path in known], [k for k, _ in known], (first.sources, first.targets)
+    )
 
 
 def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries: int) -> PathSet:

@@ -44,7 +44,7 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
     name = formulation.concurrent or ""
     block = form.columns.get(name)
     if block is None or block.index.size != 1 or form.sense != "max" or form.is_mip or form.offset:
-        msg = f"time-form: {formulation.name} does not maximise one concurrent-flow variable; use a solver instead"
+        msg = f"time-form: {formulation.name} does not maximise a concurrent-flow variable alone; use a solver instead"
         raise MethodMismatch(msg)
     at = int(block.index[0])
     only = np.zeros(form.cost.size)
@@ -59,11 +59,11 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
     lower, upper = form.row_lower, form.row_upper
     rest = sp.csr_array(form.A)
     has_low, has_high = np.isfinite(lower), np.isfinite(upper)
-    one = has_low & has_high & (lower == upper)
-    low_only, high_only = has_low & ~one, has_high & ~one
+    equality = has_low & has_high & (lower == upper)
+    low_only, high_only = has_low & ~equality, has_high & ~equality
     parts, time, low, high, origin = [], [], [], [], []
     for rows, right, is_low, is_high in (
-        (np.flatnonzero(one), lower, True, True),
+        (np.flatnonzero(equality), lower, True, True),
         (np.flatnonzero(low_only), lower, True, False),
         (np.flatnonzero(high_only), upper, False, True),
     ):
