@@ -1,4 +1,4 @@
-"""What is true of a solution: one module a model, found by name; no solver is ever called from here."""
+"""Formulations: models with their checkers and bounds, found by name. No solver is called from here."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from opticoll.formulations.model import Formulation
 from opticoll.instances.registry import contributed, modules_of
 from opticoll.instances.spec import nearest
 
-#: Sub-packages with one paper's formulations each; the others hold what several papers share.
+#: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
 
 
 @cache
 def formulations() -> dict[str, Formulation]:
-    """All formulations by name: every module of a paper's sub-package with ``FORMULATION`` is one."""
+    """All formulations by name: the modules of the papers' sub-packages that define ``FORMULATION``."""
     modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
-    return {one.name: one for one in contributed(modules, "FORMULATION")}
+    return {model.name: model for model in contributed(modules, "FORMULATION")}
 
 
 def formulation(name: str) -> Formulation:
@@ -31,17 +31,17 @@ def formulation(name: str) -> Formulation:
     Raises
     ------
     BadInput
-        If there is none; the message names the nearest.
+        If there is no such formulation; the message suggests the closest name.
     """
     paper, _, module = name.replace("-", "_").partition(".")
     path = f"{__name__}.{paper}.{module}"
     if paper in PAPERS and module.isidentifier() and find_spec(path) is not None:
-        for found in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
-            if isinstance(found, Formulation) and found.name == name:
-                return found
+        for model in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
+            if isinstance(model, Formulation) and model.name == name:
+                return model
     known = formulations()
     if name not in known:
-        msg = f"no formulation {name!r}; {nearest(name, known)}"
+        msg = f"unknown formulation {name!r}; {nearest(name, known)}"
         raise BadInput(msg)
     return known[name]
 

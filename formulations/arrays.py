@@ -1,8 +1,7 @@
-"""What the arrays of a solution are: their shapes, and the range of those that hold whole numbers.
+"""Declared shapes and ranges of the arrays of a solution.
 
 Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
-solver are
-checked against that declaration before anything else uses them: an index out of range may crash numpy.
+solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """A size that the solution chooses, such as its number of paths; every array that names it has the same.
+    """A size that depends on the solution, such as its number of paths; equal in all arrays that refer to it.
 
     ``plus`` is added to it where it is used; ``most`` is its largest value, None for no limit of its own.
     """
@@ -34,7 +33,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Array:
-    """One array of a solution: finite real numbers, or whole numbers in ``low <= value < high``.
+    """An array of a solution: finite real numbers, or integers with ``low <= value < high``.
 
     Parameters
     ----------
@@ -54,12 +53,12 @@ class Array:
 
 
 def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]], where: str) -> None:
-    """Refuse arrays that are not as declared: names, shapes, finite numbers, whole numbers in range.
+    """Check names, shapes, finiteness, and ranges of integers against the declaration.
 
     Raises
     ------
     BadFile
-        With ``where`` and the name of the first array that is not.
+        With ``where`` and the name of the first array that differs.
     """
     sizes = check_shapes(declared, {name: np.shape(array) for name, array in given.items()}, where)
     for name, array in given.items():
@@ -69,7 +68,7 @@ def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]
 def check_shapes(
     declared: Mapping[str, Array], given: Mapping[str, tuple[int, ...]], where: str, most: int | None = None
 ) -> dict[str, int]:
-    """Refuse names and shapes that are not as declared.
+    """Check names and shapes against the declaration.
 
     Parameters
     ----------
@@ -109,12 +108,12 @@ def check_shapes(
             else:
                 good &= have == size
         if not good:
-            msg = f"{where}.{name}: its shape is {_told(shape)}, expected {_told(wanted, sizes)}"
+            msg = f"{where}.{name}: its shape is {_shape_text(shape)}, expected {_shape_text(wanted, sizes)}"
             raise BadFile(msg)
     return sizes
 
 
-def _told(shape: tuple[int | Size, ...], sizes: Mapping[str, int] | None = None) -> str:
+def _shape_text(shape: tuple[int | Size, ...], sizes: Mapping[str, int] | None = None) -> str:
     words = []
     for size in shape:
         if isinstance(size, int):
@@ -131,7 +130,7 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
         msg = f"{where}: its entries are of type {array.dtype}, expected numbers"
         raise BadFile(msg)
     if array.dtype.kind == "f":
-        # A sum is finite only if every entry is, and needs no array of its own.
+        # A finite sum implies finite entries, and needs no temporary array.
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
         if not finite:

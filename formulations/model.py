@@ -1,19 +1,18 @@
-"""What a formulation is: one module that states one model of one paper, its checker and its bounds.
+"""Types of formulations: models, their parameters and their bounds.
 
-A new formulation is one module in a sub-package of :mod:`formulations` that ends with ``FORMULATION =
-Formulation(...)``; the registry finds it as ``paper.module-name``. A formulation never calls a solver: it
-builds declarative models, reads values back, checks them with numpy alone, and computes bounds.
+A formulation is a module in a paper's sub-package of :mod:`opticoll.formulations` that ends with ``FORMULATION =
+Formulation(...)``; its name is ``paper.module-name``. It builds declarative models, checks solutions with numpy alone,
+and computes bounds. It never calls a solver and does not choose one.
 
-Named arrays
-    Everything passes as ``dict[str, ndarray]`` under the names of the docstring: ``values`` (variables) and
-    ``duals`` (of named constraints). Scalars are 0-d arrays.
+Values (of variables) and duals (of named constraints) are passed as ``dict[str, ndarray]`` under the names of the
+module's docstring. Scalars are 0-d arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
@@ -33,7 +32,7 @@ Form = Literal["cvxpy", "pyomo", "matrix"]
 
 
 class NotApplicable(BadInput):
-    """An instance or parameter for which the formulation does not make sense."""
+    """The formulation does not make sense for this instance or parameter."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def read(self, text: Any, where: str) -> Any:
-        """The typed value of ``text``.
+        """Convert ``text`` to the parameter's type.
 
         Raises
         ------
         BadInput
-            If it has the wrong type or is not among the choices.
+            If it has the wrong type or is not one of the choices.
         """
         try:
             if self.kind is bool:
@@ -71,12 +70,12 @@ class Parameter:
 
 
 def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Defaults overlaid with what was given, typed.
+    """The value of every parameter: as given, converted to its type, or its default.
 
     Raises
     ------
     BadInput
-        For an unknown name (with the nearest known) or a bad value.
+        For an unknown name (the message suggests the closest known one) or a bad value.
     """
     known = {p.name: p for p in parameters}
     for name in given:
@@ -89,11 +88,10 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, Any],
 
 @dataclass(frozen=True)
 class CvxpyModel:
-    """A CVXPY problem with the names of its variables and constraints, and the shapes they have here.
+    """A CVXPY problem with its named variables and constraints.
 
-    ``variables`` and ``constraints`` map a name to ``(object, shape, index)``: flat entries of the CVXPY object,
-    in its own column-major order, are entries ``index`` (C order) of the named array of that ``shape``; an
-    ``index`` of None means all of them, the array being the object's own.
+    The entries of a CVXPY object, flattened in column-major order, are the entries ``index`` (C order) of the named
+    array, which has the given ``shape``. An ``index`` of None means that the array is the object itself.
     """
 
     problem: cp.Problem
@@ -103,7 +101,7 @@ class CvxpyModel:
 
 @dataclass(frozen=True)
 class Named:
-    """A CVXPY variable or constraint and where its entries lie in the named array, see :class:`CvxpyModel`."""
+    """A CVXPY variable or constraint and the place of its entries in the named array, see :class:`CvxpyModel`."""
 
     item: Any
     shape: tuple[int, ...]
@@ -121,11 +119,11 @@ class PyomoModel:
 
 @dataclass(frozen=True)
 class MatrixModel:
-    """The rows and columns themselves, for the inner loops of methods where a modelling layer would cost more.
+    """Rows and columns built without a modelling layer, for methods that solve many models.
 
     ``A`` is sparse, ``(rows, columns)``; bounds may be infinite. ``variables`` and ``constraints`` map a name to its
-    shape and the columns (rows) of its entries in C order, -1 where there is none. A formulation that has one is
-    also stated declaratively, and a test shows that both are the same matrix.
+    shape and the columns (rows) of its entries in C order, -1 for entries without one. A formulation with this form
+    has a declarative form too, and a test checks that both give the same matrix.
     """
 
     A: sp.csc_array
@@ -142,10 +140,10 @@ class MatrixModel:
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on a formulation's optimum that holds for a stated reason.
+    """A bound on the optimum of a formulation, with its reason.
 
-    ``value`` bounds the objective from above for a max problem and from below for a min problem;
-    ``exact`` says that it is the optimum itself (a closed form).
+    ``value`` bounds the objective from above for a max problem and from below for a min problem; ``exact`` means
+    that it is the optimum (a closed form).
     """
 
     name: str
@@ -156,67 +154,66 @@ class Bound:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+Data = TypeVar("Data")
+
+
 @dataclass(frozen=True)
-class Formulation:
-    """One model: how it is built, read back, checked and bounded.
+class Formulation(Generic[Data]):
+    """A model of a paper, stated over its own type of data: how it is built, checked and bounded.
 
     Parameters
     ----------
     name, paper, where, title
-        ``alltoall.master``; the paper's short name; equation numbers; one line.
+        Name, e.g. ``alltoall.master``; short name of the paper; equation numbers; a title of one line.
     sense, problem
-        Objective sense and class (``"LP"`` or ``"MILP"``).
+        Objective sense and problem class (``"LP"`` or ``"MILP"``).
     parameters
-        What ``--set`` may change.
+        Parameters that ``--set`` may change.
     prepare
-        ``(instance, parameters) -> data``: refuses what makes no sense, returns the typed data of the
-        docstring. Everything else takes this data.
+        ``(instance, parameters) -> data``. Returns the typed data of the docstring; raises :class:`NotApplicable`
+        where the formulation does not make sense. All other functions take this data.
     build
-        By form, ``data -> CvxpyModel | PyomoModel | MatrixModel``; the first is the default.
+        ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form; the first form is the default.
     residuals
-        ``(data, values) -> {constraint block: worst violation}`` from numpy alone, each relative to the natural
-        size of the block, 0 for a satisfied one.
+        ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
+        to the natural size of the block; a satisfied block has 0.
     objective
-        ``(data, values) -> float`` from numpy alone.
+        ``(data, values) -> float``, computed with numpy alone.
     bounds
-        ``data -> [Bound, ...]`` analytic bounds.
+        ``data -> [Bound, ...]``, analytic bounds.
     closed_forms
-        ``data -> [Bound, ...]`` those of ``bounds`` that say the optimum itself and cost next to nothing: every run is
-        held against them, whatever else proves its value.
+        ``data -> [Bound, ...]``, the cheap ones among ``bounds`` that are exact. Every run is checked against them.
     arrays
-        ``(data, names) -> {name: Array}`` the arrays that a solution may have which gives those called ``names``:
-        shapes and ranges, checked before ``residuals`` and all that follows see any values.
+        ``(data, names) -> {name: Array}``, shapes and ranges of the arrays of a solution that consists of ``names``.
+        Checked before any other function reads the values.
     dual_arrays
-        ``data -> {name: Array}`` the duals that ``certify`` reads; given where that is.
+        ``data -> {name: Array}``, the duals that ``certify`` reads; required with ``certify``.
     certify
-        ``(data, duals) -> Bound | None`` a rigorous bound out of any dual values, however inexact.
+        ``(data, duals) -> Bound | None``, a rigorous bound from any dual values, however inexact.
     repair
-        ``(data, values) -> values | None`` an exactly feasible solution near an approximate one.
+        ``(data, values) -> values | None``, an exactly feasible solution near an approximate one.
     metrics
         ``(data, objective) -> {name: number}``.
     describe
-        ``(data, values) -> {name: number or list}`` what a verified solution looks like, added to the metrics.
-    needs
-        Formulation whose solution this one takes as data, if any: ``prepare`` then gets its values as third
-        argument.
-    foresee
-        ``(instance, parameters) -> size`` as ``estimate`` gives it, or at most that, before the data are made: where
-        those alone may be larger than the memory.
-    smaller
-        Formulation with the same optimum and a smaller matrix, if there is one.
+        ``(data, values) -> {name: number or list}``, properties of a verified solution, added to the metrics.
+    estimate
+        ``data -> {"variables", "constraints", "nonzeros", "integers"}``, the size of the matrix.
+    early_estimate
+        ``(instance, parameters) -> size``, at most what ``estimate`` returns, before ``prepare``; for formulations
+        whose data alone may exceed the memory. None where it is unknown.
     unfold
-        ``(data, values) -> values`` what a solver's values mean in the formulation's own named arrays, beside them:
-        for models whose variables are a flat list of possibilities.
+        ``(data, values) -> values``, adds the named arrays of the docstring to a solver's values; for models whose
+        variables are a flat list.
     refute
-        ``data -> Bound | None`` a bound that leaves no solution within what the parameters allow: nothing is solved
+        ``data -> Bound | None``, a bound that excludes every solution that the parameters allow. Nothing is solved
         then, and the bound is reported.
+    needs
+        Formulation whose solution is part of the data. ``prepare`` takes its values as third argument.
     concurrent
-        Name of the served-fraction variable if the model is a concurrent flow (every row homogeneous but
-        the capacities): methods that exploit this ask here.
-    prefers
-        Method that ``auto`` stands for, where it is not a matter of size.
-    needs_method
-        Own parameter that names the method by which ``needs`` is solved, if there is a choice.
+        Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
+        same factor keeps every row but the capacities satisfied. The model can then be solved for T = 1/F.
+    size
+        Number of variables as a formula.
     """
 
     name: str
@@ -225,32 +222,28 @@ class Formulation:
     title: str
     sense: Literal["min", "max"]
     problem: Literal["LP", "MILP"]
-    prepare: Callable[..., Any]
-    build: Mapping[Form, Callable[[Any], Any]]
-    residuals: Callable[[Any, Values], dict[str, float]]
-    objective: Callable[[Any, Values], float]
-    bounds: Callable[[Any], list[Bound]]
-    arrays: Callable[[Any, Collection[str]], dict[str, Array]]
-    closed_forms: Callable[[Any], list[Bound]] | None = None
+    prepare: Callable[..., Data]
+    build: Mapping[Form, Callable[[Data], CvxpyModel | PyomoModel | MatrixModel]]
+    residuals: Callable[[Data, Values], dict[str, float]]
+    objective: Callable[[Data, Values], float]
+    bounds: Callable[[Data], list[Bound]]
+    arrays: Callable[[Data, Collection[str]], dict[str, Array]]
+    closed_forms: Callable[[Data], list[Bound]] | None = None
     parameters: tuple[Parameter, ...] = ()
-    certify: Callable[[Any, Values], Bound | None] | None = None
-    dual_arrays: Callable[[Any], dict[str, Array]] | None = None
-    repair: Callable[[Any, Values], dict[str, NDArray[np.float64]] | None] | None = None
-    metrics: Callable[[Any, float | None], dict[str, Any]] | None = None
-    describe: Callable[[Any, Values], dict[str, Any]] | None = None
-    decode: Callable[[Any, Values], Any] | None = None
-    estimate: Callable[[Any], dict[str, int]] | None = None
-    foresee: Callable[[Any, Mapping[str, Any]], dict[str, int] | None] | None = None
-    smaller: str | None = None
-    unfold: Callable[[Any, Values], dict[str, NDArray[np.float64]]] | None = None
-    refute: Callable[[Any], Bound | None] | None = None
+    certify: Callable[[Data, Values], Bound | None] | None = None
+    dual_arrays: Callable[[Data], dict[str, Array]] | None = None
+    repair: Callable[[Data, Values], dict[str, NDArray[np.float64]] | None] | None = None
+    metrics: Callable[[Data, float | None], Mapping[str, Any]] | None = None
+    describe: Callable[[Data, Values], Mapping[str, Any]] | None = None
+    estimate: Callable[[Data], dict[str, int]] | None = None
+    early_estimate: Callable[[object, Mapping[str, Any]], dict[str, int] | None] | None = None
+    unfold: Callable[[Data, Values], dict[str, NDArray[np.float64]]] | None = None
+    refute: Callable[[Data], Bound | None] | None = None
     needs: str | None = None
     concurrent: str | None = None
-    prefers: str | None = None
-    needs_method: str | None = None
     size: str = ""
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """The modelling layers it is stated in, preferred first."""
+        """Forms in which the model can be built, the default first."""
         return tuple(self.build)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 UNIT = 2.0**-53
-#: Smallest positive (denormal) float: what one product may lose by underflow.
+#: Smallest positive (denormal) float: the largest error of one product by underflow.
 TINY = 5e-324
-#: Long sums are taken by blocks of so many terms, which keeps the error term small.
+#: Long sums are computed in blocks of this many terms, which keeps the error term small.
 BLOCK = 64
 
 
@@ -59,7 +59,7 @@ def sum_up(terms: ArrayLike) -> float:
 
 
 def _sum(terms: NDArray[np.float64]) -> tuple[float, int]:
-    """The sum of ``terms``, ``(k,)``, by blocks, and the most additions that any of them takes part in."""
+    """The sum of ``terms``, ``(k,)``, by blocks, and the largest number of additions that involve one term."""
     roundings = 0
     while terms.size > BLOCK:
         whole = terms.size // BLOCK * BLOCK
@@ -120,7 +120,7 @@ def exponent(values: ArrayLike) -> int:
 
 
 def scaled_up(values: ArrayLike, power: int) -> NDArray[Any]:
-    """At least ``values * 2^power``: the same numbers, but for overflow and underflow."""
+    """At least ``values * 2^power``; exact except for overflow and underflow."""
     values = np.asarray(values, dtype=float)
     with np.errstate(all="ignore"):
         found = np.ldexp(values, power)

@@ -97,14 +97,14 @@ def refuse_early(task: Task, model: Formulation, instance: Any, parameters: Mapp
         See :func:`refuse`.
     """
     from opticoll.solvers.methods import method_named, methods_for
-    from opticoll.solvers.plan import FIRST_ORDER, ORBIT
+    from opticoll.solvers.routing_table import FIRST_ORDER, ORBIT, PREFERRED_METHODS
 
-    size = None if model.foresee is None else model.foresee(instance, parameters)
+    size = None if model.early_estimate is None else model.early_estimate(instance, parameters)
     if size is None:
         return
     method, solver = task.method, task.method
     if method == "auto":
-        if model.prefers is not None or not {FIRST_ORDER, ORBIT}.isdisjoint(methods_for(model)):
+        if model.name in PREFERRED_METHODS or not {FIRST_ORDER, ORBIT}.isdisjoint(methods_for(model)):
             return
         method = solver = "highs-ipx"
     elif (found := method_named(method)) is not None:
@@ -122,7 +122,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         See :func:`refuse`.
     """
     model = plan.formulation
-    size = None if model.foresee is None else model.foresee(plan.instance, plan.parameters)
+    size = None if model.early_estimate is None else model.early_estimate(plan.instance, plan.parameters)
     if size is None and model.estimate is not None and plan.adapter is not None:
         size = model.estimate(plan.data)
     if size is not None:
@@ -182,10 +182,12 @@ def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit
     """Name what fits: other methods, a leaner layer, a smaller formulation of the same optimum."""
     from opticoll.solvers.methods import methods_for
     from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
+    from opticoll.solvers.routing_table import SMALLER_FORMULATIONS
 
     needs = {name: _needed_by_procedure(model, size, name) for name in methods_for(model)}
     fitting = {name: need for name, need in needs.items() if need is not None and need <= limit.bytes}
-    if model.smaller is not None and size["variables"] > MOST_ENTRIES:
+    smaller = SMALLER_FORMULATIONS.get(model.name)
+    if smaller is not None and size["variables"] > MOST_ENTRIES:
         fitting = {}  # they all give every commodity's flow
     ways = []
     if fitting:
@@ -194,8 +196,8 @@ def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit
     lean = [other for other in lean if needed_bytes(model, size, other, solver) <= limit.bytes]
     if lean:
         ways.append(f"--form {min(lean, key=lambda other: BUILD[other])}")
-    if model.smaller is not None:
-        ways.append(f"solve {model.smaller}, which has the same optimum")
+    if smaller is not None:
+        ways.append(f"solve {smaller}, which has the same optimum")
     ways.append("raise --memory-limit" if limit.told else "insist with --memory-limit GIB")
     return "; ".join(ways)
 

@@ -16,7 +16,7 @@ from opticoll.formulations import Formulation, formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
 from opticoll.instances.spec import nearest
-from opticoll.solvers import memory
+from opticoll.solvers import memory, routing_table
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods, methods_for
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.solvers.task import Task
-
-
-#: Up to this many variables an LP goes to the simplex as stated; above, to interior point.
-SIMPLEX_VARIABLES = 4000
-#: Above this many, first-order methods certify faster than interior point: alone down to this tolerance, below it with
-#: interior point on the arcs they leave (measured on GK(N,4), N = 64 ... 1000, see notes/benchmarks-pdhg.md).
-FIRST_ORDER_VARIABLES, FIRST_ORDER_TOL = 100_000, 1e-5
-FIRST_ORDER, SCREENED = "certified-pdhg", "screened-lp"
-#: Up to this many flow variables of one source for each orbit the reduced LP is fastest (notes/benchmarks-pdhg.md).
-ORBIT, ORBIT_VARIABLES = "orbit-lp", 30_000
 
 
 @dataclass(frozen=True)
@@ -125,24 +115,26 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
 
 
 def choose(model: Formulation, data: Any, task: Task) -> str:
-    """The method that ``auto`` stands for: by problem class, structure, size and tolerance."""
-    if model.prefers is not None:
-        return model.prefers
+    """The method that ``auto`` stands for: by formulation, problem class, structure, size and tolerance."""
+    table = routing_table
+    if model.name in table.PREFERRED_METHODS:
+        return table.PREFERRED_METHODS[model.name]
     if model.problem == "MILP":
         return "highs"
-    size = model.estimate(data)["variables"] if model.estimate else SIMPLEX_VARIABLES + 1
-    if size <= SIMPLEX_VARIABLES:
+    size = None if model.estimate is None else model.estimate(data)["variables"]
+    if size is not None and size <= table.SIMPLEX_VARIABLES:
         return "highs-simplex"
-    layer = task.form in {"cvxpy", "pyomo"}  # who asks for a modelling layer gets its matrix solved
-    if not layer and ORBIT in methods_for(model) and _reduced(data) <= min(ORBIT_VARIABLES, size // 2):
-        return ORBIT
-    if not layer and size > FIRST_ORDER_VARIABLES and FIRST_ORDER in methods_for(model):
-        return FIRST_ORDER if task.tol >= FIRST_ORDER_TOL else SCREENED
+    fitting = methods_for(model)
+    if size is not None and task.form not in {"cvxpy", "pyomo"}:  # a form that is asked for is built and solved
+        if table.ORBIT in fitting and _orbit_variables(data) <= min(table.ORBIT_VARIABLES, size // 2):
+            return table.ORBIT
+        if table.FIRST_ORDER in fitting and size > table.FIRST_ORDER_VARIABLES:
+            return table.FIRST_ORDER if task.tol >= table.FIRST_ORDER_TOL else table.SCREENED
     return "time-form" if model.concurrent else "highs-ipx"
 
 
-def _reduced(data: Any) -> int:
-    """Arcs times orbits of sources, by the symmetries that name and numbering suggest and the data confirm."""
+def _orbit_variables(data: Any) -> int:
+    """Arcs times orbits of sources under the verified symmetries that family and numbering suggest."""
     from opticoll.formulations.flows.flow_orbits import source_orbits
 
     return source_orbits(data) * int(data.topology.arcs)

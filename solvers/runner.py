@@ -16,6 +16,7 @@ from opticoll.solvers import memory, verify
 from opticoll.solvers.compile import compile_model, import_layer, unit_columns, unit_rows
 from opticoll.solvers.isolation import call_isolated, solve_isolated, write_isolated
 from opticoll.solvers.plan import Plan, make_plan, plan_key, resume_key
+from opticoll.solvers.routing_table import METHOD_PARAMETERS
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination
 
@@ -111,7 +112,8 @@ def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threadi
     if name is None:
         return None
     plan = make_plan(task)  # refuse what is refused without it before spending time
-    method = "auto" if model.needs_method is None else str(plan.parameters[model.needs_method])
+    parameter = METHOD_PARAMETERS.get(model.name)
+    method = "auto" if parameter is None else str(plan.parameters[parameter])
     first = solve(
         Task(
             name, task.instance, method=method, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,

@@ -1,3 +1,3 @@
-"""All-to-all as maximum concurrent flow on direct-connect topologies (paper: all-to-all schedules)."""
+"""Formulations of the all-to-all paper: schedules for direct-connect topologies."""
 
 PAPER = "Efficient all-to-all collective communication schedules for direct-connect topologies"

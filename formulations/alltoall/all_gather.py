@@ -1,4 +1,4 @@
-"""All-gather at optimal throughput: every rank receives one unit flow of every other, and copies are free.
+"""All-gather of least time: every rank receives the shard of every other, and copies are free.
 
 Source  beyond the all-to-all paper; network coding: Ahlswede, Cai, Li & Yeung, IEEE Trans. Inf. Theory 46(4), 2000;
         tree packing: Edmonds 1973, Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
@@ -7,37 +7,29 @@ Data    c_a > 0 capacity [link bandwidths], (m,); every rank has one shard
 Vars    0 <= h_av <= N-1  flow towards v over arc a [shards], (m, N); T >= 0 time [shards / link bandwidth]
 
 min T  s.t.
-    balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1   (0 where u is no rank)       u != v
+    balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1   (0 where u is not a rank)     u != v
     capacity[a,v]   h_av <= c_a T
 
-Flows towards different receivers do *not* add up on an arc: a shard that several receivers take over the same arc goes
-there once. For each v this is a flow of N-1 units from a super-source with a unit arc to every other rank, so that by
-max-flow min-cut
-
-    T* = max |S & R| / c(S -> V - S)   over sets S that leave out some rank
-
-(:mod:`opticoll.formulations.alltoall.all_gather`, by max-flow alone), a bound on every all-gather, and attained (see
-there). Arcs out of v are fixed at 0. T <= N-1 over the smallest capacity cuts off no optimum: a spanning tree of any
-arcs does it. Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever all N-1
-shards entering one rank of in-degree d is the worst cut.
+Flows towards different receivers do *not* add up on an arc: a shard that several receivers get over the same arc is
+sent over it once. Arcs out of v are fixed at 0. T is at most N-1 over the smallest capacity, which excludes no optimum:
+a spanning tree attains it.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= sum_{s != v} dist_l(s, v) / sum_a c_a l_av.
 
-The throughput-optimal all-gather time of a topology: its worst cut, by max-flow.
+Worst cut. What the ranks in S hold must leave S at least once if S leaves out some rank:
 
-In an all-gather every rank ends with every shard. For a set S of vertices that leaves out some rank, what the ranks in
-S hold must leave S at least once:
+    T >= |S & R| / c(S -> V - S),        T* = max over such S.
 
-    T >= |S & ranks| / c(S -> V - S),        T* = max over such S.
+For one receiver v, the maximum over S without v is the least T at which a super-source, joined to every other rank by
+an arc of capacity 1, can send N-1 units to v under capacities c T (max-flow min-cut). Newton's method starts at some T;
+any v with a smaller max-flow gives a cut of larger ratio, which is the next T; if there is none, T = T*. The arithmetic
+is on integers (capacities are binary fractions), so that comparisons are exact and the last cut is a proof without a
+tolerance.
 
-For one receiver v the maximum over S without v is the least T at which a super-source, joined to every other rank by an
-arc of capacity 1, can send N-1 units to v under capacities c T (max-flow min-cut). Newton's method: from some T, any v
-whose max-flow is short gives a cut of larger ratio; that is the next T; where none is short, T is T*. All in integers
-(capacities are binary fractions), so that the comparison is exact and the last cut is a proof that needs no tolerance.
-
-T* is attained: by coding in the network always (Ahlswede, Cai, Li & Yeung, IEEE Trans. Inf. Theory 46(4), 2000), and by
-store-and-forward where every vertex is a rank, or where every vertex is entered by as much capacity as leaves
-it (Edmonds' arborescence packing; Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995).
+T* is always attained by coding in the network (Ahlswede et al. 2000), and by store-and-forward if every vertex is a
+rank, or if the capacities into and out of every vertex are equal (Edmonds' arborescence packing; Bang-Jensen et al.
+1995). Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is around
+one rank of in-degree d.
 """
 
 from __future__ import annotations
@@ -68,7 +60,7 @@ _SUPER = "sources"
 
 @dataclass(frozen=True)
 class WorstCut:
-    """The cut that bounds an all-gather: ``ranks`` of them in ``inside``, ``capacity`` out of it; a rank it misses."""
+    """The worst cut of an all-gather: ``ranks`` ranks in ``inside``, ``capacity`` out of it, and a rank outside."""
 
     time: float
     ranks: int
@@ -216,7 +208,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Gathe
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks.
+        If the instance is not a connected topology of at least two ranks.
     """
     topology = all_to_all_topology(instance, NAME)
     supply = np.zeros(topology.n)
@@ -285,7 +277,7 @@ def estimate(data: Gathering) -> dict[str, int]:
 
 
 def arrays(data: Gathering, _names: Collection[str]) -> dict[str, Array]:
-    """H and T."""
+    """The flows h and the time T."""
     return {"h": Array((data.topology.arcs, data.topology.ranks)), "T": Array()}
 
 
@@ -295,7 +287,7 @@ def dual_arrays(data: Gathering) -> dict[str, Array]:
 
 
 def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """T as the values state it."""
+    """The stated T."""
     return float(np.asarray(values["T"]))
 
 

@@ -9,9 +9,9 @@ max F  s.t.
     balance[u,t]   (M f)_ut = F [u = t]       u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
-At an optimal master solution F_s = F* for every s. Which s: ``--set source=V`` (a rank's number, 0 the first).
-The flow g comes from ``alltoall.master``, which is solved first and whose run the record names; a child needs
-no LP at all (method ``flow-decomposition``), it is here because the paper solves it.
+At an optimal master solution F_s = F* for every s. The source is ``--set source=V`` (a rank's number, 0 the first).
+The flow g is a solution of ``alltoall.master``, which is solved first and whose run the record names. A child does not
+need an LP (method ``flow-decomposition``); it is included because the paper solves it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def prepare(
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, or the source is none of its ranks.
+        If the instance is not a connected topology of at least two ranks, or ``source`` is not one of its ranks.
     """
     topology = model.all_to_all_topology(instance, NAME)
     number = int((parameters or {}).get("source", 0))
     if not 0 <= number < topology.ranks:
-        msg = f"{NAME}: source={number} is no rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
+        msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
         raise NotApplicable(msg)
     # Without a master solution (sizes, refusals) the arcs keep their own capacities.
     capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, number]
@@ -65,7 +65,7 @@ def child_of(topology: Topology, number: int, capacity: NDArray[np.float64]) -> 
 
 
 def bounds(data: model.ConcurrentFlow) -> list[Bound]:
-    """Hop distances under g, and what g brings to each destination."""
+    """Hop distances under g, and the inflow of g into each destination."""
     targets = np.argmax(data.demand, axis=0)
     inflow = np.bincount(data.topology.head, data.capacity, data.topology.n)[targets]
     hop = model.length_bound(data, np.ones(data.topology.arcs))

@@ -1,4 +1,4 @@
-r"""Link-based maximum concurrent multicommodity flow: one flow a commodity.
+r"""Link-based maximum concurrent multicommodity flow: one flow per commodity.
 
 Source  all-to-all paper, (1)-(5), and its matrix form (25)-(28)
 Sets    u in V vertices; a in A arcs; k = (s,t) in K ordered pairs of distinct ranks
@@ -16,7 +16,7 @@ max F  s.t.
     conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
     delivery[k]         sum_{a into t_k} f_ak >= F                                  (4)
 
-Nothing stops commodity k from leaving t_k again, so that a cycle through t_k delivers without ever touching s_k:
+Commodity k may leave t_k again, so that a cycle through t_k delivers without using s_k:
 T = 3 on ``path:4`` (true: 4), T = 6 on ``ring:8`` (true: 8). Its dual certificate needs min(dist_l(s,t), shortest
 cycle of l through t) in place of dist_l(s,t).
 """
@@ -46,7 +46,7 @@ NAME = "alltoall.link-mcf"
 
 @dataclass(frozen=True, eq=False)
 class LinkFlow:
-    """Data of the link MCF: the flow problem by commodity, its targets, and which version is meant."""
+    """Data of the link MCF: the flow problem by commodity, its targets, and whether (1)-(5) are built as printed."""
 
     flow: model.ConcurrentFlow
     targets: NDArray[np.int64]
@@ -66,7 +66,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks.
+        If the instance is not a connected topology of at least two ranks.
     """
     topology = model.all_to_all_topology(instance, NAME)
     printed = bool((parameters or {}).get("printed", False))
@@ -74,8 +74,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     return LinkFlow(model.by_commodity(topology, sources, targets, block=not printed), targets, printed)
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Size of the model before its data are made."""
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Size of the model before its data are computed."""
     if not isinstance(instance, Topology):
         return None
     return model.size(instance, instance.ranks * (instance.ranks - 1))
@@ -149,7 +149,7 @@ def build_cvxpy(data: LinkFlow) -> CvxpyModel:
 
 
 def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block; for the printed version, of its own (weaker) blocks."""
+    """Worst violation of every block; the printed version has weaker blocks of its own."""
     if not data.printed:
         return model.residuals(data.flow, values)
     f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
@@ -201,7 +201,7 @@ def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
 
 
 def bounds(data: LinkFlow) -> list[Bound]:
-    """The analytic bounds of the true model; the printed relaxation obeys none of them but its own."""
+    """The analytic bounds of the exact model, or the one that also holds for the printed relaxation."""
     if not data.printed:
         return flow_bounds(data.flow)
     ones = np.ones(data.flow.topology.arcs)
@@ -216,12 +216,12 @@ def bounds(data: LinkFlow) -> list[Bound]:
 
 
 def closed_forms(data: LinkFlow) -> list[Bound]:
-    """The optimum of a family where it is known; the printed relaxation has others."""
+    """The optimum if the family declares it; it does not hold for the printed relaxation."""
     return [] if data.printed else flow_closed_forms(data.flow)
 
 
 def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """An exactly feasible flow near an approximate one; the printed version is left as it came."""
+    """An exactly feasible flow near an approximate one; values of the printed version are not changed."""
     return None if data.printed else model.repair(data.flow, values)
 
 
@@ -245,8 +245,7 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=lambda data, value: model.metrics(data.flow, value),
     estimate=lambda data: model.estimate(data.flow),
-    foresee=foresee,
-    smaller="alltoall.master",
+    early_estimate=early_estimate,
     concurrent="F",
     size="N(N-1) m + 1 variables",
 )

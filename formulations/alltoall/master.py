@@ -1,21 +1,19 @@
-r"""Maximum concurrent flow grouped by source: the master LP of the decomposition.
+"""Maximum concurrent flow grouped by source: the master LP of the decomposition.
 
 Source  all-to-all paper, (6)-(9)
 Sets    u in V vertices; a in A arcs; s in S sources (the ranks that send), ascending
-Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u for what s sends [shards], (N, N): 1 for
+Data    c_a > 0 capacity [link bandwidths], (m,); D_su >= 0 demand of rank u from source s [shards], (N, N): 1 for
         all u != s (the paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`)
-Vars    g_as >= 0 flow that left source s, over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
+Vars    g_as >= 0 flow from source s over arc a, (m, |S|); F >= 0 concurrent flow [1 / time]
 
 max F  s.t.
-    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is no rank)     u != s        (8)
+    balance[u,s]   inflow_u(g_s) - outflow_u(g_s) >= F D_su  (>= 0 where u is not a rank)  u != s        (8)
     capacity[a]    sum_s g_as <= c_a                                                                     (7)
 
-Arcs into s are fixed at 0. Same optimum as ``alltoall.link-mcf`` at 1/(N-1) of its variables: m |S| + 1. T = 1/F is the
-time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths l >= 0.
-Closed forms: directed n-ring F = 2/(n(n-1)); see :mod:`opticoll.formulations.flows.flow_bounds`. One pair alone:
-maximum
-flow over demand.
-The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
+Arcs into s are fixed at 0. The optimum is that of ``alltoall.link-mcf`` with 1/(N-1) of its variables: m |S| + 1.
+T = 1/F is the time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths
+l >= 0. Closed forms: see :mod:`opticoll.formulations.flows.flow_bounds`. For a single pair, F is the maximum flow over
+the demand. The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
 
 from __future__ import annotations
@@ -42,9 +40,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     Raises
     ------
     NotApplicable
-        If the instance is no topology of at least two ranks in which all that is demanded has a path.
+        If the instance is not a topology of at least two ranks with a path for every demand.
     BadInput
-        For a demand that is none (:func:`opticoll.instances.demands.read_demand`).
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
     text = (parameters or {}).get("demand", UNIFORM)
     if text == UNIFORM:
@@ -53,8 +51,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     return model.by_source(topology, read_demand(text, topology, NAME))
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Size of the model for all ranks; what a file leaves out is not known before it is read."""
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Size of the model for all ranks; None for a demand from a file, whose sources are not yet known."""
     if not isinstance(instance, Topology) or str(parameters.get("demand", UNIFORM)).startswith(PREFIX):
         return None
     return model.size(instance, instance.ranks)
@@ -88,7 +86,7 @@ FORMULATION = Formulation(
     repair=model.repair,
     metrics=metrics,
     estimate=model.estimate,
-    foresee=foresee,
+    early_estimate=early_estimate,
     concurrent="F",
     size="|S| m + 1 variables",
 )

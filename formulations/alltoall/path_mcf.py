@@ -1,4 +1,4 @@
-r"""Maximum concurrent flow over given paths.
+"""Maximum concurrent flow over a path set.
 
 Source  all-to-all paper, (21)-(24)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, P = union of all P_k
@@ -10,43 +10,37 @@ max F  s.t.
     serve[k]       (B f)_k >= F                 (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
-Path sets: see :mod:`opticoll.formulations.flows.path_sets`; ``paths`` = disjoint (the paper's tractable choice),
-shortest, k,
-or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that, and bound and
-proof are those *of the path set*: the record's metrics name the set, count it, and give the best analytic bound on the
-unrestricted optimum beside it.
+The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
+shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.link-mcf``; over fewer it is at most that,
+and bound and proof are those *of the path set*. The metrics of a record give the set, its size, and the best analytic
+bound on the optimum over all paths.
 
-Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p); over all simple paths the
-minimum is a shortest path, with ``lmax`` a shortest walk of at most lmax arcs (cutting its cycles off makes a path).
+Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p). Over all simple paths the
+minimum is a shortest path; with ``lmax`` it is a shortest walk of at most lmax arcs (removing its cycles gives a path).
 
-Solutions over sets too large to list (method ``column-generation``) bring their own paths: ``path_arcs``
-(|P|, longest), 1 + arc number and 0 behind the end, and ``path_pair`` (|P|,), the commodities, ascending. The checker
-then verifies each path as well.
+Solutions over sets that are too large to list (method ``column-generation``) bring their own paths, see
+:mod:`opticoll.formulations.flows.path_flow`. The checker then verifies each path as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array
 from opticoll.formulations.flows import concurrent_flow
-from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.path_sets import (
-    PathRule,
-    PathSet,
-    build_path_set,
-    check_reach,
-    from_arrays,
-    path_violations,
-    read_rule,
-    rule_parameters,
+from opticoll.formulations.flows.path_flow import (
+    PathFlow,
+    arc_load,
+    bounded_distances,
+    path_arrays,
+    prepare_paths,
+    serve_alike,
 )
+from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, MatrixModel, Named, NotApplicable, PyomoModel
 
@@ -55,50 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.digraph import Topology
-
 NAME = "alltoall.path-mcf"
-
-
-@dataclass(frozen=True, eq=False)
-class PathFlow:
-    """Data of the model: the topology and the rule that says which paths there are; they are listed when asked for."""
-
-    topology: Topology
-    rule: PathRule
-    name: str = NAME
-
-    @cached_property
-    def paths(self) -> PathSet:
-        """The path set, listed.
-
-        Raises
-        ------
-        NotApplicable
-            If it has too many paths, or none for some commodity.
-        """
-        return build_path_set(self.topology, self.rule, self.name, self.commodities)
-
-    @cached_property
-    def commodities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Sources and targets, vertices, each ``(|K|,)``: here all ordered pairs of distinct ranks."""
-        return concurrent_flow.commodities(self.topology)
-
-    @cached_property
-    def flow(self) -> concurrent_flow.ConcurrentFlow:
-        """The unrestricted problem, grouped by source."""
-        return concurrent_flow.by_source(self.topology)
-
-    @cached_property
-    def unrestricted_bounds(self) -> list[Bound]:
-        """Analytic bounds on the concurrent flow over all paths, which hold for every path set."""
-        return flow_bounds(self.flow)
-
-    def paths_of(self, values: Mapping[str, NDArray[np.float64]]) -> PathSet | None:
-        """The paths that ``values`` speak of: those they bring, or those of the set; None if they are malformed."""
-        if "path_arcs" in values and self.rule.kind == "all":
-            return from_arrays(self.topology, values, self.commodities)
-        return self.paths
 
 
 def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
@@ -107,17 +58,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
     """
     return prepare_paths(instance, parameters or {}, NAME)
-
-
-def prepare_paths(instance: object, parameters: Mapping[str, Any], name: str) -> PathFlow:
-    """The data of a model called ``name`` over path sets, refused as :func:`prepare` does."""
-    topology = concurrent_flow.all_to_all_topology(instance, name)
-    rule = read_rule(parameters, "disjoint", name)
-    check_reach(topology, rule, name)
-    return PathFlow(topology, rule, name)
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
@@ -189,7 +132,7 @@ def build_matrix(data: PathFlow) -> MatrixModel:
 
 
 def estimate(data: PathFlow) -> dict[str, int]:
-    """Size of the model: its path set is listed for that, as the model needs it anyway."""
+    """Size of the model; lists the path set."""
     paths = data.paths
     return {
         "variables": paths.paths + 1,
@@ -200,21 +143,8 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
-    """F and F, and the paths where the solution brings its own."""
-    return on_paths(data, "f", "F", names)
-
-
-def on_paths(data: PathFlow, weight: str, scalar: str, names: Collection[str]) -> dict[str, Array]:
-    """The arrays of a solution with one ``weight`` a path, listed or its own, and a ``scalar``."""
-    if "path_arcs" in names and data.rule.kind == "all":
-        count, topology = Size("paths"), data.topology
-        return {
-            weight: Array((count,)),
-            scalar: Array(),
-            "path_arcs": Array((count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1),
-            "path_pair": Array((count,), low=0, high=data.commodities[0].size),
-        }
-    return {weight: Array((data.paths.paths,)), scalar: Array()}
+    """The flows f and F, and the paths where the solution brings its own."""
+    return path_arrays(data, "f", "F", names)
 
 
 def dual_arrays(data: PathFlow) -> dict[str, Array]:
@@ -247,12 +177,6 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     }
 
 
-def arc_load(paths: PathSet, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What path weights ``(|P|,)`` put on every arc, ``(m,)``."""
-    load = np.bincount(paths.arcs, np.repeat(weight, paths.length), paths.topology.arcs)
-    return np.asarray(load, dtype=float)
-
-
 def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
     """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
     if data.rule.kind != "all":
@@ -266,22 +190,6 @@ def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np
     return table[~np.eye(sources.size, dtype=bool)]
 
 
-def bounded_distances(topology: Topology, lengths: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
-    """Shortest walks of at most 0, 1, ..., ``longest`` arcs from every rank, ``(longest + 1, ranks, n)``.
-
-    Walks and simple paths have the same minimum: cutting cycles off shortens in length and in arcs.
-    """
-    table = np.full((min(longest, topology.n) + 1, topology.ranks, topology.n), np.inf)
-    table[0, np.arange(topology.ranks), topology.terminals] = 0.0
-    order = np.argsort(topology.head, kind="stable")
-    heads, first = np.unique(topology.head[order], return_index=True)
-    for step in range(1, table.shape[0]):
-        reach = table[step - 1][:, topology.tail[order]] + lengths[order]
-        table[step] = table[step - 1]
-        table[step][:, heads] = np.minimum(table[step][:, heads], np.minimum.reduceat(reach, first, axis=1))
-    return table
-
-
 def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     """``sum c l / sum_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set for any lengths, ``(m,)``.
 
@@ -290,7 +198,7 @@ def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     lengths = concurrent_flow.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
-    # A path is simple or a walk of at most n arcs: so many additions, and those of the sum.
+    # A path has at most n arcs: that many additions, and those of the sum.
     cost = float(outward.down(outward.sum_down(shortest_lengths(data, lengths)), data.topology.n + 1))
     return concurrent_flow.weighted_capacity(data.topology.capacity, lengths, cost)
 
@@ -306,7 +214,7 @@ def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
 
 
 def bounds(data: PathFlow) -> list[Bound]:
-    """What bounds the flow over all paths bounds it over some; and the hop lengths of the set's own paths."""
+    """The bounds on the flow over all paths, and the bound of the hop lengths of the set's own paths."""
     found = [Bound(b.name, b.value, b.reason, b.paper, detail=b.detail) for b in data.unrestricted_bounds]
     if data.rule.unrestricted:
         return list(data.unrestricted_bounds)
@@ -315,7 +223,7 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 
 def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """The same proportions, every commodity served alike, scaled to the worst arc; None where no flow can be read off.
+    """A feasible flow in the same proportions, all commodities served equally; None if the paths are malformed.
 
     A commodity without any flow goes over its first path, which is a shortest of its set.
     """
@@ -335,16 +243,6 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     return {"f": share * F, "F": np.asarray(F), **kept}
 
 
-def serve_alike(paths: PathSet, f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Path shares ``(|P|,)`` that add up to 1 for every commodity, in the proportions of ``f``."""
-    share = np.maximum(f, 0.0)
-    carried = np.bincount(paths.pair, share, paths.pairs)
-    empty = ~(carried > 0)
-    share[paths.first[:-1][empty]] = 1.0
-    carried[empty] = 1.0
-    return share / carried[paths.pair]
-
-
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:
     """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths."""
     return {
@@ -356,7 +254,7 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
 
 
 def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[WeightedPath]]:
-    """For every pair of ranks (s, t) the paths that carry flow, most first.
+    """The paths that carry flow for every pair of ranks (s, t), largest flow first.
 
     Raises
     ------
@@ -393,7 +291,6 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
     concurrent="F",
     size="|P| + 1 variables",

@@ -1,8 +1,8 @@
-r"""All-to-all in time steps: data arrives before it is forwarded, and every step lasts as long as its busiest arc.
+r"""All-to-all in time steps: data is forwarded after it has arrived, and a step lasts as long as its busiest arc.
 
 Source  all-to-all paper, (15)-(20)
 Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k; t = 1..L steps
-Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 what u must get of s_k [shards], (n, |K|); L steps
+Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|); L steps
 Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L)
         U_t >= 0  utilisation: the time that step t takes [shards / link bandwidth], (L,)
 
@@ -11,28 +11,28 @@ min sum_t U_t  s.t.
     causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)   u != s_k, t < L    (17)
     balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u != s_k    (18), (19)
 
-Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; what causality forbids anyway (an arc
+Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes (an arc
 whose tail is more than t-1 hops from s_k, or whose head is more than L-t hops from every destination). Balance sums to
-what leaves s_k, so that the other half of (19) is implied. U_t <= |K'| / min c (all shards over one arc) cuts off
+what leaves s_k, so that the other half of (19) is implied. U_t <= |K'| / min c (all shards over one arc) excludes
 no optimum and keeps every dual bound finite.
 
-Groups. ``--set aggregate=commodity`` is the paper's model: one group a pair, D_uk = 1 at its destination.
-``aggregate=source`` has one group a source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is exact,
-that is, has the same optimum and the same possible U: *causality* and *balance* say that f_k is a flow from (s_k, 0) to
-the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.flows.time_expanded`; the slack of causality
-is what waits), a single-source flow in an acyclic graph decomposes into paths, those that end in (u, L) are
-commodity (s_k, u), and a path that passes its own destination or its source again may wait there instead. Not exact
-are the two neighbours of this aggregation, and so they are not offered: groups of several sources (s -> t and t -> s
-together demand nothing), and (19) summed as it is printed, with what enters u in place of what stays there: then one
-unit serves every vertex that it passes, and path:4 takes 3 where T = 4 (shown in the tests).
+Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination.
+``aggregate=source`` has one group per source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is
+exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0) to the (u, L) in
+the graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A single-source flow in an
+acyclic graph decomposes into paths; those that end in (u, L) are commodity (s_k, u), and a path that passes its own
+destination or its source again can wait there instead. Two similar aggregations are not exact and not offered: groups
+of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with the inflow of u in
+place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4 takes 3 although
+T = 4.
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
     sum_t U_t >= sum_{u,k} D_uk dist_p(s_k, u; L),
 
-dist_p being the cheapest way in L steps with free waiting: the flow pays at least that, and in step t it pays at most
-U_t. The duals of ``capacity`` attain it. Prices that are the same in every step show sum_t U_t >= T, the fluid optimum
-of ``alltoall.link-mcf``. No feasible flow has fewer steps than the diameter. alpha-beta time: alpha L + beta sum_t U_t.
+where dist_p is the least cost within L steps with free waiting: the flow pays at least that, and at most U_t in step t.
+The duals of ``capacity`` attain it. Prices that are the same in every step prove sum_t U_t >= T, the fluid optimum of
+``alltoall.link-mcf``. No feasible flow has fewer steps than the diameter. alpha-beta time: alpha L + beta sum_t U_t.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
-from opticoll.formulations.flows.time_expanded import step_distances, unroll
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.digraph import Topology
 
@@ -83,7 +82,7 @@ class StepFlow:
 
     @cached_property
     def upper(self) -> NDArray[np.float64]:
-        """Upper bounds of f, shape ``(m, |K|, L)``: 0 where it cannot flow, what a group holds elsewhere."""
+        """Upper bounds of f, shape ``(m, |K|, L)``: 0 where f is fixed, otherwise the group's total demand."""
         from scipy.sparse.csgraph import dijkstra
 
         topology, groups = self.topology, self.groups
@@ -116,7 +115,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, or has a larger diameter than steps.
+        If the instance is not a connected topology of at least two ranks, or has a larger diameter than steps.
     """
     given = parameters or {}
     topology = static.all_to_all_topology(instance, NAME)
@@ -125,7 +124,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     if steps < diameter:
         msg = (
             f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {diameter}, and a shard moves "
-            f"one hop a step; set steps={diameter} or more"
+            f"one hop per step; set steps={diameter} or more"
         )
         raise NotApplicable(msg)
     alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
@@ -232,7 +231,7 @@ def _ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def estimate(data: StepFlow) -> dict[str, int]:
-    """Size of the model before it is built; of its variables those that are not fixed at 0."""
+    """Size of the model before it is built; variables that are fixed at 0 are not counted."""
     (m, groups, steps), n = data.shape, data.topology.n
     return {
         "variables": int(np.count_nonzero(data.upper)) + steps,
@@ -242,8 +241,8 @@ def estimate(data: StepFlow) -> dict[str, int]:
     }
 
 
-def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Least size of the model before its data are made: two nonzeros a flow, in its capacity and its balance."""
+def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+    """Lower bound on the size of the model before its data are computed: two nonzeros per flow variable."""
     if not isinstance(instance, Topology) or not instance.connected:
         return None
     groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
@@ -253,7 +252,7 @@ def foresee(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] |
 
 
 def arrays(data: StepFlow, _names: Collection[str]) -> dict[str, Array]:
-    """F and U."""
+    """The flows f and the utilisations U."""
     return {"f": Array(data.shape), "U": Array((data.steps,))}
 
 
@@ -263,7 +262,7 @@ def dual_arrays(data: StepFlow) -> dict[str, Array]:
 
 
 def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """``sum_t U_t`` as the values state it."""
+    """``sum_t U_t`` of the stated U."""
     return float(np.asarray(values["U"], dtype=float).sum())
 
 
@@ -359,7 +358,7 @@ def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
 
 
 def waiting(data: StepFlow, f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What every vertex holds and does not send in each step, shape ``(n, |K|, L)``; the source holds all at first."""
+    """Amount that every vertex holds but does not send in each step, shape ``(n, |K|, L)``."""
     topology, (_, groups, steps) = data.topology, data.shape
     held = np.zeros((topology.n, groups))
     held[data.groups.sources, np.arange(groups)] = data.groups.demand.sum(axis=0)
@@ -382,6 +381,73 @@ def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, eq=False)
+class TimeExpanded:
+    """A topology unrolled over time steps, and the place of the arcs of every step in it.
+
+    Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
+    (tail_a, t-1) to (head_a, t); a waiting arc runs from (u, t-1) to (u, t). The graph has no cycles.
+
+    Parameters
+    ----------
+    graph
+        n (L + 1) vertices, L (m + n) arcs.
+    moving
+        Arc of ``graph`` for arc a in step t (0-based), shape ``(m, L)``.
+    waiting
+        Arc of ``graph`` for waiting at u in step t, shape ``(n, L)``.
+    arc, step
+        Arc of the topology (-1 for waiting) and step (0-based) of every arc of ``graph``.
+    """
+
+    graph: Topology
+    moving: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    arc: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+
+def unroll(topology: Topology, steps: int) -> TimeExpanded:
+    """Unroll ``topology`` over ``steps`` steps."""
+    n, m = topology.n, topology.arcs
+    at = np.arange(steps) * n
+    tail = np.concatenate([topology.tail[:, None] + at, np.arange(n)[:, None] + at]).ravel()
+    head = np.concatenate([topology.head[:, None] + at + n, np.arange(n)[:, None] + at + n]).ravel()
+    capacity = np.repeat(np.concatenate([topology.capacity, np.ones(n)]), steps)
+    order = np.lexsort((capacity, head, tail))  # the order in which Topology sorts its arcs
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    positions = place.reshape(m + n, steps)
+    arc = np.repeat(np.concatenate([np.arange(m), np.full(n, -1)]), steps)[order]
+    step = np.tile(np.arange(steps), m + n)[order]
+    graph = Topology(n * (steps + 1), tail, head, capacity, spec=f"{topology.spec} over {steps} steps")
+    return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
+
+
+def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Least cost from every source to every vertex within L steps; waiting is free.
+
+    Parameters
+    ----------
+    topology, sources
+        The graph; shape ``(K,)``.
+    cost
+        Cost >= 0 of using arc a in step t, shape ``(m, L)``.
+
+    Returns
+    -------
+    Shape ``(K, n)``; ``inf`` where the steps do not suffice.
+    """
+    reach = np.full((sources.size, topology.n), np.inf)
+    reach[np.arange(sources.size), sources] = 0.0
+    for t in range(cost.shape[1]):
+        arriving = reach[:, topology.tail] + cost[:, t]
+        after = reach.copy()
+        np.minimum.at(after.T, topology.head, arriving.T)
+        reach = after
+    return reach
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -393,7 +459,7 @@ FORMULATION = Formulation(
         Parameter("steps", int, default=0, help="number of steps L, at least the diameter; 0 for the diameter"),
         Parameter(
             "aggregate", str, default="commodity", choices=("commodity", "source"),
-            help="one flow a pair (the paper's) or one a source (same optimum, N-1 times smaller)",
+            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
         ),
         Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
@@ -409,6 +475,6 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=metrics,
     estimate=estimate,
-    foresee=foresee,
+    early_estimate=early_estimate,
     size="N(N-1) m L + L variables; N m L + L by source",
 )  # fmt: skip

@@ -1,11 +1,11 @@
-r"""Virtual channels for given routes: the fewest layers in which no route can wait for itself.
+r"""Fewest layers of virtual channels for given routes such that no cycle of dependencies remains.
 
 Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(5), 1987; fewest layers: Domke,
         Hoefler & Nagel, IPDPS 2011 (NP-hard)
-Sets    r in R routes, one a pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
+Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
         (a,b) in E dependencies: some route takes b right after a; E_r those of route r
-Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (``routes``: the method
-        that solves it); L = ``layers``
+Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
+        method ``routes``); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
         z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l,
         (m, L)
@@ -17,11 +17,11 @@ min sum_l z_l  s.t.
     order[e,l]     u_bl - u_al >= 1 - m (1 - w_el)             e = (a,b)
     symmetry[l]    z_l >= z_{l+1}
 
-A layer without a cycle of dependencies has such an order, and a cycle has none (m is the tightest constant, as
-positions lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
+Such an order exists if and only if a layer has no cycle of dependencies (m is the smallest valid constant, as positions
+lie in 0..m-1). Wormhole routing over layers without cycles is free of deadlock (Dally & Seitz).
 
-Bounds: 1, and 2 where all routes together have a cycle. Size |R| L + |E| L + m L + L variables: for small instances;
-the heuristics of D.1 are methods. The checker takes y alone and looks for cycles itself.
+Bounds: 1, and 2 if all routes together have a cycle. The model has |R| L + |E| L + m L + L variables and suits small
+instances; the heuristics of D.1 are methods. The checker reads y alone and searches for cycles itself.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ import numpy as np
 
 from opticoll.formulations.alltoall import PAPER, min_congestion
 from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows.path_flow import arc_load
+from opticoll.formulations.flows.single_path import chosen_paths
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ NAME = "alltoall.virtual-channels"
 
 @dataclass(frozen=True, eq=False)
 class LayeredRoutes:
-    """Data of the model: the routes (None before they are known) and how many layers there are."""
+    """Data of the model: the routes (None before they are known) and the number of layers."""
 
     topology: Topology
     routes: PathSet | None
@@ -104,19 +106,20 @@ def prepare(
     Raises
     ------
     NotApplicable
-        If the instance is no connected topology of at least two ranks, there is no layer, or ``needed`` is no routing.
+        If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
+        is not a routing.
     """
     routing = min_congestion.prepare(instance, {})
     layers = int((parameters or {}).get("layers", 4))
     if layers < 1:
         msg = f"{NAME}: layers={layers}; a route needs at least 1"
         raise NotApplicable(msg)
-    routes = None if needed is None else min_congestion.chosen_paths(routing, needed)
+    routes = None if needed is None else chosen_paths(routing, needed)
     return LayeredRoutes(routing.topology, routes, layers)
 
 
 def for_routes(routes: PathSet, layers: int = 4) -> LayeredRoutes:
-    """The data for routes from anywhere, one path a commodity."""
+    """The data for given routes, one path per commodity."""
     return LayeredRoutes(routes.topology, routes, layers)
 
 
@@ -170,7 +173,7 @@ def estimate(data: LayeredRoutes) -> dict[str, int]:
 
 
 def layers_of(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> I64 | None:
-    """The layer of every route, ``(|R|,)``; None if ``y`` does not say."""
+    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one."""
     y = np.asarray(values["y"], dtype=float)
     if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
         return None
@@ -198,7 +201,7 @@ def cyclic_layers(data: LayeredRoutes, layer: I64) -> list[int]:
 
 
 def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
-    """y, and what else the program has, which the check does not need."""
+    """y, and the other variables of the program, which are optional."""
     count = data.layers
     return {
         "y": Array((data.known_routes.paths, count)),
@@ -209,7 +212,7 @@ def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation, from y alone: binary, one layer a route, and infinity if some layer has a cycle."""
+    """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
     y = np.asarray(values["y"], dtype=float)
     layer = layers_of(data, values)
     if layer is None:
@@ -237,7 +240,7 @@ def values_of(data: LayeredRoutes, layer: I64) -> dict[str, NDArray[np.float64]]
     """
     needed = int(layer.max(initial=0)) + 1
     if needed > data.layers:
-        msg = f"{NAME}: the assignment takes {needed} layers and there are {data.layers}; give --set layers={needed}"
+        msg = f"{NAME}: the assignment needs {needed} layers, and layers={data.layers}; use --set layers={needed}"
         raise NotApplicable(msg)
     y = np.zeros((layer.size, data.layers))
     y[np.arange(layer.size), layer] = 1.0
@@ -257,7 +260,7 @@ def metrics(data: LayeredRoutes, value: float | None) -> dict[str, float | int |
         "layers": value,
         "routes": data.known_routes.paths,
         "dependencies": int(data.dependency_keys.size),
-        "max_load": float(min_congestion.arc_load(data.known_routes, np.ones(data.known_routes.paths)).max()),
+        "max_load": float(arc_load(data.known_routes, np.ones(data.known_routes.paths)).max()),
     }
 
 
@@ -284,7 +287,5 @@ FORMULATION = Formulation(
     metrics=metrics,
     estimate=estimate,
     needs="alltoall.min-congestion",
-    needs_method="routes",
-    prefers="layer-assignment",
     size="(|R| + |E| + m + 1) L variables",
 )  # fmt: skip

@@ -1,8 +1,8 @@
-r"""Maximum concurrent flow with commodities in groups: the model under link MCF, master and child.
+"""Maximum concurrent flow with commodities in groups.
 
 Source  Shahrokhi & Matula, J. ACM 37(2), 1990; the all-to-all paper, (1)-(14) and (25)-(28)
 Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k
-Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u for what s_k holds [shards], (n, |K|),
+Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|),
         D_{s_k,k} = 0; M incidence, (n, m), +1 where an arc enters a vertex and -1 where it leaves
 Vars    x_ak >= 0 flow of group k over arc a [shards per unit time], (m, |K|); F >= 0 served fraction
         (concurrent flow) [shards per unit time]; x_ak = 0 where blocked_ak
@@ -11,17 +11,17 @@ max F  s.t.
     balance[u,k]   (M x)_uk - F D_uk  >= 0 (or = 0 with ``equality``)      u != s_k
     capacity[a]    sum_k x_ak <= c_a
 
-The time of the collective is T = 1/F. One group a commodity gives the link MCF, one group a source the master
-LP: both have the same optimum, because a single-source flow splits by destination (flow decomposition).
-Arcs into s_k are blocked: an optimal solution never needs them.
+The time of the collective is T = 1/F. A group per commodity gives the link MCF, a group per source the master LP.
+Both have the same optimum, because a single-source flow splits by destination (flow decomposition). Arcs into s_k are
+blocked: an optimal solution does not need them.
 
-Dual, and certificate. For any lengths l >= 0,
+Certificate. For any lengths l >= 0,
 
     F <= sum_a c_a l_a / sum_uk D_uk dist_l(s_k, u),
 
-because a flow of value F D_uk over distance dist_l costs at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the
-paper with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is
-rigorous for every l, so that approximate duals of any solver still prove something.
+because a flow of value F D_uk over distance dist_l uses at least F D_uk dist_l of sum_a c_a l_a (Theorem 1 of the paper
+with lengths in place of hops). Equality holds at the optimal duals of ``capacity``. The bound is rigorous for every l,
+so that approximate duals of any solver are sufficient.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-#: Checks work on about this many entries at a time.
+#: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
 
 
@@ -99,14 +99,14 @@ class ConcurrentFlow:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether every rank wants 1 of every other: an all-to-all."""
+        """Whether the demand is 1 for every ordered pair of ranks: an all-to-all."""
         wanted = self.traffic
         ones = np.count_nonzero(wanted == 1.0)
         return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
-    """The instance, if it is a topology on which anything can be sent.
+    """The instance, checked to be a topology of at least two ranks.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def ranks_of(instance: object, formulation: str) -> Topology:
         If it has no arcs of its own, or fewer than two ranks.
     """
     if not isinstance(instance, Topology):
-        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. ring:8"
+        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is not a topology; name one, e.g. ring:8"
         raise NotApplicable(msg)
     if instance.ranks < 2:
         msg = f"{formulation}: {instance.spec} has {instance.ranks} rank; an all-to-all needs at least 2"
@@ -123,7 +123,7 @@ def ranks_of(instance: object, formulation: str) -> Topology:
 
 
 def all_to_all_topology(instance: object, formulation: str) -> Topology:
-    """The instance, if an all-to-all makes sense on it.
+    """The instance, checked to be a topology with a path between all ranks.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
 
 
 def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
-    """One group a source (the master LP): unit all-to-all demand, or ``traffic``.
+    """One group per source (the master LP): unit all-to-all demand, or ``traffic``.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def by_commodity(
     flow: str = "f",
     block: bool = True,
 ) -> ConcurrentFlow:
-    """Unit demand between given pairs, one group a pair (link MCF and child LPs)."""
+    """Unit demand between given pairs, one group per pair (link MCF and child LPs)."""
     count = sources.size
     demand = np.zeros((topology.n, count))
     demand[targets, np.arange(count)] = 1.0
@@ -209,7 +209,7 @@ def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs that want something in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
+    """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
     group, target = np.nonzero(data.demand.T)
     return data.sources[group], target, data.demand[target, group]
 
@@ -325,7 +325,7 @@ def estimate(data: ConcurrentFlow) -> dict[str, int]:
 
 
 def size(topology: Topology, groups: int) -> dict[str, int]:
-    """Size of the model for so many groups."""
+    """Size of the model for the given number of groups."""
     m, n = topology.arcs, topology.n
     return {
         "variables": m * groups + 1,
@@ -345,8 +345,8 @@ def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs,))}
 
 
-def objective(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """F as the values state it; :func:`residuals` says whether the flow delivers it."""
+def objective(data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """The stated F; :func:`residuals` checks that the flow delivers it."""
     return float(np.asarray(values["F"]))
 
 
@@ -474,7 +474,7 @@ def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> B
 
 
 def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """An exactly feasible flow near an approximate one, with the F it really delivers.
+    """An exactly feasible flow near an approximate one, with the F that it delivers.
 
     Each group's flow is made acyclic, each vertex keeps only the *fractions* in which it receives over its
     arcs, and unit demands are sent back along them; the result is scaled to the capacities. What comes out
@@ -499,7 +499,7 @@ def repair(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> d
 
 
 def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T = 1/F, the number of ranks and their largest distance (None where some rank is out of another's reach)."""
+    """F, T = 1/F, the number of ranks and their largest distance (None if some rank cannot reach another)."""
     positive = value is not None and value > 0
     diameter = data.topology.diameter
     return {

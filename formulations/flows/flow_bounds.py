@@ -1,36 +1,36 @@
-"""Analytic bounds on all-to-all throughput: no solver, every one rigorous for the instance and the demand at hand.
+"""Analytic bounds on the throughput of a concurrent flow, computed without a solver.
 
-All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, so T = 1/F from below.
+All bound the concurrent flow F [1 / time] of a demand D_sv [shards] from above, and so T = 1/F from below. Each holds
+for every topology and every demand.
 
-moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total
-                capacity, N the ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, d the largest
-                out-degree. On a d-regular unit-capacity digraph this is d / sum_k k n_k. Other demands: every source's
-                largest ones are placed nearest, F <= C / sum_s sum_i D_s(i) k_i.
-node-cut        what must leave (enter) one rank leaves (enters) it: F <= c(out of v) / sum_u D_vu, N-1 if uniform.
-distance        Theorem 1 with this graph's own hops: F <= sum c / sum_sv D_sv dist(s,v).
-any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0; here with lengths from a fixed number of
-                multiplicative-weight steps (arcs that shortest paths overload grow longer).
-sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes of vertex orders (spectral order and
-                breadth-first orders), a special case of any-lengths with l = 1 on the cut.
-closed-form     families whose optimum is known, for the uniform demand: :mod:`opticoll.formulations.flows.flow_bounds`.
+moore           Theorem 2 / Corollary 3 of the all-to-all paper: F <= C / (N sum_k k n_k), with C the total capacity,
+                N the number of ranks, n_k = d^k out-neighbours at depth k until N-1 are placed, and d the largest
+                out-degree. On a d-regular digraph of unit capacities this is d / sum_k k n_k. For other demands, the
+                largest demands of every source are placed nearest: F <= C / sum_s sum_i D_s(i) k_i.
+node-cut        All that a rank sends (receives) leaves (enters) it: F <= c(out of v) / sum_u D_vu.
+distance        Theorem 1 with the hop distances of the graph: F <= sum c / sum_sv D_sv dist(s,v).
+any-lengths     LP duality: F <= sum c l / sum D dist_l for every l >= 0. The lengths come from a fixed number of
+                multiplicative-weight steps: arcs that shortest paths overload become longer.
+sweep-cut       F <= c(S -> complement) / D(S -> complement) over the prefixes S of vertex orders (spectral and
+                breadth-first), a special case of any-lengths with l = 1 on the cut.
+closed-form     The optimum for the uniform demand, where the family declares it
+                (:func:`opticoll.instances.spec.family`).
 
-All-to-all optima that are known in closed form (unit shards, unit links, all vertices ranks).
-
-Each is proven by a primal and a dual at once: on an arc-transitive graph an even split over shortest paths loads
-every arc alike, so that the distance bound is met; rings and tori split into dimensions.
+Closed forms, for unit links and all vertices ranks. Each follows from a primal and a dual solution of equal value: on
+an arc-transitive graph an even split over shortest paths loads all arcs equally, so that the distance bound is met;
+rings and tori split into dimensions.
 
 hypercube:d              T = 2^(d-1)
 bipartite:nxn            T = 3 - 2/n
 ring:n (two-way)         T = floor(n^2/4) / 2
 ring:n,directed          T = n (n-1) / 2
-torus, even k in every   T = N k_max / 8     (the longest dimension binds)
+torus, all k even, > 2   T = N k_max / 8
 complete:n               T = 1
-path:n                   T = floor(n/2) ceil(n/2) (the middle link)
+path:n                   T = floor(n/2) ceil(n/2)
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ from opticoll.formulations import outward
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand, weighted_capacity
 from opticoll.formulations.model import Bound
 from opticoll.instances.digraph import Topology
-from opticoll.instances.spec import parse
+from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,49 +50,29 @@ if TYPE_CHECKING:
 
 
 def closed_form(topology: Topology) -> Bound | None:
-    """The known optimum of the family, or None; only for unmodified families with unit capacities.
+    """The optimum that the topology's family declares, or None.
 
-    A spec is only a name that anybody may give: the arcs must be those that it stands for.
+    A spec is only a name: the topology must equal the instance that the spec describes.
     """
-    spec = topology.spec
-    name, _, _ = spec.partition(":")
-    if "+" in spec or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
+    if "+" in topology.spec or topology.n < 2 or topology.ranks != topology.n or not (topology.capacity == 1.0).all():
         return None
-    time = _time(name, dict(topology.parameters), topology.n)
-    if time is None or parse(spec) != topology:
+    declared = family_of(topology)
+    if declared is None or declared[0].closed_form is None:
+        return None
+    time = declared[0].closed_form(**declared[1])
+    if time is None or parse(topology.spec) != topology:
         return None
     value = outward.fraction_up(1 / time)
     return Bound("closed-form", value, f"T = {float(time):g} for this family", "alltoall", exact=True)
 
 
-def _time(name: str, parameters: dict[str, object], n: int) -> Fraction | None:
-    if n < 2:
-        return None
-    if name == "hypercube":
-        return Fraction(n, 2)
-    if name == "complete":
-        return Fraction(1)
-    if name == "path":
-        return Fraction((n // 2) * ((n + 1) // 2))
-    if name == "ring" and parameters.get("directed"):
-        return Fraction(n * (n - 1), 2)
-    if name == "ring":
-        return Fraction(n * n // 4, 2) if n > 2 else Fraction(1)
-    sizes = next((v for v in parameters.values() if isinstance(v, tuple)), ())
-    if name == "bipartite" and len(sizes) == 2 and sizes[0] == sizes[1]:
-        return 3 - Fraction(2, sizes[0])
-    if name == "torus" and sizes and all(k % 2 == 0 and k > 2 for k in sizes):
-        return Fraction(n * max(sizes), 8)
-    return None
-
-
 PAPER = "alltoall"
-#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, as many as cost the same.
+#: Multiplicative-weight steps of the any-lengths bound up to 256 vertices; above, fewer at equal cost.
 LENGTH_STEPS = 60
 
 
 def bounds(data: ConcurrentFlow) -> list[Bound]:
-    """Every analytic bound on the flow of ``data``, whose groups want something of sources among the terminals."""
+    """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
     found = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
     found += [any_lengths_bound(data), sweep_cut_bound(data)]
     return found + closed_forms(data)
@@ -138,7 +118,7 @@ def moore_bound(data: ConcurrentFlow) -> Bound:
 
 
 def node_cut_bound(data: ConcurrentFlow) -> Bound:
-    """What one rank sends to (receives from) the others leaves (enters) it."""
+    """All that a rank sends (receives) leaves (enters) it."""
     topology, ends = data.topology, data.topology.terminals
     leaving = np.bincount(topology.tail, topology.capacity, topology.n)[ends]
     entering = np.bincount(topology.head, topology.capacity, topology.n)[ends]
@@ -185,7 +165,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
 
 
 def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The bound that positive lengths prove, and what shortest-path trees under them load on every arc, ``(m,)``."""
+    """The bound of positive lengths, and the load of shortest-path trees under them on every arc, ``(m,)``."""
     from scipy.sparse.csgraph import dijkstra
 
     topology = data.topology
@@ -198,7 +178,7 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) ->
     cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
     value = weighted_capacity(data.capacity, lengths, cost, power)
 
-    # Leaves first: every vertex hands what it needs and forwards to its parent, one tree level at a time.
+    # Leaves first: every vertex adds its demand and the load it forwards to its parent, one tree level at a time.
     rows = np.arange(unique.size)[:, None]
     reached = parent >= 0
     depth = reached.astype(np.int64)
@@ -286,7 +266,7 @@ def interval_sums(low: NDArray[np.int64], high: NDArray[np.int64], weight: F64, 
 
 
 def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArray[np.float64]) -> list[F64]:
-    """Demand out of every prefix of an order, and into it, each ``(n-1,)``; never more than there is.
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
 
     Parameters
     ----------
@@ -303,7 +283,7 @@ def _demand_across(data: ConcurrentFlow, rank: NDArray[np.int64], inside: NDArra
     wanted = data.traffic[np.ix_(by_place, by_place)]
     found = []
     for matrix in (wanted, wanted.T):
-        # Out of the first p ranks goes what a cut-off block of columns holds: summed as such, nothing cancels.
+        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
         beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
         across = [float(beyond[:p, p].sum()) for p in range(1, topology.ranks)]
         found.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
@@ -315,7 +295,7 @@ def _sweep_orders(topology: Topology) -> list[NDArray[np.int64]]:
     from scipy.sparse.csgraph import breadth_first_order
 
     n = topology.n
-    # An even power of two: square roots of degrees scale without rounding too.
+    # An even power of two, so that square roots of degrees scale without rounding.
     capacity = np.maximum(np.ldexp(topology.capacity, -2 * (outward.exponent(topology.capacity) // 2)), 1e-300)
     graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
     both = csr_array(graph + graph.T)

@@ -1,9 +1,8 @@
-"""Compiled repair of single-source flows (:mod:`opticoll.formulations.flows.single_source`), one group at a time.
+"""Compiled repair and path decomposition of single-source flows, one group at a time.
 
-Only flows too large for the interpreted code come here, and importing this module compiles or loads it; results
-are checked by others (:func:`opticoll.formulations.flows.concurrent_flow.residuals` knows nothing of it).
-
-Paths out of a single-source flow, compiled; :mod:`opticoll.formulations.flows.weighted_paths` checks what comes out.
+For flows that are too large for :mod:`opticoll.formulations.flows.single_source`; importing this module compiles or
+loads the kernels. Results are checked by independent code,
+:func:`opticoll.formulations.flows.concurrent_flow.residuals` and :mod:`opticoll.formulations.flows.weighted_paths`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (they stand by tail); into v: those of ``entering`` there."""
+    """Arcs out of u: ``first_out[u] .. first_out[u+1]`` (sorted by tail); into v: those of ``entering`` there."""
 
     tail: I64
     head: I64
@@ -54,7 +53,7 @@ class Adjacency:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, cursor: I64, path: I64) -> None:
-    """Subtract circulations, in place, until the support has no cycle; depth-first, the least arc of a cycle goes."""
+    """Subtract circulations, in place, until the support has no cycle, by depth-first search."""
     n = first_out.size - 1
     for u in range(n):
         state[u] = 0  # 0 new, 1 on the current path, 2 done
@@ -99,7 +98,7 @@ def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64, state: I64, c
                     flow[path[position]] -= least
                     if flow[path[position]] <= 0.0:
                         dry = position
-                # Resume at the tail of the first arc along the path that has run dry.
+                # Resume at the tail of the first arc along the path whose flow is now 0.
                 for position in range(dry, depth):
                     state[head[path[position]]] = 0
                 if dry < depth:
@@ -190,7 +189,7 @@ def unit_flow(
     whole: I64,
     real: F64,
 ) -> bool:
-    r"""Make one group's flow ``(m,)`` deliver exactly ``demand`` ``(n,)`` in its own proportions, in place.
+    r"""Make one group's flow ``(m,)`` deliver exactly ``demand`` ``(n,)`` in the given proportions, in place.
 
     Noise and cycles go, what comes back to the source goes, what starts nowhere goes, and what lacks gets its
     breadth-first path. Then, from the last vertex of a topological order to the first, vertex v hands
@@ -331,7 +330,7 @@ def strip(
             paths += 1
             count += 1
             need -= width
-        # What is missing, within round-off, goes to the paths in proportion.
+        # Distribute the round-off in proportion over the paths.
         for p in range(paths - count, paths):
             rates[p] /= 1.0 - need / amount[i]
         per_target[i] = count

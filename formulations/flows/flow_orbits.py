@@ -1,8 +1,8 @@
-r"""A concurrent flow by source reduced to the orbits of a verified group of automorphisms.
+r"""Concurrent flow by source, reduced to the orbits of a verified group of automorphisms.
 
-Let G act on vertices and arcs, keeping capacities, sources and demands: :math:`D_{\sigma u, \sigma s} = D_{us}`. The
-mean over G of an optimal flow is optimal, so that one may ask for :math:`g_{\sigma a, \sigma s} = g_{as}`. What is
-left to choose is the flow of one representative r for each orbit of sources, invariant under the stabiliser G_r:
+Let G act on vertices and arcs and keep capacities, sources and demands: :math:`D_{\sigma u, \sigma s} = D_{us}`. The
+mean over G of an optimal flow is optimal, so that :math:`g_{\sigma a, \sigma s} = g_{as}` may be required. The
+remaining variables are the flows of a representative r of each orbit of sources, invariant under the stabiliser G_r:
 
 Sets    r in R representatives, w_r the size of their orbits; P in arcs/G; p in arcs/G_r; q in vertices/G_r
 Vars    y_pr >= 0 flow [shards] on each arc of p for unit demands; T >= 0 time
@@ -11,12 +11,12 @@ min T  s.t.
     balance[q,r]   sum of y over arcs into u - over arcs out of u >= D_ur       u any vertex of q, q != {r}
     capacity[P]    sum_r w_r sum_{p in P} |p| y_pr / |P| <= c_P T
 
-Lifted, :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` delivers everything and loads all arcs of an orbit alike, so that
-T is the optimum of the whole problem. The duals of ``capacity``, by |P|, are arc lengths for it.
+The lifted flow :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` meets all demands and loads all arcs of an orbit equally, so
+that T is the optimum of the whole problem. The duals of ``capacity``, divided by |P|, are arc lengths for it.
 
 A transversal (one t_s in G with t_s r = s for each source) comes from breadth-first search over the generators, the
 stabilisers from Schreier's lemma: the permutations :math:`t_{\sigma s}^{-1} \sigma t_s` generate G_r (Seress,
-Permutation Group Algorithms, 2003, lemma 4.2.1). Nothing here needs the order of G.
+Permutation Group Algorithms, 2003, lemma 4.2.1). The order of G is not needed.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Orbits:
         for group, parent, by in zip(self.order.tolist(), self.parent.tolist(), self.generator.tolist(), strict=True):
             np.take(rows[parent], back[by], out=rows[group])
         lifted = np.empty((flows.shape[0], self.data.groups))
-        for first in range(0, flows.shape[0], TILE):  # square tiles: a transposition at once misses every cache
+        for first in range(0, flows.shape[0], TILE):  # square tiles, for locality of cache
             for left in range(0, self.data.groups, TILE):
                 lifted[first : first + TILE, left : left + TILE] = rows[left : left + TILE, first : first + TILE].T
         return lifted
@@ -160,7 +160,7 @@ def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64, I64]
     """Automorphisms that keep ``data``, images of vertices and of arcs; and the group of every vertex, -1 for none."""
     topology, sources = data.topology, data.sources
     if np.unique(sources).size != sources.size:
-        msg = f"{topology.spec}: orbits are of sources; two groups share one"
+        msg = f"{topology.spec}: the reduction needs one group per source; two groups share one"
         raise NotApplicable(msg)
     vertices, arcs = automorphisms(topology, searched=searched)
     place = np.full(topology.n, -1, dtype=np.int64)
@@ -290,7 +290,7 @@ def _stabiliser(vertices: I64, moves: I64, members: I64, above: list[int], by: l
             moved = np.take(image, ahead[first:last])
             moved += n * where[moves[g, members[first:last]]][:, None]
             moved = np.take(back, moved)
-            # Repeats told by a random linear form; should two permutations share a value, one generator is lost,
+            # Repeats are found by a random linear form; if two permutations share a value, one generator is lost,
             # and loads that are checked afterwards would show it.
             value = moved @ mark
             for i in np.unique(value, return_index=True)[1].tolist():

@@ -1,7 +1,7 @@
-"""Simple paths counted, listed and searched for: compiled kernels over arcs that stand by tail.
+"""Compiled kernels that count, list and search for simple paths.
 
-A depth-first search from one source visits every simple path out of it exactly once, so that counting costs what there
-is to count. Importing this module compiles or loads its kernels.
+A depth-first search from one source visits every simple path out of it exactly once, so that counting takes time
+proportional to the number of paths. Arcs are sorted by tail. Importing this module compiles or loads the kernels.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-r"""Path sets P(s,t): which simple paths a path-based model may use.
+"""Path sets P(s,t): the simple paths that a path-based model may use.
 
 Source  all-to-all paper, 3.1.4 and Appendix D
-Sets    k = (s_k, t_k) in K pairs of distinct vertices, all ordered pairs of ranks unless others are given; P_k simple
-        paths from s_k to t_k
+Sets    k = (s_k, t_k) in K pairs of distinct vertices, by default all ordered pairs of ranks; P_k simple paths from
+        s_k to t_k
 
-all         every simple path, of at most ``lmax`` arcs where that is given
+all         every simple path, of at most ``lmax`` arcs if given
 shortest    every path with the fewest arcs
-k           the k shortest by number of arcs (Yen, Management Science 17, 1971), fewer where there are fewer
+k           the k shortest by number of arcs (Yen, Management Science 17, 1971), or all if there are fewer
 disjoint    a largest set of arc-disjoint paths, among these one of least total length (unit capacities,
             successive shortest augmenting paths; Suurballe, Networks 4, 1974)
 
-A path is a sequence of *arcs*, so that parallel arcs make different paths. Within a pair paths stand by length, then
-lexicographically by arc numbers; everything is deterministic. ``lmax`` drops longer paths from every set.
+A path is a sequence of *arcs*, so that parallel arcs give different paths. The paths of a pair are sorted by length,
+then lexicographically by arc numbers; everything is deterministic. ``lmax`` removes longer paths from every set.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["all", "shortest", "k", "disjoint"]
 KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
-#: No set of more paths than this is listed.
+#: Largest number of paths that are listed.
 MOST_PATHS = 200_000
-#: Counting stops here: beyond, a refusal says "more than".
+#: Counting stops here; error messages then say "more than".
 MOST_COUNTED = 20_000_000
 
 
 @dataclass(frozen=True)
 class PathRule:
-    """Which paths a commodity may use: the kind of set, k for ``"k"``, and the longest path (None for any)."""
+    """A rule for a path set: its kind, k for ``"k"``, and the longest path (None for any)."""
 
     kind: Kind
     k: int = 4
@@ -70,13 +70,13 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     """The ``--set`` parameters of a model over path sets."""
     return (
         Parameter("paths", str, default=default, help="which paths each pair may use", choices=KINDS),
-        Parameter("k", int, default=4, help="how many paths a pair, for paths=k"),
+        Parameter("k", int, default=4, help="paths per pair, for paths=k"),
         Parameter("lmax", int, default=0, help="longest path allowed [arcs]; 0 for any"),
     )
 
 
 def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathRule:
-    """The rule that parameters ask for.
+    """The rule given by parameters.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathR
     """
     kind, k, lmax = parameters.get("paths", default), int(parameters.get("k", 4)), int(parameters.get("lmax", 0))
     if k < 1:
-        msg = f"{where}: k={k} leaves no path; ask for at least 1"
+        msg = f"{where}: k={k} leaves no path; give at least 1"
         raise NotApplicable(msg)
     if lmax < 0:
         msg = f"{where}: lmax={lmax} is no path length; give at least 1, or 0 for any length"
@@ -181,7 +181,7 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
     Parameters
     ----------
     topology, rule, where
-        The graph, the paths allowed, and who asks (for messages).
+        The graph, the paths allowed, and the name of the caller (for messages).
     pairs
         Sources and targets of the commodities, vertices, each ``(|K|,)``, a pair as often as it is wanted; all ordered
         pairs of distinct ranks if None.
@@ -253,7 +253,7 @@ def check_nonempty(found: PathSet, rule: PathRule, where: str) -> None:
 def count_all(
     topology: Topology, rule: PathRule, most: int = MOST_COUNTED, pairs: Pairs | None = None
 ) -> tuple[int, int, bool]:
-    """How many paths an ``all`` or ``shortest`` set has, before any is listed.
+    """Count the paths of an ``all`` or ``shortest`` set without listing them.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def count_all(
 
 
 def _arcs(topology: Topology) -> tuple[I64, I64]:
-    """First arc out of every vertex, ``(n + 1,)``, and the heads (arcs stand by tail)."""
+    """First arc out of every vertex, ``(n + 1,)``, and the heads (arcs are sorted by tail)."""
     return np.searchsorted(topology.tail, np.arange(topology.n + 1)), topology.head
 
 
@@ -341,7 +341,7 @@ def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs
 
 
 def path_order(paths: PathSet) -> I64:
-    """By commodity, then length, then arc numbers: the order in which every set stands, ``(|P|,)``."""
+    """The order of every set, ``(|P|,)``: by commodity, then length, then arc numbers."""
     keys = [
         (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
     ]
@@ -359,7 +359,7 @@ def reordered(paths: PathSet, order: I64) -> PathSet:
 def path_set_of(
     topology: Topology, paths: Sequence[Sequence[int]], pair: Sequence[int] | I64, pairs: Pairs | None = None
 ) -> PathSet:
-    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted as every set is."""
+    """A set of given paths (arc numbers), each with its commodity (of ``pairs``); sorted in the order of every set."""
     sorted_paths = sorted(zip(pair, paths, strict=True), key=lambda one: (int(one[0]), len(one[1]), tuple(one[1])))
     flat = np.array([a for _, path in sorted_paths for a in path], dtype=np.int64)
     length = np.array([len(path) for _, path in sorted_paths], dtype=np.int64)
@@ -376,7 +376,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
         if len(paths) > MOST_PATHS:
             msg = (
                 f"{where}: more than {MOST_PATHS:,} paths ({rule}) on {topology.spec}; "
-                "ask for fewer paths a pair, or solve it by column-generation"
+                "ask for fewer paths per pair, or solve it by column-generation"
             )
             raise NotApplicable(msg)
     return path_set_of(topology, paths, pair, (sources, targets))
@@ -438,8 +438,8 @@ def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0
 def path_violations(paths: PathSet, rule: PathRule) -> float:
     """0 if every path is a simple chain of arcs from its source to its target within the rule's length, else inf.
 
-    By numpy alone, for sets that somebody else made. Whether the path belongs to a set of kind k, shortest or disjoint
-    is not asked here.
+    Computed with numpy alone, for sets from outside. Membership in a set of kind k, shortest or disjoint is not
+    checked.
     """
     topology, length = paths.topology, paths.length
     outside = paths.arcs.size and (paths.arcs.min() < 0 or paths.arcs.max() >= topology.arcs)
@@ -475,7 +475,7 @@ def to_arrays(paths: PathSet) -> dict[str, NDArray[np.float64]]:
 def from_arrays(
     topology: Topology, arrays: Mapping[str, NDArray[np.float64]], pairs: Pairs | None = None
 ) -> PathSet | None:
-    """The set out of :func:`to_arrays`; None where the arrays cannot be one (the paths themselves are not checked)."""
+    """The set of the arrays of :func:`to_arrays`; None if they are malformed (the paths are not checked)."""
     table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
     whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
     if not whole or (table != np.round(table)).any() or (pair != np.round(pair)).any():

@@ -1,6 +1,6 @@
-"""Single-source flows, made exact: cycles cancelled, demands rerouted along each vertex's in-arc fractions.
+"""Exact repair of single-source flows, and their decomposition into weighted paths.
 
-A single-source flow as weighted paths, by destination.
+Repair cancels cycles and reroutes demands in proportion to each vertex's incoming flow.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 
-#: Of what a vertex receives, an arc that brings less than this share is noise of the solver.
+#: Arcs with less than this share of the inflow of a vertex are treated as noise of the solver.
 NOISE = 1e-7
 #: Groups are solved in batches of dense systems of about this many entries.
 BATCH_ENTRIES = 8_000_000
-#: Above this many vertices each system is solved sparse instead.
+#: Above this many vertices each system is solved as a sparse one.
 DENSE_VERTICES = 512
-#: From this many flow variables on the compiled code is worth loading.
+#: The compiled code is loaded for at least this many flow variables.
 COMPILED_ENTRIES = 300_000
 
 
@@ -114,7 +114,7 @@ def _throughflow(topology: Topology, shares: NDArray[np.float64], demand: NDArra
         return through
     system = np.zeros((groups, n, n))
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        system[:, u, v] -= shares[a]  # one arc after the other: parallel arcs add up
+        system[:, u, v] -= shares[a]  # arc by arc, so that parallel arcs add up
     system[:, np.arange(n), np.arange(n)] += 1.0
     return np.asarray(np.linalg.solve(system, demand.T[:, :, None])[:, :, 0].T, dtype=float)
 
@@ -147,7 +147,7 @@ def in_fractions(
 def _rooted_acyclic(topology: Topology, source: int, flow: NDArray[np.float64], demand: NDArray[np.float64]) -> bool:
     """Make one group's flow acyclic and rooted, in place; False if a demand cannot be reached."""
     cancel_cycles(topology, flow)
-    flow[topology.head == source] = 0.0  # what comes back to the source without a cycle never was its flow
+    flow[topology.head == source] = 0.0  # flow back into the source is not part of an acyclic flow
     order = _topological(topology, flow)
     # Forward from the source: a vertex that receives nothing sends nothing.
     received = np.zeros(topology.n)
@@ -274,7 +274,7 @@ def cancel_cycles(topology: Topology, flow: NDArray[np.float64]) -> None:
                 least = min(left[a] for a in cycle)
                 for a in cycle:
                     left[a] -= least
-                # Resume at the tail of the first arc along the path that has run dry.
+                # Resume at the tail of the first arc along the path whose flow is now 0.
                 dry = len(path)
                 for position in range(len(path) - 1, i - 1, -1):
                     if left[path[position]] <= 0:

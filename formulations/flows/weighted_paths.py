@@ -1,21 +1,20 @@
-"""Weighted paths for every commodity out of a master solution, without child LPs, compact at a thousand ranks.
+"""Weighted paths for every commodity from a master solution, and the file that holds them.
 
-The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962):
-from every target back to the source along the fullest arcs. At N = 1000, d = 4 that is some million paths; they are
-kept in flat arrays, and checked as such: every path runs from its source to its target over arcs that join, rates add
-up to F D_sv for each commodity, and loads stay within the capacities.
+The master's flow of each source, made exact and acyclic, splits into at most N + m paths (Ford & Fulkerson, 1962), each
+found from a target back to the source along the fullest arcs. At N = 1000, d = 4 these are some million paths. They are
+stored in flat arrays and checked in that form: every path is a chain of arcs from its source to its target, rates add
+up to F D_sv for each commodity, and loads are within the capacities. MCF-extP (all-to-all paper, 3.2.1) takes the paths
+of a single commodity's flow, widest first.
 
 File (``.npz``, no pickles)
     ``instance_hash``           of the topology, as text
     ``F``                       served fraction: the rate of commodity (s, v) is F D_sv
-    ``demand``                  D in words, as ``--set demand=`` takes it; ``uniform`` where the file says nothing
+    ``demand``                  D as text, as in ``--set demand=``; ``uniform`` if it is missing
     ``sources``, ``targets``    of the commodities, ascending by (source, target), those with D_sv > 0, ``(K,)``
     ``first_path``              paths of commodity k are ``first_path[k] .. first_path[k+1]``, ``(K+1,)``
     ``first_arc``               arcs of path p are ``first_arc[p] .. first_arc[p+1]`` of ``arcs``, ``(P+1,)``
-    ``arcs``, ``rate``          arc numbers from the source on; flow of each path, ``(P,)``
-    ``tail``, ``head``          of the arcs, so that the file can be read alone, ``(m,)``
-
-MCF-extP: weighted paths out of a commodity's flow, widest first (all-to-all paper, 3.2.1).
+    ``arcs``, ``rate``          arc numbers in order from the source; flow of each path, ``(P,)``
+    ``tail``, ``head``          of the arcs, so that the file can be read on its own, ``(m,)``
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ if TYPE_CHECKING:
 
 #: A commodity is served when no more than this share is missing; the paths then take it on.
 ROUND_OFF = 1e-9
-#: Largest violation, relative, that :func:`violations` may show of what is written.
+#: Largest relative violation (:func:`violations`) of paths that are written.
 EXACT = 1e-7
 #: Largest file that is read [bytes] and largest array in it [entries].
 MAX_BYTES, MAX_ENTRIES = 1 << 32, 400_000_000
 #: Longest header of an array [characters], and largest text in it [bytes].
 MAX_HEADER, MAX_TEXT = 1000, 1 << 16
-#: A file has at most so many paths a byte: the ascending numbers of ``first_arc`` take more than a byte each (measured
-#: with the best compression).
+#: Most paths per byte of a file: the ascending numbers of ``first_arc`` take more than a byte each, measured
+#: with the best compression.
 LEAST_COMPRESSION = 4
 
 
@@ -183,7 +182,7 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     if not sound or found["commodities"]:
         return found
     joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
-    joined[first_arc[1:-1] - 1] = True  # from one path to the next nothing joins
+    joined[first_arc[1:-1] - 1] = True  # arcs of different paths need not join
     owner = np.repeat(np.arange(sources.size), np.diff(first_path))
     begins = np.array_equal(topology.tail[arcs[first_arc[:-1]]], sources[owner])
     ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
@@ -222,12 +221,12 @@ def declared(data: ConcurrentFlow, most: int) -> dict[str, Array]:
 
 
 def read_demand_of(path: Path) -> str:
-    """The demand that a file says it is for.
+    """The demand that a file states.
 
     Raises
     ------
     BadFile
-        If it is no such file.
+        If it is not a file of paths.
     """
     with _opened(path) as archive:
         return _text(archive, "demand", path)
@@ -242,13 +241,13 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
     Raises
     ------
     BadFile
-        If it is no such file, too large, or of another topology or number of commodities.
+        If it is not a file of paths, too large, or of another topology or number of commodities.
     """
     topology = data.topology
     with _opened(path) as archive:
-        told = _text(archive, "instance_hash", path)
-        if told != topology.hash:
-            msg = f"{path}: instance_hash is {told[:16]!r}, not {topology.spec}'s; name its topology"
+        stated = _text(archive, "instance_hash", path)
+        if stated != topology.hash:
+            msg = f"{path}: instance_hash is {stated[:16]!r}, not {topology.spec}'s; name its topology"
             raise BadFile(msg)
         demand = _text(archive, "demand", path)
         wanted = declared(data, LEAST_COMPRESSION * path.stat().st_size)
@@ -275,7 +274,7 @@ def read(path: Path, data: ConcurrentFlow) -> WeightedPaths:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive; what goes wrong while it is read is said in one line."""
+    """Open the archive; errors while it is read become messages of one line."""
     untrusted.check_file(path, MAX_BYTES, "name a file of paths")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -290,7 +289,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         RuntimeError,
     ) as reason:  # fmt: skip
         why = (str(reason).splitlines() or [type(reason).__name__])[0]
-        msg = f"{path}: is no file of paths ({why[:200]}); write it with solve --paths"
+        msg = f"{path}: is not a file of paths ({why[:200]}); write it with solve --paths"
         raise BadFile(msg) from None
 
 
@@ -308,7 +307,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
 
 def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
     if name == "demand" and f"{name}.npy" not in archive.namelist():
-        return UNIFORM  # files from before there were others
+        return UNIFORM  # files of the first version have no such entry
     shape, dtype = _header(archive, name)
     if dtype.kind != "U" or shape != () or dtype.itemsize > MAX_TEXT:
         msg = f"{path}: {name} is {dtype} of shape {shape}; write it with solve --paths"
@@ -317,7 +316,7 @@ def _text(archive: zipfile.ZipFile, name: str, path: Path) -> str:
         return str(np.lib.format.read_array(entry, allow_pickle=False, max_header_size=MAX_HEADER))
 
 
-#: What may stay behind of a commodity's amount, relative: round-off of a flow that is one up to 1e-9.
+#: Relative amount of a commodity that may remain: round-off of a flow that is feasible up to 1e-9.
 EXTRACTION_ROUND_OFF = 1e-7
 
 

@@ -34,7 +34,7 @@ lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ), LP duality
 so that the rounding up is exact.
 
 Methods may give the arc form's routes as paths: x of one entry a circuit with ``path_arcs`` and ``path_pair`` as in
-:mod:`opticoll.formulations.alltoall.path_mcf`, instead of m entries a circuit.
+:mod:`opticoll.formulations.flows.path_flow`, instead of m entries a circuit.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.alltoall import min_congestion
-from opticoll.formulations.alltoall.path_mcf import PathFlow, bounded_distances
 from opticoll.formulations.arrays import Array
+from opticoll.formulations.flows import single_path
+from opticoll.formulations.flows.path_flow import PathFlow, bounded_distances
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
 from opticoll.formulations.lumorph import PAPER
 from opticoll.formulations.lumorph.circuits import (
@@ -286,18 +286,18 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
 
 def build_cvxpy(data: Overlap) -> CvxpyModel:
     """The form asked for, in matrix form."""
-    return _arc_cvxpy(data) if data.model == "arc" else min_congestion.build_cvxpy(data)
+    return _arc_cvxpy(data) if data.model == "arc" else single_path.build_cvxpy(data)
 
 
 def build_pyomo(data: Overlap) -> PyomoModel:
     """The form asked for, in Pyomo."""
-    return _arc_pyomo(data) if data.model == "arc" else min_congestion.build_pyomo(data)
+    return _arc_pyomo(data) if data.model == "arc" else single_path.build_pyomo(data)
 
 
 def estimate(data: Overlap) -> dict[str, int]:
     """Size of the model; the route set is listed for that in path form, as the model needs it anyway."""
     if data.model == "path":
-        return min_congestion.estimate(data)
+        return single_path.estimate(data)
     topology, count = data.topology, data.circuits.count
     degree = {"in": topology.in_degree, "out": topology.out_degree}
     some = {side: d > 0 for side, d in degree.items()}
@@ -328,7 +328,7 @@ def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
     """X and Lambda, on arcs or on paths."""
     if data.model == "arc" and "path_arcs" not in names:
         return {"x": Array((data.topology.arcs, data.circuits.count)), "Lambda": Array()}
-    return min_congestion.arrays(data, names)
+    return single_path.arrays(data, names)
 
 
 def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
@@ -338,7 +338,7 @@ def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
     between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to Lambda.
     """
     if not _on_arcs(data, values):
-        return min_congestion.residuals(data, values)
+        return single_path.residuals(data, values)
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     count = data.circuits.count
     blocks = ("binary", "balance", "enter_once", "leave_once", "depart", "no_return", "no_exit", "arrive", "congestion")
@@ -398,7 +398,7 @@ def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
         If the values do not hold exactly one path a circuit.
     """
     if not _on_arcs(data, values):
-        return min_congestion.chosen_paths(data, values)
+        return single_path.chosen_paths(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     if found is None:
         msg = f"{NAME}: the arcs of some circuit do not lead from its source to its destination"
@@ -427,7 +427,7 @@ def overlap(paths: PathSet) -> int:
 def objective(data: Overlap, values: Mapping[str, F64]) -> float:
     """The overlap of the routes, recomputed; infinite where there are none to read."""
     if not _on_arcs(data, values):
-        return min_congestion.objective(data, values)
+        return single_path.objective(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     return np.inf if found is None else float(overlap(found))
 
@@ -435,7 +435,7 @@ def objective(data: Overlap, values: Mapping[str, F64]) -> float:
 def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Whole routes out of x, without cycles, and Lambda their overlap; None where no routes can be read."""
     if not _on_arcs(data, values):
-        return min_congestion.repair(data, values)
+        return single_path.repair(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     if found is None:
         return None
@@ -541,11 +541,9 @@ FORMULATION = Formulation(
     closed_forms=bounds,
     arrays=arrays,
     certify=certify,
-    dual_arrays=min_congestion.dual_arrays,
+    dual_arrays=single_path.dual_arrays,
     repair=repair,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
-    prefers="negotiated-rerouting",
     size="m |L| + 1 variables on arcs, |P| + 1 over a route set",
 )  # fmt: skip

@@ -573,9 +573,7 @@ FORMULATION = Formulation(
     repair=repair,
     unfold=unfold,
     metrics=metrics,
-    decode=decode,
     estimate=estimate,
     refute=refute,
-    prefers="certified-rounds",
     size="R |moves| K L variables",
 )

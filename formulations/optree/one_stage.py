@@ -343,6 +343,5 @@ FORMULATION = Formulation(
     metrics=metrics,
     estimate=estimate,
     refute=refute,
-    prefers="cycle-cover",
     size="(|R| + 1) C variables",
 )

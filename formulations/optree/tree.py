@@ -346,8 +346,6 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     metrics=metrics,
     describe=describe,
-    decode=decode,
     estimate=estimate,
-    prefers="tree-search",
     size="|E| (about n ln n) variables",
 )  # fmt: skip

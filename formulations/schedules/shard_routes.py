@@ -81,8 +81,7 @@ def refuse_without_routes(name: str) -> None:
 
 def timed_routes(data: StepFlow, values: Values) -> list[Route]:
     """Routes with steps: paths of the flow in the graph unrolled over time, waiting left out."""
-    from opticoll.formulations.alltoall.timestep_mcf import waiting
-    from opticoll.formulations.flows.time_expanded import unroll
+    from opticoll.formulations.alltoall.timestep_mcf import unroll, waiting
 
     topology, (_, groups, steps) = data.topology, data.shape
     f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)

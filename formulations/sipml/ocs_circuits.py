@@ -423,9 +423,7 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=metrics,
     describe=describe,
-    decode=decode,
     estimate=estimate,
     refute=refute,
-    prefers="koenig-bisection",
     size="|P| + 1 variables, |P| D more with model=switches",
 )  # fmt: skip

@@ -572,6 +572,5 @@ FORMULATION = Formulation(
     metrics=metrics,
     describe=describe,
     estimate=estimate,
-    prefers="degree-aware",
     size="(n + k) k + |U| binaries",
 )  # fmt: skip

@@ -643,9 +643,7 @@ FORMULATION = Formulation(
     repair=repair,
     metrics=metrics,
     describe=describe,
-    decode=decode,
     estimate=estimate,
     refute=refute,
-    prefers="ring-sets",
     size="about n^3/3 variables (sets), 2 |P| W (arcs)",
 )  # fmt: skip

@@ -221,7 +221,6 @@ FORMULATION = Formulation(
     repair=model.repair,
     metrics=metrics,
     describe=describe,
-    decode=decode,
     estimate=model.estimate,
     concurrent="F",
     size="m |S| + 1 variables",

@@ -350,6 +350,5 @@ FORMULATION = Formulation(
     arrays=arrays,
     describe=describe,
     estimate=estimate,
-    prefers="strategy-front",
     size="kinds of layers times ways",
 )

@@ -584,9 +584,7 @@ FORMULATION = Formulation(
     bounds=bounds,
     arrays=arrays,
     describe=describe,
-    decode=decode,
     estimate=estimate,
     unfold=unfold,
-    prefers="design-search",
     size="n (n-1)^2 flows, p n (n-1) circuits",
 )  # fmt: skip

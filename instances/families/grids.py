@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
@@ -86,11 +87,17 @@ def mesh(shape: Dimensions) -> Topology:
     return _grid(shape, "mesh", periodic=False)
 
 
+def _torus_time(shape: Sequence[int]) -> Fraction | None:
+    """``N k_max / 8``: the longest dimension limits; for even sizes above 2 only."""
+    return Fraction(prod(shape) * max(shape), 8) if all(k % 2 == 0 and k > 2 for k in shape) else None
+
+
 @family(
     "torus",
     example="torus:3x4",
     source="Dally & Towles, Interconnection Networks 2004, chapter 5",
     automorphisms=partial(_grid_automorphisms, periodic=True),
+    closed_form=_torus_time,
 )
 def torus(shape: Dimensions) -> Topology:
     r"""Torus of any dimension, links both ways, wrapped around in each dimension.
@@ -158,6 +165,7 @@ def _links(dimension: int, what: str) -> tuple[NDArray[np.int64], NDArray[np.int
     example="hypercube:3",
     source="Harary, Hayes & Wu, Comput. Math. Appl. 15(4), 1988",
     automorphisms=lambda dimension: _grid_automorphisms((2,) * dimension, periodic=True),
+    closed_form=lambda dimension: Fraction(2**dimension, 2),
 )
 def hypercube(dimension: int) -> Topology:
     r"""Binary hypercube: nodes differ in one bit along each link.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@family("ring", example="ring:8", source="Diestel, Graph Theory, 5th ed. 2017, section 1.3 (cycles)")
+def _ring_time(n: int, directed: bool) -> Fraction:
+    if directed:
+        return Fraction(n * (n - 1), 2)
+    return Fraction(n * n // 4, 2) if n > 2 else Fraction(1)
+
+
+@family(
+    "ring",
+    example="ring:8",
+    source="Diestel, Graph Theory, 5th ed. 2017, section 1.3 (cycles)",
+    closed_form=_ring_time,
+)
 def ring(n: int, directed: bool = False) -> Topology:
     r"""Ring of n nodes, both ways or one way round.
 
@@ -46,7 +58,12 @@ def ring(n: int, directed: bool = False) -> Topology:
     return Topology(n, *both_ways(i, (i + 1) % n), spec="ring")
 
 
-@family("path", example="path:4", source="Diestel, Graph Theory, 5th ed. 2017, section 1.3 (paths)")
+@family(
+    "path",
+    example="path:4",
+    source="Diestel, Graph Theory, 5th ed. 2017, section 1.3 (paths)",
+    closed_form=lambda n: Fraction((n // 2) * ((n + 1) // 2)),  # the middle link
+)
 def path(n: int) -> Topology:
     r"""Path of n nodes, links both ways between neighbours.
 
@@ -101,6 +118,7 @@ def _transposed(n: int, u: int, v: int) -> NDArray[np.int64]:
     example="complete:5",
     source="Diestel, Graph Theory, 5th ed. 2017, section 1.1",
     automorphisms=lambda n: [_transposed(n, 0, 1)],
+    closed_form=lambda n: Fraction(1),
 )
 def complete(n: int) -> Topology:
     r"""Complete graph: every node linked to every other.
@@ -140,6 +158,7 @@ def _bipartite_automorphisms(shape: Dimensions) -> Iterator[NDArray[np.int64]]:
     example="bipartite:4x4",
     source="Diestel, Graph Theory, 5th ed. 2017, section 1.6",
     automorphisms=_bipartite_automorphisms,
+    closed_form=lambda shape: 3 - Fraction(2, shape[0]) if len(shape) == 2 and shape[0] == shape[1] else None,
 )
 def bipartite(shape: Dimensions) -> Topology:
     r"""Complete bipartite graph: every node of one side linked to every node of the other.

@@ -1,22 +1,13 @@
-"""Best-first branch and bound over LP relaxations, dives in between; every leaf's bound is recomputed by us.
+"""Branch and bound with certified bounds: HiGHS finds solutions, and a tree of our own proves them.
 
-The LP solver (HiGHS's dual simplex from the last basis: only column bounds change, so it stays dual feasible) is an
-oracle for vectors: its row duals become a bound and its rays a proof of emptiness, see
-:mod:`opticoll.solvers.methods.certified_branching`;
-its own words prove nothing. A leaf that cannot be closed by them keeps the bound of its parent.
+1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
+2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last basis
+   (only column bounds change, so that it remains dual feasible).
 
-What closes a leaf of a branch-and-bound tree, recomputed from vectors that anybody may have made.
-
-For min c'x with rows ``l <= A x <= u`` and the leaf's own column bounds, any y bounds the leaf's optimum from below;
-a ray y whose bound with c = 0 is positive shows that the leaf is empty (Farkas). Both hold in exact arithmetic, see
-:mod:`opticoll.solvers.weak_duality`.
-
-Branch and bound whose bound is ours: HiGHS finds solutions, a tree of our own proves them.
-
-1. HiGHS's branch and bound looks for a good solution for ``search_s`` seconds. Its bound is its word, and is not used.
-2. A best-first tree on the same matrix (:mod:`opticoll.solvers.methods.certified_branching`) closes every leaf by row
-duals or a Farkas ray
-   whose bound we recompute. So ``proof: optimal`` does not rest on any solver's word; it costs many more seconds.
+A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
+the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible (Farkas).
+Both are recomputed rigorously (:mod:`opticoll.solvers.weak_duality`). A leaf that they do not close keeps the bound of
+its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
 """
 
 from __future__ import annotations
@@ -50,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LeafBounds:
-    """Bounds of leaves of one minimization problem, fast enough for thousands a second."""
+    """Bounds of leaves of a minimization problem, thousands per second."""
 
     problem: WeakDuality
     offset: float
@@ -66,18 +57,18 @@ class LeafBounds:
         return self.problem.bound(y, lower, upper, self.offset)
 
     def empty(self, ray: F64, lower: F64, upper: F64) -> bool:
-        """Whether the ray, or its opposite, shows that no x lies within rows and column bounds."""
+        """Whether the ray, or its opposite, proves that no x satisfies rows and column bounds."""
         scale = float(np.abs(ray).max(initial=0.0))
         if not 0 < scale < np.inf:
             return False
         return any(self.problem.empty(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
 
 
-#: An integer column this near a whole number counts as whole.
+#: Integrality tolerance of a column.
 WHOLE = 1e-6
-#: A column's pseudo-costs are trusted once each side was seen so often; until then both children are tried.
+#: A column's pseudo-costs are used once each side was observed this often; before, both children are tried.
 RELIABLE = 4
-#: At most so many columns are tried at a node, with so many simplex iterations each.
+#: Largest number of columns tried at a node, and of simplex iterations for each.
 TRIED, TRIAL_ITERATIONS = 8, 60
 #: Improvement of the bound that a trial shows at least, so that products do not vanish.
 LEAST_GAIN = 1e-6
@@ -133,7 +124,7 @@ class Tree:
 
     @property
     def bound(self) -> float:
-        """What the tree proves by now: the least bound of open and closed leaves, or the incumbent."""
+        """The bound of the tree: the least bound of open and closed leaves, or the incumbent."""
         open_ones = [node.bound for node in (self._current, *self._open[:1]) if node is not None]
         return rounded(self.form, min([*open_ones, self.closed, self.incumbent]))
 
@@ -153,7 +144,7 @@ class Tree:
                 self._current = self._deal(self._current)
 
     def _cut(self, bound: float) -> bool:
-        """Whether a leaf of this bound cannot hold anything (sufficiently) better than the incumbent."""
+        """Whether a leaf of this bound has no solution that improves the incumbent by more than the tolerance."""
         if not np.isfinite(self.incumbent):
             return bool(bound == np.inf)
         return rounded(self.form, bound) >= self.incumbent - self.tol * abs(self.incumbent)
@@ -192,7 +183,7 @@ class Tree:
         if candidates.size == 0:
             candidates = self.whole[free]
         if candidates.size == 0:
-            self.unproven += 1  # nothing to branch on, and no vector that closes it
+            self.unproven += 1  # no column to branch on, and no vector closes the leaf
             self._close(bound)
             return None
         return self._branch(node, bound, x, candidates, lower, upper)
@@ -271,7 +262,7 @@ class _Oracle:
         import highspy
 
         self._highs = highspy.Highs()
-        self._highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
+        self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         for name, value in (
             ("output_flag", False), ("presolve", "off"), ("solver", "simplex"), ("threads", 1),
             ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
@@ -295,7 +286,7 @@ class _Oracle:
             self._answers += 1
             return "optimal", np.array(found.col_value, dtype=float), duals
         if not self._answers and duals is None:
-            msg = f"HiGHS does not solve the relaxation (it ends {status}): there is nothing to prove with"
+            msg = f"HiGHS did not solve the relaxation (status {status}), so that no bound can be proven"
             raise NoSolution(msg)
         return "unknown", None, duals
 

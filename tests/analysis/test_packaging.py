@@ -68,7 +68,9 @@ def test_a_user_s_own_modules_do_not_get_in_the_way(wheel, tmp_path):
 
 
 def test_the_public_names_load_from_one_import():
-    code = "import opticoll as oc; print([getattr(oc, name).__name__ for name in oc.__all__]); print(oc.parse('ring:4').n)"
+    code = (
+        "import opticoll as oc; print([getattr(oc, name).__name__ for name in oc.__all__]); print(oc.parse('ring:4').n)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "4"

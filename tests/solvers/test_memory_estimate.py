@@ -83,9 +83,9 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
 )
 def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     model = formulation(name)
-    assert model.foresee is not None
+    assert model.early_estimate is not None
     instance = parse(spec)
-    foreseen = model.foresee(instance, parameters)
+    foreseen = model.early_estimate(instance, parameters)
     assert foreseen is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
     built = compile_model(plan.formulation.build[plan.form](plan.data)).size  # type: ignore[index]

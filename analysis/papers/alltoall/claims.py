@@ -28,6 +28,7 @@ from opticoll.analysis.ledger.sweeps import (
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows.concurrent_flow import build_matrix, by_source, length_bound
+from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _out_of_reach(_: Laboratory) -> Measurement:
     from opticoll.solvers.memory import needed_bytes
 
     model, topology = formulation(LINK), parse("genkautz:n=1000,d=4")
-    size = link_mcf.foresee(topology, {"printed": False})
+    size = link_mcf.early_estimate(topology, {"printed": False})
     if size is None:
         msg = "the size of the link MCF is not foreseen"
         raise ArithmeticError(msg)
@@ -576,7 +577,7 @@ def _equal_weights(laboratory: Laboratory) -> Measurement:
         topology: Any = parse(spec)
         data = path_mcf.prepare(topology, {"paths": "shortest"})
         counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
-        load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair])
+        load = arc_load(data.paths, 1.0 / counts[data.paths.pair])
         even = float(load.max()) * certified_flow(topology)
         single = _proven(laboratory, ROUTES, spec)["objective"] * certified_flow(topology)
         found[spec] = {"one path": round(single, 4), "shortest paths alike": round(even, 4)}
@@ -768,7 +769,7 @@ def _shortest_alike(_: Laboratory) -> Measurement:
             true = certified_flow(topology)
             data = path_mcf.prepare(topology, {"paths": "shortest"})
             counts = np.bincount(data.paths.pair, minlength=data.paths.pairs)
-            load = path_mcf.arc_load(data.paths, 1.0 / counts[data.paths.pair]) / np.asarray(topology.capacity)
+            load = arc_load(data.paths, 1.0 / counts[data.paths.pair]) / np.asarray(topology.capacity)
             even.setdefault(family, []).append(float(load.max()) * true)
             best.setdefault(family, []).append(true / _path_optimum(topology, paths="shortest"))
     ratios = even["expanders"] + even["tori"]

@@ -1,17 +1,16 @@
-"""The paper's decomposition: master LP, then one child LP a source, the children in parallel.
+"""Decompositions of the link MCF: master LP with child LPs, flow decomposition, and MCF-extP.
 
-The first step of every decomposition of the link MCF: its master LP, solved and proven.
+The optimum of the link MCF is that of the master LP, which master-child and flow-decomposition solve first.
 
-Per-commodity flows from the master LP alone: each source's flow is stripped into paths, no child LP.
+master-child: one child LP per source, in parallel, as in the paper.
 
-A single-source flow without cycles decomposes into at most N + m paths from the source (Ford & Fulkerson); the
-paths that end at t carry exactly what t receives. So the link MCF's optimum is the master's.
+flow-decomposition: each source's flow is split into paths without child LPs. A single-source flow without cycles
+decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
+receives.
 
-MCF-extP: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1).
-
-A method of the *path* model, because paths are what it returns: the solution is one of ``alltoall.path-mcf`` over all
-simple paths, and its checker verifies that the paths carry the full flow within the capacities. The link MCF (``link``:
-by which method) supplies the flow and the bound.
+mcf-extp: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1). It solves the *path*
+model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry the full flow within the
+capacities. The parameter ``link`` names the method that solves the link MCF.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def run_master_child(context: Context) -> Answer:
             if isinstance(found, BaseException):
                 raise found
             columns[index] = found
-    # Unit flows: every target gets 1; their joint load says how much all of them can get at once.
+    # Unit flows: every target gets 1; F follows from their joint load.
     flows = np.concatenate([c for c in columns if c is not None], axis=1)
     F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
     return Answer(
@@ -119,9 +118,9 @@ def run_master_child(context: Context) -> Answer:
 
 @dataclass(frozen=True)
 class Child:
-    """A child LP to solve: whose, over which source flow ``(m,)``, by what.
+    """A child LP to solve: the number of its source, the source flow ``(m,)``, and the solver.
 
-    ``alone`` says that the process that gets it solves nothing else, with no other solver; a cluster's may.
+    ``alone`` means that the executing process uses no other solver, which a cluster's may.
     """
 
     topology: Topology
@@ -164,7 +163,7 @@ def solve_child(item: Child) -> NDArray[np.float64]:
 MASTER_CHILD = Method(
     name="master-child",
     title="Master LP, then child LPs in parallel",
-    summary="the paper's decomposition: source flows first, then one LP a source splits them by destination",
+    summary="the paper's decomposition: source flows first, then one LP per source splits them by destination",
     applies=lambda formulation: formulation.name == "alltoall.link-mcf",
     parameters=(
         Parameter("master", str, default="auto", help="method for the master LP"),
@@ -177,7 +176,7 @@ MASTER_CHILD = Method(
 
 
 def run_flow_decomposition(context: Context) -> Answer:
-    """Solve the master, strip every source's flow into paths, add them up by commodity."""
+    """Solve the master, split every source's flow into paths, and add them up by commodity."""
     topology = context.instance
     ranks, m = topology.ranks, topology.arcs
     if ranks * (ranks - 1) * m > MOST_ENTRIES:
@@ -220,8 +219,8 @@ def run_flow_decomposition(context: Context) -> Answer:
 
 FLOW_DECOMPOSITION = Method(
     name="flow-decomposition",
-    title="Master LP, then path stripping",
-    summary="per-commodity flows of the link MCF out of the master's source flows, without child LPs",
+    title="Master LP, then flow decomposition",
+    summary="per-commodity flows of the link MCF from the master's source flows, without child LPs",
     applies=lambda formulation: formulation.name == "alltoall.link-mcf",
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
     run=run_flow_decomposition,
@@ -288,7 +287,7 @@ def run_mcf_extp(context: Context) -> Answer:
 MCF_EXTP = Method(
     name="mcf-extp",
     title="Link MCF, then widest paths (MCF-extP)",
-    summary="weighted paths out of the link MCF's flow, widest first; with --set paths=all",
+    summary="weighted paths from the link MCF's flow, widest first; with --set paths=all",
     applies=lambda formulation: formulation.name == "alltoall.path-mcf",
     parameters=(Parameter("link", str, default="flow-decomposition", help="method that solves alltoall.link-mcf"),),
     run=run_mcf_extp,

@@ -1,9 +1,7 @@
-"""The three layer assignments of the all-to-all paper's Appendix D.1, as functions from routes to layers.
+"""The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
 
-None of them judges itself: whether a layer has a cycle is asked of networkx here, and of the formulation's own
-:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` by the checker.
-
-Virtual channels by the three heuristics of the all-to-all paper's Appendix D.1; by default the best of them.
+Cycles are searched with networkx here; the checker uses
+:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
 """
 
 from __future__ import annotations
@@ -102,7 +100,7 @@ def random_assignment(data: LayeredRoutes, seed: int) -> I64:
 
 
 def _fits(graph: Any, new: list[Dependency]) -> bool:
-    """Add dependencies to an acyclic graph; undo and say no if they close a cycle."""
+    """Add dependencies to an acyclic graph; undo them and return False if they close a cycle."""
     added = [e for e in new if not graph.has_edge(*e)]
     graph.add_edges_from(added)
     if not added or nx.is_directed_acyclic_graph(graph):
@@ -115,7 +113,7 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
     """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
 
     Of every cycle that is left in a layer, the routes of its rarest dependency come into conflict with those that carry
-    another dependency of it without that one; then all are coloured anew, most conflicts first. Ends because every
+    another dependency of it without that one; then all are coloured again, most conflicts first. Ends because every
     round adds a conflict between two routes of one layer.
     """
     dependencies = route_dependencies(data)
@@ -130,11 +128,11 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
             if not cycle:
                 continue
             clean = False
-            one, other = _sides(carriers, cycle)
-            for r in one:
-                conflict[r] |= other
-            for r in other:
-                conflict[r] |= one
+            left, right = _sides(carriers, cycle)
+            for r in left:
+                conflict[r] |= right
+            for r in right:
+                conflict[r] |= left
         if clean:
             return layer
 
@@ -142,14 +140,14 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
 def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tuple[set[int], set[int]]:
     """Two disjoint sets of routes of a cycle that may not all stay in one layer together."""
     ordered = sorted(cycle, key=lambda e: (len(carriers[e]), e))
-    one = carriers[ordered[0]]
+    rarest = carriers[ordered[0]]
     for e in ordered[1:]:
-        other = carriers[e] - one
-        if other:
-            return set(one), other
-    # The same routes carry all of it; no simple path is a cycle alone, so two of them can be told apart.
-    first = min(one)
-    return {first}, set(one) - {first}
+        others = carriers[e] - rarest
+        if others:
+            return set(rarest), others
+    # The same routes carry all of it; no simple path is a cycle alone, so that they can be separated.
+    first = min(rarest)
+    return {first}, set(rarest) - {first}
 
 
 def _greedy_colours(conflict: list[set[int]]) -> I64:
@@ -171,9 +169,9 @@ def run(context: Context) -> Answer:
         "random": lambda: random_assignment(data, context.task.seed),
         "conflict-colouring": lambda: conflict_colouring(data),
     }
-    asked = str(context.parameters["heuristic"])
+    chosen = str(context.parameters["heuristic"])
     found: dict[str, NDArray[np.int64]] = {}
-    for name in HEURISTICS if asked == "best" else (asked,):
+    for name in HEURISTICS if chosen == "best" else (chosen,):
         found[name] = ways[name]()
         if context.deadline is not None:
             context.remaining()
@@ -196,7 +194,9 @@ METHODS = (
         title="Layers by the heuristics of App. D.1",
         summary="breaking cycles, random assignment by usage, colouring of a growing conflict graph; seeded",
         applies=lambda formulation: formulation.name == "alltoall.virtual-channels",
-        parameters=(Parameter("heuristic", str, default="best", help="which one", choices=("best", *HEURISTICS)),),
+        parameters=(
+            Parameter("heuristic", str, default="best", help="heuristic to use", choices=("best", *HEURISTICS)),
+        ),
         run=run,
     ),
 )

@@ -1,16 +1,15 @@
-"""Load-aware shortest paths (SSSP): every pair on a lightest path, one after the other in random order.
+"""Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding.
 
-Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+        lp-rounding: Raghavan & Thompson, Combinatorica 7, 1987
 
-Every arc weighs |K| + 1 at first, so that detours are dear whatever the order; pairs are routed in a random order
-(``seed``) on a lightest path, whose arcs then weigh 1/c_a more (1 on unit links). Over a listed set the lightest path
+sssp: every arc has weight |K| + 1 at first, so that detours are expensive in any order. Pairs are routed in random
+order (``seed``) on a lightest path, whose arcs then gain 1/c_a (1 on unit links). Over a listed set, the lightest path
 of the pair's set is taken.
 
-Randomised rounding of the fluid optimum (Raghavan & Thompson, Combinatorica 7, 1987).
-
-The concurrent flow over the same paths is solved by column generation; every pair then takes one of its paths with its
-share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole paths, is
-the bound.
+lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
+paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to
+whole paths, is the bound.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.solvers.methods.method import Context
 
@@ -86,7 +85,7 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
 SSSP = Method(
     name="sssp",
     title="Load-aware shortest paths (SSSP)",
-    summary="the paper's greedy: random order, lightest path, its arcs weigh more afterwards; seeded",
+    summary="the paper's greedy: random order, lightest path, whose arcs then gain weight; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
     run=run_sssp,
@@ -123,7 +122,7 @@ def run_lp_rounding(context: Context) -> Answer:
 LP_ROUNDING = Method(
     name="lp-rounding",
     title="Column generation, then randomised rounding",
-    summary="one path a pair drawn with its share in the fluid optimum as probability, best of several; seeded",
+    summary="one path per pair drawn with its share in the fluid optimum as probability, best of several; seeded",
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,

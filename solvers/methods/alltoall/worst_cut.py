@@ -1,4 +1,4 @@
-"""All-gather without an LP: its worst cut by Newton's method on max-flows, and the flows that attain it, exactly."""
+"""All-gather without an LP: the exact worst cut by Newton's method on max-flows, and flows that attain it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context) -> Answer:
-    """The worst cut bounds T from below; max-flows under that T, one a receiver, attain it."""
+    """Find the worst cut, which bounds T from below, and max-flows to each receiver, which attain it."""
     from opticoll.formulations.alltoall.all_gather import optimal_flows
 
     context.remaining()

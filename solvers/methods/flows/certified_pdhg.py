@@ -1,31 +1,25 @@
-"""Certified first-order solving of concurrent flows grouped by source, without a matrix.
+"""Certified first-order method for concurrent flows grouped by source, without a matrix.
 
 The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior-point code. This method works on the
-(arc x source) array itself, two numbers an entry:
+(arc x source) array itself, with two numbers per entry:
 
-1. *Time form* min T (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`) and the reflected Halpern variant of the
-primal-dual hybrid gradient
-   method, with restarts on the fixed-point residual and an adaptive primal weight (Applegate et al. 2021; Lu & Yang
-   2024). One pass a step; threads share it.
+1. *Iteration*: the reflected Halpern variant of the primal-dual hybrid gradient method on the time form min T
+   (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts on the fixed-point residual and an adaptive
+   primal weight (Applegate et al. 2021; Lu & Yang 2024).
 2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
-3. *Upper bound*: every source's flow made exactly feasible (cycles cancelled, in-arc fractions, demands sent back
-   along them, double precision).
-4. *Feasibility polishing* (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), once the lower bound has settled.
-5. *Warm start*, on request (:mod:`opticoll.solvers.methods.flows.certified_pdhg`): flows and lengths of a near
-instance's solution.
+3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted in
+   proportion to each vertex's incoming flow).
+4. *Feasibility polishing*, once the lower bound has settled.
+5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
+   ends (parallel ones in order), so that capacities may differ and arcs may be missing or new. The document affects the
+   time only, since bounds are computed from the iterate.
 6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
-one of each
-   is worked on, and its flow lifted in the end.
+   one source per orbit is solved and its flow lifted at the end.
 
-Both bounds are reported as they close; the best flow and the best lengths are kept. The runner recomputes both by its
-own means (residuals by sparse products, Dijkstra on the lengths), which share no code with the solver's.
+Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both with
+code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
 
-The first run on a machine compiles the kernels (some 7 s of one core, then cached beside the source).
-
-Where the iteration starts, out of a solution document: of the same instance, or of one that is nearly the same.
-
-Arcs are told by their ends (parallel ones in order), so that capacities may have changed and arcs failed or come. What
-the document says decides only the time: bounds are computed from the iterate as ever.
+The first run on a machine compiles the kernels (about 7 s on one core, then cached next to the source).
 """
 
 from __future__ import annotations
@@ -108,7 +102,7 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
         msg = f"{path}: F is {float(F):g}; start from a solution with F above 0"
         raise BadFile(msg)
     if max(tail.max(initial=0), head.max(initial=0)) >= topology.n:
-        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; start from a nearer instance"
+        msg = f"{path}: an arc ends outside the {topology.n} vertices of {topology.spec}; use another start"
         raise BadFile(msg)
     ours, theirs = _common(topology.tail, topology.head, tail, head, topology.n)
     unit = np.zeros((topology.arcs, data.groups))
@@ -141,23 +135,23 @@ def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
     try:
         ends = np.array([e[:2] for e in entries], dtype=np.int64)
     except OverflowError:
-        msg = f"{path}: an arc ends at a vertex beyond any topology"
+        msg = f"{path}: an arc ends at a vertex number that no topology has"
         raise BadFile(msg) from None
     return ends[:, 0], ends[:, 1]
 
 
 def _common(tail: I64, head: I64, other_tail: I64, other_head: I64, n: int) -> tuple[I64, I64]:
     """Positions of the arcs that both lists have; parallel arcs pair off in order."""
-    one, other = tail * n + head, other_tail * n + other_head
-    most = max(one.size, other.size)
+    key, other_key = tail * n + head, other_tail * n + other_head
+    most = max(key.size, other_key.size)
     _, ours, theirs = np.intersect1d(
-        one * most + _before(one), other * most + _before(other), assume_unique=True, return_indices=True
+        key * most + _before(key), other_key * most + _before(other_key), assume_unique=True, return_indices=True
     )
     return ours, theirs
 
 
 def _before(key: I64) -> I64:
-    """How many equal keys stand before each."""
+    """Number of equal keys before each."""
     order = np.argsort(key, kind="stable")
     same = key[order]
     begins = np.flatnonzero(np.diff(same, prepend=same[:1] - 1))
@@ -166,12 +160,12 @@ def _before(key: I64) -> I64:
     return count
 
 
-#: From this tolerance on single precision is enough.
+#: Single precision is enough for this tolerance or larger ones.
 SINGLE = 5e-6
-#: Below this many flow variables a pass is shorter than waking a thread.
+#: Below this many flow variables a pass takes less time than waking a thread.
 THREADED = 400_000
 NAME = "certified-pdhg"
-#: An answer is kept for the case of a kill at most this share of the time.
+#: Largest share of the time spent on saving answers.
 SAVING = 0.1
 
 
@@ -199,7 +193,7 @@ def iterate(
     Parameters
     ----------
     context, name
-        The problem, and the method that asks.
+        The problem, and the name of the method.
     orbits
         Its reduction, if any.
     tol, single, steps
@@ -241,7 +235,7 @@ def iterate(
 
 
 def refuse(data: ConcurrentFlow, name: str) -> None:
-    """Refuse flow problems that the passes are not made for.
+    """Refuse flow problems that the method does not support.
 
     Raises
     ------
@@ -302,7 +296,7 @@ class Keeper:
         return {self.context.data.flow: out, "F": np.asarray(1.0 / closing.upper)}
 
     def answer(self, termination: Termination) -> Answer:
-        """The best lengths, and what it took; without the flow."""
+        """The best lengths and the counts, without the flow."""
         closing = self.closing
         assert closing is not None
         answer = Answer(termination, bound=1.0 / closing.lower if closing.lower > 0 else None)
@@ -316,7 +310,7 @@ class Keeper:
         return answer
 
     def last(self, termination: Termination, message: str) -> Answer:
-        """The answer when nothing is to come any more."""
+        """The final answer."""
         assert self.closing is not None
         answer = self.answer(termination)
         answer.values = self.flows(self.closing.flows)
@@ -325,7 +319,7 @@ class Keeper:
         return answer
 
     def counts(self) -> dict[str, Any]:
-        """What it took."""
+        """Counts of steps, bounds and times."""
         closing = self.closing
         assert closing is not None
         orbits = closing.saddle.orbits
@@ -340,11 +334,11 @@ METHODS = (Method(
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
-            "precision", str, default="auto", help="of the iterate; auto: single from tol 5e-6 on",
+            "precision", str, default="auto", help="of the iterate; auto: single for tol of 5e-6 or more",
             choices=("auto", "single", "double"),
         ),
-        Parameter("steps", int, default=1_000_000, help="most iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
+        Parameter("steps", int, default=1_000_000, help="largest number of iterations"),
+        Parameter("start", StartFile, default=StartFile(""), help="solution of a similar instance to start from"),
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,

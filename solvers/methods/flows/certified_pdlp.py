@@ -1,13 +1,12 @@
-r"""Off-the-shelf PDLP with the repair and the certificate of certified-pdhg: the baseline it is compared with.
+"""Off-the-shelf PDLP with the repair and certificate of certified-pdhg, as a baseline for comparison.
 
 Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
 
-The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) goes to a PDLP code as
-it is. That
-stops at a tolerance on its own residuals, which is no gap: its flow is infeasible by so much and its duals prove less.
-So each round's flow is repaired exactly and its duals are turned into a bound; as long as these are further apart than
-``tol``, the next round asks for a tolerance ten times smaller, from the start. The best flow and the best duals of all
-rounds are kept, and the last round dominates the time.
+The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) is passed to a PDLP code
+unchanged. PDLP stops at a tolerance on its residuals, which does not bound the gap: the flow is slightly infeasible and
+the duals prove less. Each round's flow is therefore repaired exactly and its duals are turned into a bound. While the
+gap exceeds ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all
+rounds are kept; the last round dominates the time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Outcome
 
 SOLVERS = ("highs-pdlp", "pdlp", "cupdlpx")
-#: No PDLP reaches smaller tolerances in double precision.
+#: PDLP does not reach smaller tolerances in double precision.
 SMALLEST = 1e-9
 STEP = 0.1
 #: Time [s], and share of what is left, that a round leaves for starting a process, repair and certificate.
@@ -78,7 +77,7 @@ def run(context: Context) -> Answer:
 
 
 class Best:
-    """The best flow and the best duals so far, each measured by our own means."""
+    """The best flow and the best duals so far, each evaluated by the formulation."""
 
     def __init__(self, context: Context, form: StandardForm, build_s: float) -> None:
         self.context, self.form, self.build_s = context, form, build_s
@@ -97,7 +96,7 @@ class Best:
         return verify.relative_gap(self.objective, self.bound, self.context.formulation.sense)
 
     def take(self, outcome: Outcome, tolerance: float) -> None:
-        """Repair and certify what a round gave, keep what is better, and save it for the case of a kill."""
+        """Repair and certify the result of a round, keep what is better, and save it in case the process is killed."""
         start = time.monotonic()
         model, data = self.context.formulation, self.context.data
         assert model.repair is not None
@@ -124,7 +123,7 @@ class Best:
         self.context.save(self.answer(Termination.INTERRUPTED), self.objective)
 
     def answer(self, termination: Termination, message: str = "") -> Answer:
-        """What there is."""
+        """The answer with the best flow and duals."""
         return Answer(
             termination, values=self.values, duals=self.duals, bound=self.bound, solver=self.solver, message=message,
             metrics={

@@ -1,16 +1,15 @@
-r"""Column generation: concurrent flow over paths that are priced by shortest path, none listed in advance.
+"""Column generation: concurrent flow over paths that are priced by shortest path.
 
 Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
 
-The restricted master is solved over the paths known so far; its duals are arc lengths, under which every commodity's
-shortest path is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-allowed paths, F <= sum c l / sum D dist_l (D = 1 but for a demand of the master's), so that a round without columns is
-not needed for a proof: it ends when value and best bound agree.
+The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
+under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
+allowed paths, F <= sum c l / sum D dist_l (D = 1 except for a demand of the master's), so that the method stops when
+value and best bound agree; a last round without new columns is not needed.
 
-Start: multiplicative weights, whose shortest paths under ever better lengths are most of the columns of an optimum.
-Stabilisation: without crossover interior point ends amid the optimal face, not in a corner of it, and every round
-prices the mean of the current lengths and those of the best bound as well (Wentges, Int. Trans. Operational Research
-4, 1997).
+Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum.
+Stabilisation: without crossover, interior point ends inside the optimal face, not at a vertex, and every round also
+prices the mean of the current lengths and those of the best bound (Wentges, Int. Trans. Operational Research 4, 1997).
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import outward
-from opticoll.formulations.alltoall.path_mcf import arc_load, serve_alike
 from opticoll.formulations.flows.concurrent_flow import commodities, demanded
+from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_order, reordered, subset, to_arrays
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
@@ -50,7 +49,7 @@ IMPROVEMENT = 1e-9
 
 @dataclass
 class Generated:
-    """What column generation found.
+    """Result of column generation.
 
     ``paths`` (in the order they were found) and ``share`` (adding up to 1 a commodity) are the flow, ``time`` its T,
     the worst load per capacity; ``best`` are the lengths that prove ``time >= best.bound``.
@@ -88,7 +87,7 @@ class BestLengths:
     bound: float
 
     def better(self, lengths: F64, bound: float) -> BestLengths:
-        """These or others, whichever bound more."""
+        """The lengths with the larger bound of two."""
         return BestLengths(lengths, bound) if bound > self.bound else self
 
 
@@ -118,7 +117,7 @@ def generate(
 ) -> Generated:
     """The concurrent flow of ``pairs`` over the paths of ``pricing``, to a relative gap of ``tol`` or the deadline.
 
-    ``amount`` ``(|K|,)`` is what each pair wants, positive, 1 if not given.
+    ``amount`` ``(|K|,)`` is the demand of each pair, positive, 1 by default.
 
     Raises
     ------
@@ -152,7 +151,7 @@ def generate(
         if new:
             master.add(priced.paths(everyone))
         found = Generated(paths, share, worst, best, rounds, len(master.known), master)
-        # Should the process be killed later, the lengths still prove their bound.
+        # If the process is killed later, the lengths still prove their bound.
         context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
         if found.gap <= tol:
             found.finished = True
@@ -238,7 +237,7 @@ def run(context: Context) -> Answer:
 
 
 def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
-    """Sources and targets of the commodities, each ``(|K|,)``, and what each wants [shards]."""
+    """Sources and targets of the commodities, each ``(|K|,)``, and their demands [shards]."""
     if context.formulation.name != "alltoall.master":
         pairs = commodities(context.instance)
         return pairs, np.ones(pairs[0].size)
@@ -299,8 +298,10 @@ METHODS = (
         applies=lambda formulation: formulation.name in FORMULATIONS,
         parameters=(
             Parameter("warmup", int, default=10, help="multiplicative-weight steps that give the first columns"),
-            Parameter("rounds", int, default=200, help="most rounds of master and pricing"),
-            Parameter("algorithm", str, default="auto", help="of the masters", choices=("auto", "simplex", "ipx")),
+            Parameter("rounds", int, default=200, help="largest number of rounds of master and pricing"),
+            Parameter(
+                "algorithm", str, default="auto", help="LP algorithm of the masters", choices=("auto", "simplex", "ipx")
+            ),
         ),
         run=run,
     ),

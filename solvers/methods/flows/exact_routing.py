@@ -1,16 +1,16 @@
-r"""Minimum congestion to proven optimality: bound first, search next, branch and bound last.
+"""Minimum congestion to proven optimality: bounds, search, branch and bound.
 
-1. Bounds. The fluid optimum over *all* paths (column generation) bounds every routing, rounded up to whole paths; over
-   a restricted set that set's own fluid optimum bounds more. Both are recomputed from arc lengths.
+1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing; for
+   a restricted set, the fluid optimum of the set is a stronger bound. Both are recomputed from arc lengths.
 2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than
-the bound
-   allows: over shortest paths alone (where the bound leaves no slack, nothing else can attain it), then over all
-   candidates from a rounding of the fluid optimum. Where that fails within its steps, the next possible load is tried.
+   the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it), then over
+   all candidates, starting from a rounding of the fluid optimum. If that fails within its steps, the next possible
+   load is tried.
 3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
 
-The result is proven where its load equals the bound of its set; if it equals the bound over all paths it is an optimum
-over all paths, whatever the set (``metrics.unrestricted_proven``). What branch and bound claims beyond that is reported
-as its own word (``metrics.mip_bound``).
+The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
+optimal over all paths, whatever the set (``metrics.unrestricted_proven``). The bound of branch and bound is reported
+separately and not used as a proof (``metrics.mip_bound``).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.alltoall.min_congestion import round_up
 from opticoll.formulations.flows.path_sets import subset
+from opticoll.formulations.flows.single_path import round_up
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.routes import (
@@ -39,12 +39,12 @@ from opticoll.solvers.task import SolveRequest, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.alltoall.path_mcf import PathFlow
+    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
 
-#: Steps of the search between two looks at the clock.
+#: Steps of the search between two checks of the time limit.
 STEPS = 100_000
 #: Steps of the first tries.
 QUICK = 20_000
@@ -58,7 +58,7 @@ def run(context: Context) -> Answer:
 
 
 def bound_and_search(context: Context, known: PathSet | None) -> Answer:
-    """The same, from routes that are already known where they are better than rounding."""
+    """Bound, search, branch and bound, starting from known routes if they are better than rounding."""
     data: PathFlow = context.data
     topology, rule, pairs = data.topology, data.rule, data.commodities
     over_all = generate(topology, pairs, pricing_for(topology, pairs, None), tol=1e-8, context=context)
@@ -88,7 +88,7 @@ def next_load(load: float, capacity: NDArray[np.float64]) -> float:
 
 
 class _State:
-    """The best routes so far and the bounds they are held against."""
+    """The best routes so far and the bounds they are compared with."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _State:
         paths = self.candidates
         direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
-        # Where it is easy it takes hundreds of steps: short tries first.
+        # Easy instances take hundreds of steps, so short tries come first.
         plan = [(direct, min(steps, QUICK)), (paths, min(steps, QUICK))]
         plan += [(which, steps) for which in (paths, direct) for _ in range(tries)]
         target = self.bound
@@ -185,7 +185,7 @@ class _State:
             self._keep(pick(paths, order[paths.first[:-1]]), "branch and bound")
 
     def answer(self) -> Answer:
-        """The best routes with what is known of them."""
+        """The best routes with their metrics."""
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
@@ -215,7 +215,7 @@ class _State:
 
 
 def _place(candidates: PathSet, routes: PathSet) -> NDArray[np.int64]:
-    """The candidate that each route is, the commodity's first where it is none of them."""
+    """The candidate that each route is, the commodity's first where it is not one of them."""
     choice = candidates.first[:-1].copy()
     for k in range(routes.paths):
         wanted = routes.path(k)
@@ -251,7 +251,7 @@ METHODS = (
     Method(
         name="exact-routing",
         title="Fluid bound, rerouting, branch and bound",
-        summary="one path a pair of proven least congestion: bound over all paths, negotiated rerouting, then the ILP",
+        summary="one path per pair of proven least congestion: fluid bound, negotiated rerouting, then the ILP",
         applies=lambda formulation: formulation.name in SINGLE_PATH,
         parameters=(
             Parameter("steps", int, default=300_000, help="rerouting steps of one try"),

@@ -1,10 +1,10 @@
-r"""Rerouting by negotiated congestion with a tabu list, compiled.
+"""Compiled local search that reroutes commodities by negotiated congestion with a tabu list.
 
-Every commodity stands on one of its candidate paths; every arc may carry ``limit[a]`` of them. A step takes a random
-overloaded arc, tries every candidate of every commodity on it, and makes the best move that is not tabu. The cost of an
-arc is its price times its overload, plus a slight convex cost of load that keeps the rest even; prices of arcs that
-stay overloaded grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on
-Computing 1, 1989).
+Every commodity uses one of its candidate paths; arc a may carry ``limit[a]`` of them. A step takes a random overloaded
+arc, tries all candidates of all commodities on it, and makes the best move that is not tabu. The cost of an arc is its
+price times its overload, plus a small convex cost of load that spreads the rest; prices of arcs that remain overloaded
+grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on Computing 1,
+1989).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Weight of the convex cost of load beside that of overload.
+#: Weight of the convex cost of load relative to that of overload.
 EVEN = 0.02
 
 
@@ -65,7 +65,7 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
             over_arcs[count], place[a] = a, count
             count += 1
             total += load[a] - limit[a]
-    # Commodities by arc, so that a step need not look at all of them.
+    # Commodities by arc, so that a step need not scan all of them.
     room = int(load.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
     using = np.zeros(m, dtype=np.int64)

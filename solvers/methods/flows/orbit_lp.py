@@ -1,27 +1,23 @@
-r"""The master LP on the orbits of verified automorphisms, lifted back to all sources.
+r"""The master LP reduced by symmetry or by screening of arcs, solved by simplex or interior point.
 
-A vertex-transitive network has one source to solve for instead of N, and as few capacity rows as orbits of arcs: the
-16x16x16 torus is an LP of 720 columns. Every symmetry used is one that the arcs themselves show
-(:mod:`opticoll.instances.symmetry`); what is lost of it by failures is not used. The reduction is
-:mod:`opticoll.formulations.flows.flow_orbits`; flow and bound are checked on the whole problem, by means that know
-nothing of it.
+orbit-lp: the LP on the orbits of verified automorphisms, lifted back to all sources. A vertex-transitive network has
+one source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is an LP of 720
+columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that failed links break
+are not used. Simplex solves small reductions and interior point large ones, followed by simplex if the gap is not
+closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
 
-Simplex solves small reductions, interior point large ones, and simplex again should its answer not close the gap.
+screened-lp: optima to ten digits where first-order methods converge slowly.
 
-Certified optima to ten digits where first-order methods crawl: screen by their lengths, finish by interior point.
-
-1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to some 1e-5, on one source for
-each orbit of
-   verified automorphisms. Its arc lengths l give each arc and source a reduced cost
+1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source for
+   each orbit. Its arc lengths l give each arc and source a reduced cost
    :math:`l_a + dist_l(s, tail) - dist_l(s, head) \ge 0`.
-2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000 two
-   thirds of the columns, and with them most of what makes the normal equations fill in.
-3. Interior point solves the rest (:mod:`opticoll.formulations.flows.flow_orbits`); its flow is made exact, its lengths
-bound the
-   *whole* problem, for shortest paths take every arc. If the gap is not closed the threshold grows, arcs that the
-   new lengths make short come in, and step 3 is repeated.
+2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000
+   these are two thirds of the columns and cause most of the fill-in of the normal equations.
+3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because shortest
+   paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new lengths are
+   added, and step 3 is repeated.
 
-Screening is a guess that decides only the time: flow and bound are what they are, and the runner recomputes both.
+Screening affects the time only. Flow and bound of both methods are checked on the whole problem by independent code.
 """
 
 from __future__ import annotations
@@ -82,7 +78,7 @@ def run_orbit_lp(context: Context) -> Answer:
 
     entries = context.data.topology.arcs * context.data.groups
     if entries > MOST_FLOWS:
-        msg = f"orbit-lp: {entries} flow variables are more than the {MOST_FLOWS} that are written down"
+        msg = f"orbit-lp: {entries} flow variables are more than the {MOST_FLOWS} that can be stored"
         raise MethodMismatch(msg)
     orbits = reduction.find(context.data)
     context.remaining()
@@ -135,7 +131,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
 
 
 def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: str) -> Answer:
-    """The whole problem's answer out of the representatives'."""
+    """The answer for the whole problem from that of the representatives."""
     closed = found.gap <= context.task.tol
     termination = Termination.OPTIMAL if closed else found.termination
     if termination is Termination.OPTIMAL and not closed:
@@ -159,7 +155,7 @@ def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: st
 ORBIT_LP = Method(
     name="orbit-lp",
     title="Exact LP on the orbits of verified automorphisms",
-    summary="one source an orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
+    summary="one source per orbit instead of all; vertex-transitive networks of thousands of ranks in seconds",
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
         Parameter(
@@ -171,9 +167,9 @@ ORBIT_LP = Method(
 )  # fmt: skip
 
 
-#: First-order methods are asked for this gap; below, their next digit costs more than interior point's.
+#: Gap to which the first-order method runs; below it, interior point gains the next digit faster.
 FIRST_TOL = 3e-5
-#: Arcs stay up to this reduced cost, in mean lengths, and each round more so.
+#: Arcs are kept up to this reduced cost, in mean lengths; it grows in each round.
 THRESHOLD, GROWTH = 0.03, 3.0
 
 
@@ -219,18 +215,18 @@ def screened(orbits: Orbits, lengths: NDArray[np.float64], threshold: float) -> 
     reduced = orbits.reduced
     topology = reduced.topology
     reach = distances(reduced, lengths)
-    with np.errstate(invalid="ignore"):  # inf - inf where a relay is out of reach
+    with np.errstate(invalid="ignore"):  # inf - inf where a relay cannot be reached
         cost = lengths[:, None] + reach[topology.tail] - reach[topology.head]
     return np.asarray(cost <= threshold * lengths.mean())
 
 
-def _better(one: ReducedSolution, other: ReducedSolution) -> ReducedSolution:
+def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:
     """The better flow and the better lengths of two."""
-    flows = min(one, other, key=lambda x: x.upper)
-    bound = max(one, other, key=lambda x: x.lower)
+    flows = min(first, second, key=lambda x: x.upper)
+    bound = max(first, second, key=lambda x: x.lower)
     return ReducedSolution(
-        other.termination, flows.flows, bound.lengths, flows.upper, bound.lower, other.algorithm, other.version,
-        other.columns, other.message,
+        second.termination, flows.flows, bound.lengths, flows.upper, bound.lower, second.algorithm, second.version,
+        second.columns, second.message,
     )  # fmt: skip
 
 
@@ -240,10 +236,14 @@ SCREENED_LP = Method(
     summary="certified gaps of 1e-7 and below at thousands of ranks, on orbits where symmetry is verified",
     applies=lambda formulation: formulation.name == "alltoall.master",
     parameters=(
-        Parameter("threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs stay"),
-        Parameter("rounds", int, default=5, help="most interior-point solves, each with more arcs"),
-        Parameter("steps", int, default=1_000_000, help="most first-order iterations"),
-        Parameter("start", StartFile, default=StartFile(""), help="solution of this or a near instance to start from"),
+        Parameter(
+            "threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs are kept"
+        ),
+        Parameter("rounds", int, default=5, help="largest number of interior-point solves, each with more arcs"),
+        Parameter("steps", int, default=1_000_000, help="largest number of first-order iterations"),
+        Parameter(
+            "start", StartFile, default=StartFile(""), help="solution of this or a similar instance to start from"
+        ),
     ),
     run=run_screened_lp,
 )

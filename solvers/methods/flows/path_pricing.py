@@ -1,11 +1,13 @@
-"""The restricted master of column generation: one HiGHS model that grows.
+"""Restricted master and pricing of column generation.
+
+The restricted master is one HiGHS model that grows:
 
     min lambda   s.t.   sum_{p in P_k} x_p = 1  (k),   sum_p D_k A_ap x_p - c_a lambda <= 0  (a),   x >= 0
 
-over the paths known so far; lambda is the time T of the restricted problem, D_k what commodity k wants, x_p the share
-of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
+over the paths known so far; lambda is the time T of the restricted problem, D_k the demand of commodity k, x_p the
+share of it on path p, and the negated duals of the arc rows are arc lengths. Capacities are scaled to a mean of 1.
 
-Shortest allowed paths of all commodities at once: the pricing step of column generation.
+Pricing finds shortest allowed paths of all commodities at once.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ FLOOR = 1e-10
 
 @dataclass(frozen=True)
 class Priced:
-    """Every commodity's shortest length, ``(|K|,)``, and the paths of those that are asked for."""
+    """Every commodity's shortest length, ``(|K|,)``, and a function that returns the paths of selected ones."""
 
     shortest: F64
     paths: Callable[[NDArray[np.bool_]], list[Column]]
@@ -58,7 +60,7 @@ def positive(lengths: F64) -> F64:
 
 
 class EveryPath:
-    """All simple paths: one Dijkstra a source. ``commodities`` are sources and targets, each ``(|K|,)``."""
+    """All simple paths: one Dijkstra per source. ``commodities`` are sources and targets, each ``(|K|,)``."""
 
     def __init__(self, topology: Topology, commodities: tuple[I64, I64]) -> None:
         self.topology = topology
@@ -104,7 +106,7 @@ class BoundedPaths:
 
     def price(self, lengths: F64) -> Priced:
         """Shortest paths under ``lengths``."""
-        from opticoll.formulations.alltoall.path_mcf import bounded_distances
+        from opticoll.formulations.flows.path_flow import bounded_distances
 
         topology, ends = self.topology, self.topology.terminals
         table = bounded_distances(topology, lengths, self.longest)
@@ -168,7 +170,7 @@ class RestrictedMaster:
     Parameters
     ----------
     topology, commodities, amount
-        The graph; sources and targets of the commodities, and what each wants, each ``(|K|,)``.
+        The graph; sources and targets of the commodities, and their demands, each ``(|K|,)``.
     algorithm
         ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
     threads
@@ -208,7 +210,7 @@ class RestrictedMaster:
 
     def _set(self, option: str, value: Any) -> None:
         if self.highs.setOptionValue(option, value) == self.highspy.HighsStatus.kError:
-            msg = f"HiGHS refuses its option {option}={value!r}"
+            msg = f"HiGHS rejects the option {option}={value!r}"
             raise RuntimeError(msg)
 
     def _choose(self) -> None:
@@ -222,7 +224,7 @@ class RestrictedMaster:
 
     @property
     def algorithm(self) -> str:
-        """What solves the LP now."""
+        """Name of the algorithm in use."""
         return "interior point (IPX)" if self.inexact else "simplex"
 
     @property
@@ -231,7 +233,7 @@ class RestrictedMaster:
         return str(self.highs.version())
 
     def make_exact(self) -> bool:
-        """Turn to the simplex; False if it already is."""
+        """Switch to the simplex; False if it is already in use."""
         if not self.inexact:
             return False
         self.inexact = False
@@ -240,7 +242,7 @@ class RestrictedMaster:
         return True
 
     def add(self, found: Sequence[Column]) -> int:
-        """Take the paths that are new; how many."""
+        """Add the paths that are new; returns their number."""
         new = [column for column in dict.fromkeys(found) if column not in self.known]
         if not new:
             return 0

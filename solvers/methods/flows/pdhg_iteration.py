@@ -1,4 +1,4 @@
-r"""The time form of a concurrent flow as a saddle point, and the passes of the iteration on it.
+r"""Primal-dual iteration on the time form of a concurrent flow, with restarts, bounds and polishing.
 
 With unit flows y = x / F and arc weights :math:`\lambda_a = c_a \ell_a`,
 
@@ -7,23 +7,21 @@ With unit flows y = x / F and arc weights :math:`\lambda_a = c_a \ell_a`,
     T^* = \min_{y \ge 0} \max_{\lambda \in \Delta, \pi}
           \sum_a \lambda_a \frac{1}{c_a} \sum_s y_{as} + \sum_{u \ne s} \pi_{us} (D_{us} - (M y_s)_u).
 
-Given lambda the best y routes every demand along shortest paths of :math:`\ell`: every lambda bounds T* from below.
-Given y that delivers D, the largest load per capacity bounds it from above.
+For given lambda the best y routes every demand along shortest paths under :math:`\ell`, so that every lambda bounds T*
+from below. For any y that delivers D, the largest load per capacity bounds T* from above.
 
 Steps are diagonal (Pock & Chambolle, ICCV 2011): :math:`\tau w_{as}` on flows, with w the throughflow expected at the
 hop level of the arc's head (flows next to a source are N/d times those far from it), :math:`\sigma r_i` on rows, with
 1/r the squared norm of the row so scaled. Every column has three entries and every row so scaled has norm 1, hence
 the operator's norm is at most :math:`\sqrt 3`, and :math:`\tau\sigma < 1/3` is safe for every instance.
 
-Two bounds that close on the optimum: when to restart, when to look at the bounds, when to polish.
+The dual converges long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after some hundred steps,
+the upper bound of a repaired flow only after thousands. When the lower bound L has settled, the flows are therefore
+*polished*: the target of the loads is fixed at L (1 + tol/2), the objective is dropped, all duals are set to 0, and the
+same iteration searches for any flow below that target. This takes 20 to 200 steps.
 
-The iteration finds the dual long before the primal: at N = 1000 the lower bound on T* is within 1e-4 after some
-hundred steps, the upper bound of a repaired flow only after thousands. So when the lower bound L has settled, the flows
-are *polished*: the loads' target is fixed at L (1 + tol/2), the objective dropped, all duals set to 0, and the same
-iteration looks for any flow below that target. That takes 20 to 200 steps.
-
-Everything here is decided by counts of steps and by values, nothing by the clock: a run gives the same result
-whatever else the machine does, unless a limit ends it.
+Restarts, bounds and polishing depend on counts of steps and on values, never on the clock, so that runs are
+reproducible unless a limit ends them.
 """
 
 from __future__ import annotations
@@ -51,13 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: A pass is cut into at most this many chunks; it decides the last digits of sums over blocks, so it is no setting.
+#: Largest number of chunks of a pass. Not a setting, because it changes the last digits of sums over blocks.
 CHUNKS = 16
-#: sqrt(tau sigma): a hair below one over the bound on the operator's norm.
+#: sqrt(tau sigma): slightly below one over the bound on the operator's norm.
 STEP = 0.9995 / np.sqrt(3.0)
 #: First primal weight, as a share of the ratio of the sizes of duals and flows at the start.
 FIRST_WEIGHT = 0.5
-#: Of what a vertex receives, an arc that brings less than this share is noise.
+#: Arcs with less than this share of the inflow of a vertex are treated as noise.
 NOISE = 1e-7
 #: Arcs into which less than this share of the widest's columns leads are idle.
 IDLE = 1e-9
@@ -264,7 +262,7 @@ class Saddle:
         return float(np.sqrt(moved * self.primal_weight + (pushed + self.pushed) / self.primal_weight))
 
     def restart(self) -> tuple[float, float]:
-        """Move the anchor here; returns how far flows and duals came since the last one."""
+        """Move the anchor here; returns the distances of flows and duals from the last one."""
 
         def job(chunk: int, worker: int) -> None:
             first, last = self.chunks[chunk]
@@ -295,7 +293,7 @@ class Saddle:
         return kept
 
     def resume(self, kept: Duals) -> None:
-        """Go on with the optimisation, from the flows as they are and the duals before :meth:`polish`."""
+        """Continue the optimisation from the present flows and the duals before :meth:`polish`."""
         self.price[:], self.weight[:], self.plain[:] = kept.price, kept.weight, kept.plain
         self.root = kept.root
         self.target = None
@@ -369,11 +367,11 @@ class Saddle:
 TEST_EVERY = 20
 #: Restart when the fixed-point residual fell to this share, or stopped falling below that one (Applegate et al. 2021).
 SUFFICIENT, NECESSARY = 0.2, 0.8
-#: Restart in any case when this share of all steps lies behind the last one.
+#: Restart in any case after this share of all steps since the last restart.
 LONGEST = 0.36
 #: How much of the observed primal weight is adopted at a restart (on a logarithmic scale).
 SMOOTHING = 0.3
-#: Growth of the step counts at which bounds are looked at, flows repaired, and polishing repaired.
+#: Growth of the step counts at which bounds are computed, flows repaired, and polished flows repaired.
 LOOK, REPAIR, POLISH = 1.25, 2.0, 1.6
 FIRST_LOOK, FIRST_POLISH = 40, 20
 #: Polishing may take this share of the steps so far, and at least so many.
@@ -424,7 +422,7 @@ class Closing:
 
     @property
     def closed(self) -> bool:
-        """Whether the gap is within the tolerance, with a hair to spare for another's arithmetic."""
+        """Whether the gap is within the tolerance, with a margin for the runner's arithmetic."""
         return self.gap <= self.tol * 0.999
 
     def run(self) -> None:
@@ -458,7 +456,7 @@ class Closing:
 
     @property
     def spent(self) -> bool:
-        """Whether to give up: no steps left, or none that would help."""
+        """Whether to stop: no steps left, or no progress."""
         if self.gap < 0.9 * self._best_gap:
             self._best_gap, self._best_at = self.gap, self.steps
         return self.steps >= self.most_steps or self.steps > STALLED * self._best_at + 20_000

@@ -1,14 +1,13 @@
-"""The passes over the (source x arc) array, compiled.
+"""Compiled passes over the (source x arc) array, and the threads that run them.
 
-Layout. Sources stand in blocks of ``LANES``, contiguous in memory: one vertex or one arc of a block is a run of
-``LANES`` numbers, so that what is gathered over the graph is a whole number of cache lines and every inner loop
-is one of vector instructions. Arcs stand in order of their heads; ``start[v] .. start[v+1]`` are those into v.
-Flows, potentials and widths are single or double precision, sums over blocks double.
+Layout. Sources are stored in blocks of ``LANES``, contiguous in memory: one vertex or arc of a block is a run of
+``LANES`` numbers, so that gathering over the graph reads whole cache lines and every inner loop vectorises. Arcs are
+sorted by head; ``start[v] .. start[v+1]`` are those into v. Flows, potentials and widths are in single or double
+precision, sums over blocks in double.
 
-A kernel treats one block (or a range of them) and writes nothing another block writes; sums over blocks are formed
-afterwards in a fixed order. None of them holds the interpreter's lock.
-
-Persistent threads that share the chunks of a pass: no fork and join of an operating-system thread an iteration.
+A kernel processes a block or a range of blocks and writes nothing that another block writes; sums over blocks are
+formed afterwards in a fixed order. Kernels release the interpreter's lock. Threads persist between passes and share
+their chunks, so that an iteration starts no operating-system threads.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     Job = Callable[[int, int], object]
 
 
-#: Sources a block.
+#: Sources per block.
 LANES = 64
-#: Single precision throughout: a double constant would widen every vector.
+#: A single-precision constant: a double one would widen every vector.
 ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
 
 
@@ -414,7 +413,7 @@ class Team:
             raise failure
 
     def close(self) -> None:
-        """Let the helpers end."""
+        """Stop the helper threads."""
         for calls in self._calls:
             calls.put(None)
         self._calls.clear()

@@ -1,4 +1,4 @@
-"""Routes, one path a commodity, between searches and the variables x and Lambda of single-path models."""
+"""Conversion between routes, one path per commodity, and the variables x and Lambda of single-path models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.alltoall.path_mcf import PathFlow, arc_load
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Formulations with one path a commodity in the variables x and Lambda, whose data are a path flow's.
+#: Formulations with one path per commodity in the variables x and Lambda, whose data are a path flow's.
 SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 #: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
 DETOUR = 1
@@ -38,7 +38,7 @@ def worst_load(routes: PathSet) -> float:
 
 
 def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
-    """The variables of the formulation for ``routes``, one path a commodity in their order."""
+    """The variables of the formulation for ``routes``, one path per commodity in their order."""
     worst = np.asarray(worst_load(routes))
     if data.rule.kind == "all":
         return {"x": np.ones(routes.paths), "Lambda": worst, **to_arrays(routes)}
@@ -52,14 +52,14 @@ def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
 
 
 def pick(candidates: PathSet, choice: I64) -> PathSet:
-    """The chosen candidates, one a commodity, ``choice`` ``(|K|,)``."""
+    """The chosen candidates, one per commodity, ``choice`` ``(|K|,)``."""
     keep = np.zeros(candidates.paths, dtype=bool)
     keep[choice] = True
     return subset(candidates, keep)
 
 
 def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
-    """What a search chooses from: the set itself where it is listed, else short paths and generated ones.
+    """Candidates of a search: the set itself if it is listed, else short paths and generated ones.
 
     For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than a shortest, or all
     shortest, or four of them, the first of these that number at most :data:`MOST_PATHS`; and the paths of a fluid
@@ -71,7 +71,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     pairs = data.commodities
     longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
-        # A pair that is wanted several times is counted once, and listed as often.
+        # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
         if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
@@ -82,14 +82,16 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
 
 
 def _most_alike(pairs: tuple[I64, I64], n: int) -> int:
-    """How often the commonest pair stands in the list."""
+    """Multiplicity of the most frequent pair."""
     return int(np.unique(pairs[0] * n + pairs[1], return_counts=True)[1].max())
 
 
-def union(one: PathSet, other: PathSet) -> PathSet:
+def union(first: PathSet, second: PathSet) -> PathSet:
     """The paths of both sets, each once."""
-    known = {(int(s.pair[p]), tuple(s.path(p))) for s in (one, other) for p in range(s.paths)}
-    return path_set_of(one.topology, [path for _, path in known], [k for k, _ in known], (one.sources, one.targets))
+    known = {(int(s.pair[p]), tuple(s.path(p))) for s in (first, second) for p in range(s.paths)}
+    return path_set_of(
+        first.topology, [path for _, path in known], [k for k, _ in known], (first.sources, first.targets)
+    )
 
 
 def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries: int) -> PathSet:
@@ -109,7 +111,7 @@ def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries:
 
 
 def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
-    """What every routing method tells: load, mean load, lengths."""
+    """Metrics of all routing methods: mean load and path lengths."""
     return {
         "mean_load": float((arc_load(routes, np.ones(routes.paths)) / data.topology.capacity).mean()),
         "mean_length": float(routes.length.mean()),
@@ -118,5 +120,5 @@ def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
 
 
 def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
-    """One path a commodity, in the commodities' order, as a set."""
+    """One path per commodity, in the commodities' order, as a set."""
     return path_set_of(data.topology, paths, np.arange(len(paths)), data.commodities)

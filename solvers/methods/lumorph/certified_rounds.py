@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph.rounds import decode
 from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.compile import compile_model
@@ -221,9 +222,9 @@ def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedul
             threads=task.threads,
         )
     )  # fmt: skip
-    if not run_certified_rounds.verified or run_certified_rounds.values is None or formulation.decode is None:
+    if not run_certified_rounds.verified or run_certified_rounds.values is None:
         return None
-    schedule: RoundSchedule = formulation.decode(context.data, run_certified_rounds.values)
+    schedule = decode(context.data, run_certified_rounds.values)
     return schedule if schedule.rounds <= rounds else None
 
 

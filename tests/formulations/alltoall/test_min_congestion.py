@@ -8,6 +8,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.flows import single_path
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances import BadInput, Topology, parse
@@ -52,10 +53,10 @@ def test_whole_paths_on_unequal_links():
     _, data, form = compiled(ring, paths="all")
     assert optimum(form)[0] == pytest.approx(3.0)
     capacity = np.array([1.0, 2.0, 3.0])
-    assert min_congestion.round_up(2.1, capacity) == pytest.approx(7 / 3)
-    assert min_congestion.round_up(2.4, capacity) == 2.5
-    assert min_congestion.round_up(2.0, capacity) == 2.0
-    assert min_congestion.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
+    assert single_path.round_up(2.1, capacity) == pytest.approx(7 / 3)
+    assert single_path.round_up(2.4, capacity) == 2.5
+    assert single_path.round_up(2.0, capacity) == 2.0
+    assert single_path.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
     assert min_congestion.rounded(data, Bound("x", 0.4, "")).value == 2.5
     run = runner.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
@@ -74,7 +75,7 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 def test_corrupted_routes_are_refused():
     run = runner.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.data
-    assert max(min_congestion.residuals(data, run.values).values()) == 0
+    assert max(single_path.residuals(data, run.values).values()) == 0
     routes = min_congestion.decode(data, run.values)
     assert len(routes) == 7 * 6
     loads = np.bincount([a for path in routes.values() for a in path])
@@ -87,7 +88,7 @@ def test_corrupted_routes_are_refused():
     ):  # fmt: skip
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
-        assert max(min_congestion.residuals(data, broken).values()) > 1e-6
+        assert max(single_path.residuals(data, broken).values()) > 1e-6
 
 
 def test_sssp_is_seeded_and_more_orders_are_no_worse():

@@ -86,7 +86,7 @@ def test_files_come_back_and_others_are_refused(tmp_path):
     junk = tmp_path / "junk.npz"
     for content in (b"PK", file.read_bytes()[:-40]):
         junk.write_bytes(content)
-        with pytest.raises(BadFile, match="no file of paths"):
+        with pytest.raises(BadFile, match="not a file of paths"):
             wp.read(junk, data)
     named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)} | {"instance_hash": topology.hash}
     np.savez(junk, **{**named, "rate": paths.rate.astype(complex)})

@@ -70,7 +70,7 @@ def test_the_optimum_as_a_design(spec, traffic):
     data = prepared(spec, traffic=traffic)
     value, values = best(data)
     repaired = MODEL.repair(data, values)
-    found = MODEL.decode(data, repaired)
+    found = routing.decode(data, repaired)
     assert isinstance(found, TopologyDesign)
     assert max(residuals(found.pool, found.values()).values()) < 1e-8
     assert found.max_load == pytest.approx(data.unit / value, rel=1e-6)

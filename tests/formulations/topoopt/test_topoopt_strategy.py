@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadInput
-from opticoll.formulations import formulation
 from opticoll.formulations.topoopt import strategy
 from opticoll.formulations.topoopt.design import residuals as design_residuals
 from opticoll.instances import parse
@@ -28,6 +27,7 @@ from opticoll.solvers.methods.topoopt.alternating import (
     time_over,
     way_loads,
 )
+from opticoll.solvers.routing_table import PREFERRED_METHODS
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 
@@ -221,4 +221,4 @@ def test_bad_input_is_refused_in_one_line(spec, given, told):
 
 
 def test_it_is_registered_with_its_exact_method():
-    assert formulation("topoopt.strategy").prefers == "strategy-front"
+    assert PREFERRED_METHODS["topoopt.strategy"] == "strategy-front"

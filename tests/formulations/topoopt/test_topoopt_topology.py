@@ -16,7 +16,6 @@ from opticoll.analysis.report.findings import collect
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput
-from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
@@ -26,6 +25,7 @@ from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.topoopt.design_search import Options, WiringSearch, renamings
 from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
+from opticoll.solvers.routing_table import PREFERRED_METHODS
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 
@@ -343,7 +343,7 @@ def test_groups_with_too_many_rings_are_not_listed():
 
 
 def test_it_is_registered_with_the_method_that_proves():
-    assert formulation("topoopt.topology").prefers == "design-search"
+    assert PREFERRED_METHODS["topoopt.topology"] == "design-search"
 
 
 def test_the_figure_shows_heuristics_over_the_proven_optimum(tmp_path):
