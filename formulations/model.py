@@ -217,6 +217,9 @@ class Formulation:
         Method that ``auto`` stands for, where it is not a matter of size.
     needs_method
         Own parameter that names the method by which ``needs`` is solved, if there is a choice.
+    given_by
+        Own parameter that names the method whose ``construct`` gives data that the instance lacks: ``prepare`` then
+        gets this function as third argument.
     """
 
     name: str
@@ -248,6 +251,7 @@ class Formulation:
     concurrent: str | None = None
     prefers: str | None = None
     needs_method: str | None = None
+    given_by: str | None = None
     size: str = ""
 
     @property

@@ -21,6 +21,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
+from opticoll.solvers.methods import prepared
 
 RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
 POOL = "servers:n=4,degree=3,traffic=alltoall"
@@ -65,7 +66,7 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
         "format": "opticoll-solution/1", "formulation": name, "instance_hash": instance.hash, "objective": 1.0,
     }  # fmt: skip
     parameters = read_parameters(model.parameters, settings, name)
-    arguments: tuple[Any, ...] = (instance, parameters)
+    needed = None
     if model.needs is not None:
         basis = formulation(model.needs)
         data = basis.prepare(instance, read_parameters(basis.parameters, {}, name))
@@ -74,8 +75,7 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
             needed["x"] = np.zeros(data.paths.paths)
             needed["x"][data.paths.first[:-1]] = 1.0
         document["needed"] = {key: entries(array) for key, array in needed.items()}
-        arguments = (instance, parameters, needed)
-    return document, model.arrays(model.prepare(*arguments), names)
+    return document, model.arrays(prepared(model, instance, parameters, needed), names)
 
 
 def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances.photonic import WdmFibres
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +44,24 @@ if TYPE_CHECKING:
 
 #: Assignments are listed pair by pair up to this many nodes.
 MOST_NODES = 2048
+
+
+def whole_fibres(instance: object, where: str) -> WdmFibres:
+    """Return the instance if it is an optical line or ring with all its fibres.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not.
+    """
+    if not isinstance(instance, WdmFibres):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{where}: needs wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..., not {spec}"
+        raise NotApplicable(msg)
+    if not instance.intact:
+        msg = f"{where}: {instance.spec} has fibres or nodes removed, added or scaled; remove the modifiers"
+        raise NotApplicable(msg)
+    return instance
 
 
 def lemma_1(n: int, *, ring: bool) -> int:

@@ -105,6 +105,54 @@ def walks(n: int, source: I64, target: I64) -> Walks:
     return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one model as triplets: row, column within its variable block, value."""
+
+    entries: dict[str, tuple[I64, I64, F64]]
+    count: int
+
+
+def walk_rows(walk: Walks) -> Rows:
+    """``walk``: in - out = over ending - over starting, as in - out - ending + starting = 0."""
+
+    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
+        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
+        column = np.arange(way.size)
+        row = np.concatenate([into, out])
+        value = np.repeat([1.0, -1.0], way.size)
+        kept = row >= 0
+        return row[kept], np.tile(column, 2)[kept], value[kept]
+
+    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
+    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
+    # A crossing circuit ends a walk at its tail and starts one at its head.
+    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
+    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+
+
+def light_rows(walk: Walks) -> Rows:
+    """``light``: what leaves node 0 uncrossed, and what crosses."""
+
+    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
+        column = np.flatnonzero(mask)
+        return way[column], column, np.ones(column.size)
+
+    return Rows({
+        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+    }, 2)  # fmt: skip
+
+
+def serve_rows(walk: Walks, pairs: int) -> Rows:
+    """What ``serve`` subtracts: circuits on the line and crossing, by pair."""
+    return Rows({
+        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+    }, pairs)  # fmt: skip
+
+
 def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:
     """Largest total weight (each >= 0) of pairs that one wavelength of a direction can carry, ``(|P|,)``.
 
@@ -186,3 +234,13 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     left = any(item[0] for items in out.values() for item in items)
     left |= any(item[0] for sinks in ends.values() for item in sinks.values())
     return None if left else found
+
+
+def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
+    """Sets (direction, pairs) on wavelengths of their own, in order, as ``circuits``."""
+    found: list[tuple[int, int, int]] = []
+    used = [0, 0]
+    for way, pairs in sets:
+        found += [(pair, way, used[way]) for pair in pairs]
+        used[way] += 1
+    return np.array(found, dtype=np.int64).reshape(-1, 3)

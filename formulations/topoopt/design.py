@@ -205,6 +205,11 @@ def sorted_circuits(circuits: ArrayLike) -> I64:
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
+def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
+    """Free ports out of and into every server, ``(n,)`` each."""
+    return degree - np.bincount(circuits[:, 0], minlength=n), degree - np.bincount(circuits[:, 1], minlength=n)
+
+
 def build_design(
     pool: ServerPool, circuits: ArrayLike, rings: Sequence[Ring], routes: Sequence[tuple[Sequence[int], float]]
 ) -> TopologyDesign:
