@@ -1,11 +1,12 @@
-r"""Disjoint arcs of a ring: what one wavelength of one direction can carry, as walks, and the best by weight.
+r"""Sets of disjoint arcs of a ring, which one wavelength of one direction can carry: as walks, and the heaviest one.
 
 A wavelength carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
 as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
 and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
-commodity: walks that leave v and end at whatever u, so that n commodities hold all sets of a direction (independent
-sets of the conflict graph: Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, by columns; here by arcs). Whole
-flows of a commodity split into its sets, because the line has no cycles: any number of wavelengths, no symmetry.
+commodity: walks that leave v and end at any u, so that n commodities contain all sets of a direction (independent sets
+of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, here by arcs). Integer
+flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number of
+wavelengths, and wavelengths have no symmetry.
 
 The other direction is the same on mirrored nodes, i -> -i.
 """
@@ -71,7 +72,7 @@ class Walks:
         return int(self.node.size)
 
     def row_of(self, way: I64, start: I64, node: I64) -> I64:
-        """Row of node a of commodity v, -1 where it has none (the start of commodity 0, and node n)."""
+        """Row of node a of commodity v, -1 if it has none (the start of commodity 0, and node n)."""
         n = self.n
         key = (self.node_way * n + self.node_start) * (n + 1) + self.node
         wanted = (way * n + start) * (n + 1) + node
@@ -114,7 +115,7 @@ class Rows:
 
 
 def walk_rows(walk: Walks) -> Rows:
-    """``walk``: in - out = over ending - over starting, as in - out - ending + starting = 0."""
+    """Rows ``walk``: in - out - over ending + over starting = 0."""
 
     def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
         into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
@@ -132,7 +133,7 @@ def walk_rows(walk: Walks) -> Rows:
 
 
 def light_rows(walk: Walks) -> Rows:
-    """``light``: what leaves node 0 uncrossed, and what crosses."""
+    """Rows ``light``: walks that start at node 0, and crossing circuits."""
 
     def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
         column = np.flatnonzero(mask)
@@ -146,7 +147,7 @@ def light_rows(walk: Walks) -> Rows:
 
 
 def serve_rows(walk: Walks, pairs: int) -> Rows:
-    """What ``serve`` subtracts: circuits on the line and crossing, by pair."""
+    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
     return Rows({
         "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
         "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
@@ -173,12 +174,12 @@ def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> flo
 
 
 def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[int]]] | None:
-    """Whole flows split into sets: (direction, pairs) of every wavelength that carries some; None if they do not.
+    """Integer flows split into sets: (direction, pairs) of every nonempty one; None if the flows are not conserved.
 
     Parameters
     ----------
     flow, idle, over
-        Whole, not negative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
+        Integer and nonnegative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
     """
     n = walk.n
     out: dict[tuple[int, int, int], list[list[int]]] = {}
@@ -237,7 +238,7 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
 
 
 def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
-    """Sets (direction, pairs) on wavelengths of their own, in order, as ``circuits``."""
+    """Sets (direction, pairs) as ``circuits``, each on its own wavelength, in order."""
     found: list[tuple[int, int, int]] = []
     used = [0, 0]
     for way, pairs in sets:

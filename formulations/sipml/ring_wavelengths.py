@@ -555,7 +555,7 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
     """
     read = circuits_of(data, values)
     if read is None or max(residuals(data, values).values()) > 1e-6:
-        msg = f"{NAME}: the values are no valid assignment of wavelengths"
+        msg = f"{NAME}: the values are not a valid assignment of wavelengths"
         raise NotApplicable(msg)
     pair, way, wavelength = read[0].T
     ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
