@@ -61,8 +61,9 @@ def _of_every_formulation(spec: str, instance: Any) -> list[dict[str, Any]]:
 
 def _rows(model: Formulation, instance: Any, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     from opticoll.formulations.model import read_parameters
+    from opticoll.solvers.methods import prepared
 
-    data = model.prepare(instance, read_parameters(model.parameters, settings or {}, model.name))
+    data = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
     rows = [_row(model, bound) for bound in model.bounds(data)]
     return sorted(rows, key=lambda row: row["value"], reverse=model.sense == "min")
 

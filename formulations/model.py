@@ -212,6 +212,9 @@ class Formulation(Generic[Data]):
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
         same factor keeps every row but the capacities satisfied. The model can then be solved for T = 1/F.
+    given_by
+        Parameter that names the method whose ``construct`` gives data that the instance lacks. ``prepare`` then takes
+        that function as third argument.
     size
         Number of variables as a formula.
     """
@@ -241,6 +244,7 @@ class Formulation(Generic[Data]):
     refute: Callable[[Data], Bound | None] | None = None
     needs: str | None = None
     concurrent: str | None = None
+    given_by: str | None = None
     size: str = ""
 
     @property

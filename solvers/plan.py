@@ -19,7 +19,7 @@ from opticoll.instances.spec import nearest
 from opticoll.solvers import memory, routing_table
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.methods import Method, method_named, methods, methods_for
+from opticoll.solvers.methods import Method, method_named, methods, methods_for, prepared
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import SolveRequest, digest
 
@@ -82,9 +82,8 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     instance = parse(task.instance) if isinstance(task.instance, str) else task.instance
-    arguments = (instance, parameters) if needed is None else (instance, parameters, needed)
     memory.refuse_early(task, model, instance, parameters, form)
-    data = model.prepare(*arguments)
+    data = prepared(model, instance, parameters, needed)
 
     name = choose(model, data, task) if task.method == "auto" else task.method
     method = method_named(name)

@@ -16,6 +16,7 @@ from opticoll.formulations.schedules.schedule_json import is_schedule
 from opticoll.instances import BadFile, Topology, parse
 from opticoll.instances.readers import untrusted
 from opticoll.instances.readers.untrusted import same_text
+from opticoll.solvers.methods import prepared
 from opticoll.solvers.verify import FEASIBLE
 
 if TYPE_CHECKING:
@@ -127,15 +128,14 @@ def check(
     _refuse_other_settings(model, parameters, document.get("settings"), path)
     notes: list[str] = []
     violations: dict[str, float] = {}
-    arguments: tuple[Any, ...] = (instance, parameters)
+    needed = None
     if model.needs is not None:
         basis = formulation(model.needs)
         data = basis.prepare(instance)
         needed = named_arrays(document, "needed", path, partial(basis.arrays, data))
         violations |= {f"{basis.name}.{k}": v for k, v in _residuals(basis, data, needed).items()}
-        arguments = (instance, parameters, needed)
         notes.append(f"the data are the file's own solution of {basis.name}, which was checked as well")
-    data = model.prepare(*arguments)
+    data = prepared(model, instance, parameters, needed)
     values = named_arrays(document, "values", path, partial(model.arrays, data))
     violations |= _residuals(model, data, values)
     with np.errstate(all="ignore"):

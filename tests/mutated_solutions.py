@@ -21,6 +21,7 @@ from opticoll.formulations import Formulation, formulation
 from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
+from opticoll.solvers.methods import prepared
 
 RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
 POOL = "servers:n=4,degree=3,traffic=alltoall"
@@ -65,12 +66,11 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
         "format": "opticoll-solution/1", "formulation": name, "instance_hash": instance.hash, "objective": 1.0,
     }  # fmt: skip
     parameters = read_parameters(model.parameters, settings, name)
-    arguments: tuple[Any, ...] = (instance, parameters)
+    needed = None
     if model.needs is not None:
         needed = needed_arrays(model, instance)
         document["needed"] = {key: entries(array) for key, array in needed.items()}
-        arguments = (instance, parameters, needed)
-    return document, model.arrays(model.prepare(*arguments), names)
+    return document, model.arrays(prepared(model, instance, parameters, needed), names)
 
 
 def needed_arrays(model: Formulation, instance: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -159,6 +159,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
     from opticoll.formulations import formulation
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
+    from opticoll.solvers.methods import prepared
 
     model: Formulation = formulation(name)
     if model.needs is not None:
@@ -168,7 +169,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
         msg = "the spec describes another instance now than when it was solved"
         raise ValueError(msg)
     own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
-    data = model.prepare(instance, read_parameters(model.parameters, own, model.name))
+    data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
     objective = float(best["objective"])
     shared = {
         "formulation": name, "instance": problem, "instance_hash": best["instance_hash"], "n": best["n"],

@@ -1,4 +1,4 @@
-r"""Routing and wavelength assignment of a one-stage all-to-all: as few wavelengths as possible (Lemma 1).
+r"""Routing and wavelength assignment of a one-stage all-to-all with the fewest wavelengths (Lemma 1).
 
 Source  OpTree, Lemma 1
 Sets    r in R routes: every ordered pair (u,v) onward (clockwise, on a line towards higher numbers) and, on a ring,
@@ -11,10 +11,9 @@ min sum_c y_c  s.t.
     conflict[a,c]   sum_r A_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c
 
-Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation is the bound by counting arcs
-unrounded.
-An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 where it is not taken;
-so that large ones need no x. The checker takes either and looks at every arc and wavelength.
+Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation gives the arc-counting bound
+without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
+route not taken, so that large ones need no x. The checker reads either and tests every arc and wavelength.
 """
 
 from __future__ import annotations
@@ -28,8 +27,14 @@ import numpy as np
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
-from opticoll.formulations.rounds.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
-from opticoll.instances.photonic import WdmFibres
+from opticoll.formulations.rounds.wavelengths import (
+    arcs_taken,
+    assign,
+    lemma_1,
+    load_bound,
+    wavelengths_needed,
+    whole_fibres,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,14 +42,16 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.instances.photonic import WdmFibres
+
     I64 = NDArray[np.int64]
 
 NAME = "optree.one-stage"
-#: More nodes than this have too many pairs to list and check.
+#: Largest number of nodes whose pairs are listed and checked.
 MOST_NODES = 1024
-#: Wavelengths are checked so many (wavelength, arc) at a time.
+#: Entries (wavelength, arc) that the checker handles at a time.
 BLOCK = 4_000_000
-#: Larger matrices than this are refused by name of their size rather than built.
+#: Largest matrix that is built.
 MOST_NONZEROS = 20_000_000
 
 
@@ -83,7 +90,7 @@ class AllToAll:
 
     @cached_property
     def pair(self) -> I64:
-        """The pair that every route is of, ``(|R|,)``."""
+        """The pair of every route, ``(|R|,)``."""
         return np.arange(self.routes) // (2 if self.fibres.circular else 1)
 
     @property
@@ -100,7 +107,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> AllTo
     Raises
     ------
     NotApplicable
-        For anything but a whole optical line or ring of at most ``MOST_NODES`` nodes, or fewer colours than 1.
+        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or a negative ``colours``.
     """
     fibres = whole_fibres(instance, NAME)
     if fibres.n > MOST_NODES:
@@ -111,24 +118,6 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> AllTo
         msg = f"{NAME}: colours={colours}; give a number of wavelengths, or 0 for Lemma 1's"
         raise NotApplicable(msg)
     return AllToAll(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
-
-
-def whole_fibres(instance: object, where: str) -> WdmFibres:
-    """The instance, if it is an optical line or ring with all its fibres.
-
-    Raises
-    ------
-    NotApplicable
-        If it is not.
-    """
-    if not isinstance(instance, WdmFibres):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{where}: needs wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..., not {spec}"
-        raise NotApplicable(msg)
-    if not instance.intact:
-        msg = f"{where}: {instance.spec} has fibres or nodes removed, added or scaled; leave the modifiers out"
-        raise NotApplicable(msg)
-    return instance
 
 
 def _refuse_large(data: AllToAll) -> None:
@@ -161,7 +150,7 @@ def build_cvxpy(data: AllToAll) -> CvxpyModel:
     conflict = sp.kron(_incidence(data), sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
     rows: list[Any] = [choose, conflict]
     named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (data.fibres.arcs, count))}
-    every = {name: Named(one.item, one.shape, np.arange(one.item.size)) for name, one in named.items()}
+    every = {name: Named(row.item, row.shape, np.arange(row.item.size)) for name, row in named.items()}
     if count > 1:
         symmetry = y[1:] - y[:-1] <= 0
         rows.append(symmetry)
@@ -215,7 +204,7 @@ def estimate(data: AllToAll) -> dict[str, int]:
 
 
 def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> tuple[I64, I64, float] | None:
-    """Routes taken, their wavelengths, and how far from whole what was given is; None where nothing can be read."""
+    """Routes taken, their wavelengths, and the distance from integers; None if the values are malformed."""
     if "route_colour" in values:
         given = np.asarray(values["route_colour"], dtype=float)
         if given.shape != (data.routes,) or not np.isfinite(given).all() or (given < -1).any():
@@ -233,14 +222,14 @@ def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]
 
 
 def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
-    """The wavelength of every route, -1 for none; or x and y."""
+    """Shapes of ``route_colour``, or of x and y."""
     if "route_colour" in names:
         return {"route_colour": Array((data.routes,), low=-1, high=data.routes + 1)}
     return {"x": Array((data.routes, data.colours)), "y": Array((data.colours,), required=False)}
 
 
 def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone: absolute; ``conflict`` counts circuits too many."""
+    """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
     read = _matrix_or_colours(data, values)
     if read is None:
         return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
@@ -255,7 +244,7 @@ def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
-    """Most circuits of one wavelength on one arc, ``(K,)`` each: routes are counted in and out along the fibre."""
+    """Most circuits of one wavelength on one arc; ``routes`` and ``colours`` are ``(K,)``."""
     n = data.n
     source, target, onward = (part[routes] for part in data.ends)
     lower = np.where(onward, source, target)
@@ -282,18 +271,18 @@ def objective(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> floa
 
 
 def bounds(data: AllToAll) -> list[Bound]:
-    """Counting arcs; the closed form it is met by, for which an assignment is known for every n."""
+    """The arc-counting bound, and the closed form that an assignment attains for every n."""
     n, ring = data.n, data.fibres.circular
-    told = "shortest paths take more arcs than fewer wavelengths hold" if ring else "pairs across the middle arc"
+    reason = "shortest paths take more arcs than fewer wavelengths have" if ring else "pairs across the middle arc"
     return [
-        Bound("arc-load", float(load_bound(n, ring=ring)), told, "optree"),
+        Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
         Bound("full-circles" if ring else "chains", float(wavelengths_needed(n, ring=ring)),
-              "met by an assignment in closed form", "optree", exact=True),
+              "attained by an assignment in closed form", "optree", exact=True),
     ]  # fmt: skip
 
 
 def refute(data: AllToAll) -> Bound | None:
-    """No solution, if there are fewer colours than wavelengths needed."""
+    """Infeasibility, if ``colours`` is below the number of wavelengths needed."""
     needed = wavelengths_needed(data.n, ring=data.fibres.circular)
     if data.colours >= needed:
         return None
@@ -302,7 +291,7 @@ def refute(data: AllToAll) -> Bound | None:
 
 
 def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
-    """Wavelengths, what Lemma 1 says, and rounds on the wavelengths that there are."""
+    """Wavelengths, Lemma 1's number, and rounds on the fibres' wavelengths."""
     lemma = lemma_1(data.n, ring=data.fibres.circular)
     return {
         "wavelengths": value,
@@ -330,9 +319,7 @@ FORMULATION = Formulation(
     title="One-stage all-to-all on an optical line or ring: fewest wavelengths",
     sense="min",
     problem="MILP",
-    parameters=(
-        Parameter("colours", int, default=0, help="wavelengths the model may use; 0: as many as Lemma 1 says"),
-    ),
+    parameters=(Parameter("colours", int, default=0, help="wavelengths the model may use; 0: Lemma 1's number"),),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,

@@ -1,27 +1,25 @@
-r"""The tree of an all-gather on an optical line or ring: whole radices for the stages, fewest steps in all.
+r"""All-gather tree on an optical line or ring: integer radices of the stages for the fewest steps.
 
-Source  OpTree, Theorems 1 and 2, in whole numbers
+Source  OpTree, Theorems 1 and 2, in integers
 Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
-Data    c_e steps of the stage, by ``count`` (lemma, exact, printed: :mod:`opticoll.formulations.optree.tree_theory`);
-k = ``depth``
-        (0: any)
-Vars    y_e in {0,1} the tree has stage e, (|E|,)
+Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree.tree_theory`); k = ``depth`` (0: any)
+Vars    y_e in {0,1} whether the tree has stage e, (|E|,)
 
 min sum_e c_e y_e  s.t.
     walk[P]    sum_{e from P} y_e - sum_{e to P} y_e = [P = 1] - [P = n]
     stages     sum_e y_e = k                            (only for k > 0)
 
-|E| is about n ln n. Without ``stages`` the matrix is that of a shortest walk, and its vertices are whole.
+|E| is about n ln n. Without ``stages`` the matrix is that of a shortest walk, and its vertices are integral.
 
-Optimum: dynamic programming over stages; its least steps to every product are potentials that no stage undercuts,
-which the bound is read from after checking every stage. With duals of ``walk`` any potentials bound the optimum.
+Optimum: dynamic programming over stages. Its least steps to every product are potentials; the bound follows once every
+stage is checked against them. Any duals of ``walk`` are potentials that bound the optimum.
 
-A tree may also be given as ``radices`` alone, (k,). The checker takes either; up to ``CHECKED_NODES`` nodes it also
-builds the schedule, circuit by circuit, and counts what the check of rounds finds wrong with it, and rounds beyond the
-count (``exact`` and ``lemma``).
+A tree may also be given as ``radices`` alone, (k,). The checker reads either. Up to ``CHECKED_NODES`` nodes it also
+builds the schedule, circuit by circuit, and counts its violations and the rounds beyond the count (``exact`` and
+``lemma``).
 
-The optimum is one of the paper's trees under the paper's count: an all-gather of another kind may take fewer rounds
+The optimum is over the paper's trees under the paper's count: other all-gather algorithms may take fewer rounds
 (``metrics.any_schedule_bound``).
 """
 
@@ -40,9 +38,9 @@ from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
 from opticoll.formulations.optree import tree_theory as theory
-from opticoll.formulations.optree.one_stage import whole_fibres
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
 from opticoll.formulations.optree.tree_theory import COUNTS, MOST_NODES, Fabric, check_radices, walks
+from opticoll.formulations.rounds.wavelengths import whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -56,13 +54,13 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 NAME = "optree.tree"
-#: Up to this many nodes every answer's schedule is built and checked.
+#: Largest number of nodes for which the checker builds the schedule.
 CHECKED_NODES = 128
 
 
 @dataclass(frozen=True, eq=False)
 class TreeChoice:
-    """Data of the model: the fibres, how stages are counted, and the depth asked for (0: any)."""
+    """Data of the model: the fibres, the count of stages' steps, and the depth (0: any)."""
 
     fibres: WdmFibres
     fabric: Fabric
@@ -70,12 +68,12 @@ class TreeChoice:
 
     @cached_property
     def graph(self) -> Walks:
-        """The stages there are, with their steps."""
+        """All stages with their steps."""
         return walks(self.fabric)
 
     @cached_property
     def layers(self) -> list[I64]:
-        """Least steps to every product by exactly j stages, ``(n + 1,)`` each: to the depth asked for, or all."""
+        """Least steps to every product by exactly j stages, ``(n + 1,)`` each, up to ``depth`` or the largest."""
         return self.graph.layers(self.depth or self.fabric.deepest)
 
 
@@ -85,13 +83,13 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> TreeC
     Raises
     ------
     NotApplicable
-        For anything but a whole optical line or ring of at most ``MOST_NODES`` nodes, or a depth that no tree has.
+        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or an impossible depth.
     """
     fibres = whole_fibres(instance, NAME)
     given = parameters or {}
     fabric = fabric_of(fibres, str(given.get("count", "lemma")))
     if fibres.n > MOST_NODES:
-        msg = f"{NAME}: {fibres.n} nodes are more than the {MOST_NODES} whose trees are searched; take fewer"
+        msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; take fewer"
         raise NotApplicable(msg)
     depth = int(given.get("depth", 0))
     if not 0 <= depth <= fabric.deepest:
@@ -163,7 +161,7 @@ def estimate(data: TreeChoice) -> dict[str, int]:
 
 
 def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> list[int] | None:
-    """The radices that values say, first stage first; None if they are no walk from 1 to n."""
+    """The radices, first stage first; None if the values are not a walk from 1 to n."""
     if "radices" in values:
         given = np.asarray(values["radices"], dtype=float)
         if given.ndim != 1 or not np.isfinite(given).all() or (given != np.rint(given)).any() or (given > 2**31).any():
@@ -189,7 +187,7 @@ def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> l
 
 
 def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
-    """The radices, or y."""
+    """Shapes of ``radices``, or of y."""
     if "radices" in names:
         return {"radices": Array((Size("stages", most=data.fabric.n),), low=2, high=data.fabric.n + 1)}
     return {"y": Array((data.graph.arcs,))}
@@ -203,8 +201,8 @@ def dual_arrays(data: TreeChoice) -> dict[str, Array]:
 def residuals(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` how far y is from whole, ``stages`` by how many
-    the depth is missed, ``schedule`` what is wrong with the schedule (up to ``CHECKED_NODES`` nodes).
+    ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` the distance of y from integers, ``stages`` the
+    deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES`` nodes).
     """
     radices = radices_of(data, values)
     if radices is None:
@@ -219,12 +217,12 @@ def residuals(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> di
 
 
 def _schedule_faults(data: TreeChoice, radices: list[int]) -> float:
-    """Faults of the schedule as built, and rounds beyond what the count says."""
+    """Violations of the schedule, and rounds beyond the count."""
     schedule = tree_schedule(data.fibres, radices)
-    faults = sum(violations(data.fibres, schedule).values())
+    violated = sum(violations(data.fibres, schedule).values())
     if data.fabric.count == "printed":
-        return faults
-    return faults + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
+        return violated
+    return violated + max(0, schedule.rounds - sum(data.fabric.stages(radices)))
 
 
 def objective(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> float:
@@ -234,10 +232,9 @@ def objective(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> fl
 
 
 def certify(data: TreeChoice, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
-    """The bound that potentials of products prove, whatever their signs and quality; not for a fixed depth.
+    """The bound that any potentials of products prove; not for a fixed depth.
 
-    With u the duals of ``walk`` (either sign): the least of c_e + u_P - u_Q is taken as many times as a tree can have
-    stages, if it is negative.
+    With u the duals of ``walk`` (either sign): the least c_e + u_P - u_Q, if negative, counts once per possible stage.
     """
     if "walk" not in duals or data.depth:
         return None
@@ -255,23 +252,23 @@ def certify(data: TreeChoice, duals: Mapping[str, NDArray[np.float64]]) -> Bound
             best = max(best, outward.sum_down(terms))
     if not np.isfinite(best):
         return None
-    # What round-off leaves above a whole number is below it again once rounded down.
-    whole = float(np.ceil(best))
-    return Bound("potentials", whole, "no stage is cheaper than the difference of its products' potentials", "optree")
+    # ``best`` is rounded down, so round-off cannot lift it past an integer.
+    reason = "no stage is cheaper than the difference of its products' potentials"
+    return Bound("potentials", float(np.ceil(best)), reason, "optree")
 
 
 def bounds(data: TreeChoice) -> list[Bound]:
-    """What no tree undercuts: least steps by dynamic programming, held against every stage; and what a node receives.
+    """Least steps by dynamic programming, checked against every stage; and the chunks that a node receives.
 
-    The first holds for the count it was made with. The second holds for any all-gather, so also for the schedule of a
-    tree, but not for the steps that ``printed`` says.
+    The first holds for the given count. The second holds for any all-gather, so for the schedule of a tree too, but not
+    for the steps of count ``printed``.
     """
     layers, graph = data.layers, data.graph
     depth = data.depth or int(np.argmin([layer[-1] for layer in layers]))
-    # Potentials of (stages so far, product): no stage may reach a product cheaper than they say.
+    # Potentials of (stages so far, product): no stage may reach a product at a lower cost.
     for before, after in pairwise(layers):
         if (before[graph.product] + graph.cost < after[graph.reached]).any():
-            msg = f"{NAME}: the potentials of the dynamic program are undercut by a stage"
+            msg = f"{NAME}: a stage has a lower cost than the potentials of the dynamic program"
             raise ArithmeticError(msg)
     found = [
         Bound("dynamic-program", float(layers[depth][-1]), "no stage undercuts the least steps to its product",
@@ -285,27 +282,27 @@ def bounds(data: TreeChoice) -> list[Bound]:
 
 
 def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
-    """Steps, and what Theorems 1 and 2 say (rings only)."""
+    """Rounds, and the values of Theorems 1 and 2 (rings only)."""
     fabric = data.fabric
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "rounds": None if value is None else int(value),
         "any_schedule_bound": theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
     }
     if fabric.ring:
-        told["theorem_depth"] = theory.theorem_2(fabric.n)
-        told["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
-    return told
+        found["theorem_depth"] = theory.theorem_2(fabric.n)
+        found["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
+    return found
 
 
 def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
-    """The tree's radices and depth, and the rounds of its schedule as built (up to ``CHECKED_NODES`` nodes)."""
+    """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
     radices = radices_of(data, values)
     if radices is None:
         return {}
-    told: dict[str, Any] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
+    found: dict[str, Any] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
     if data.fabric.n <= CHECKED_NODES:
-        told["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
-    return told
+        found["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
+    return found
 
 
 def decode(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
@@ -314,11 +311,11 @@ def decode(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> Round
     Raises
     ------
     NotApplicable
-        If the values are no tree, or the schedule is too large to list.
+        If the values are not a tree, or the schedule is too large to list.
     """
     radices = radices_of(data, values)
     if radices is None:
-        msg = f"{NAME}: the values are no tree: no walk from 1 to {data.fabric.n}"
+        msg = f"{NAME}: the values are not a tree: its stages must be a walk from 1 to {data.fabric.n}"
         raise NotApplicable(msg)
     return tree_schedule(data.fibres, radices)
 
@@ -327,13 +324,13 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="Theorems 1, 2",
-    title="All-gather by an m-ary tree of whole radices: fewest steps",
+    title="All-gather by an m-ary tree of integer radices: fewest steps",
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, what is really needed, or "
+        Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, the proven minimum, or "
                   "Theorem 1's terms", choices=COUNTS),
-        Parameter("depth", int, default=0, help="stages of the tree; 0: as many as are best"),
+        Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

@@ -1,25 +1,22 @@
-r"""All-gather schedules on optical lines and rings, circuit by circuit: OpTree's trees, one stage, ring, exchange.
+r"""All-gather schedules on optical lines and rings, circuit by circuit: tree, one stage, ring, neighbour exchange.
 
 Source  OpTree, sections III-C and III-D.1; ring and neighbour exchange: Chen et al., HPC Asia 2005
 
 *Tree.* Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as can be, larger ones first. Before
 stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s = ceil(n/P_{j-1})) are its nodes in
-order, and where a group has only s - 1 nodes its last node has two labels. A chunk at the node in place q of a subgroup
-goes to label q of each of the other subgroups of its group (an extra label stands behind the last subgroup's places).
-So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no
-stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.tree_theory`:
+order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in place q of a subgroup
+goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's places). So
+a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no stage
+takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.tree_theory`:
 
-    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`, every
-    other one
-                         mirrored
+    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`,
+                         alternately mirrored
     any other stage      circuits run towards their target inside the segment; intervals of a line are coloured with
                          as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all
                          groups are coloured at once
 
-Wavelength number c of a stage is wavelength c mod w in the stage's round floor(c/w).
-
-A schedule is judged by :mod:`opticoll.formulations.rounds.round_schedule` (:func:`violations`), which knows nothing of
-trees.
+Wavelength number c of a stage is wavelength c mod w in the stage's round floor(c/w). Schedules are checked by
+:mod:`opticoll.formulations.rounds.round_schedule` (:func:`violations`), independently of trees.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: More arcs than this over all light paths are not listed.
+#: Largest number of arcs of all light paths that is listed.
 MOST_PATH_ARCS = 60_000_000
 
 
@@ -62,20 +59,20 @@ class _Sends:
 
 
 def limits_of(fibres: WdmFibres) -> Limits:
-    """One circuit of a wavelength on an arc, one chunk a circuit; a node drives every wavelength it wants."""
+    """One circuit of a wavelength on an arc, one chunk per circuit, no limit on a node's wavelengths."""
     return Limits(fibres.wavelengths, waveguides=1, ports=None, load=1)
 
 
 def violations(fibres: WdmFibres, schedule: RoundSchedule | None) -> dict[str, float]:
-    """What the independent check of rounds finds in an all-gather on these fibres."""
+    """Violations that the check of rounds finds in an all-gather on these fibres."""
     return round_violations(fibres, collective("all-gather", fibres.n), limits_of(fibres), schedule)
 
 
 def interval_colours(first: I64, last: I64) -> I64:
-    """Colours of intervals ``[first, last)`` on a line, as few as the most that overlap in a point.
+    """Colours of intervals ``[first, last)`` on a line, as few as the largest number that overlap in a point.
 
     In the order of first points, interval k follows the one with the (k - L)-th last point in the chain of its
-    colour, L being the largest overlap: of the k - 1 that began before at most L - 1 still run.
+    colour, L being the largest overlap: of the k - 1 that began before, at most L - 1 overlap it.
     """
     count = first.size
     begins, ends = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
@@ -100,7 +97,7 @@ def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
     n, w = fibres.n, fibres.wavelengths
     hops = np.where(sends.onward, sends.target - sends.source, sends.source - sends.target) % n
     if int(hops.sum()) > MOST_PATH_ARCS:
-        msg = f"{fibres.spec}: a schedule of {hops.sum():,} arcs of light paths is not listed; take fewer nodes"
+        msg = f"{fibres.spec}: the schedule has {hops.sum():,} arcs of light paths, too many to list; take fewer nodes"
         raise NotApplicable(msg)
     span, start, owner = arcs_taken(n, sends.source, sends.target, sends.onward)
     up, down = fibres.arcs_onward()
@@ -109,7 +106,7 @@ def _listed(fibres: WdmFibres, sends: _Sends, colour: I64) -> RoundSchedule:
 
 
 def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
-    """A stage whose circuits cross no end: both directions coloured as intervals."""
+    """A stage whose circuits do not wrap round: both directions coloured as intervals."""
     colour = np.zeros(sends.source.size, dtype=np.int64)
     for way in (True, False):
         here = np.flatnonzero(sends.onward == way)
@@ -121,13 +118,13 @@ def _on_segments(fibres: WdmFibres, sends: _Sends) -> RoundSchedule:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Groups of consecutive nodes: where each begins, how many nodes it has; ``(G,)``."""
+    """Groups of consecutive nodes: first node and number of nodes of each; ``(G,)``."""
 
     start: I64
     size: I64
 
     def cut(self, radix: int) -> tuple[_Groups, I64]:
-        """Subgroups of every group, larger ones first; with the group of each."""
+        """Subgroups of every group, larger ones first, and the group of each subgroup."""
         parts = np.minimum(self.size, radix)
         owner = np.repeat(np.arange(self.start.size), parts)
         number = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -142,9 +139,9 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     Raises
     ------
     BadInput
-        For radices that are no tree on these nodes, or fibres that are not whole.
+        For radices that are not a tree on these nodes.
     NotApplicable
-        For more arcs of light paths than are listed.
+        For fibres that are not intact, or too many nodes or arcs of light paths to list.
     """
     _refuse_broken(fibres)
     n = fibres.n
@@ -157,7 +154,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     found: list[RoundSchedule] = []
     for stage, radix in enumerate(radices):
         parts, owner = groups.cut(int(radix))
-        # Where the chunk is: the group's last node has the extra label.
+        # The group's last node has the extra label.
         place = np.minimum(label, groups.size - 1)
         at = groups.start + place
         mine = np.searchsorted(parts.start, at, side="right") - 1  # subgroup that holds it
@@ -199,12 +196,12 @@ def one_stage_schedule(fibres: WdmFibres) -> RoundSchedule:
 
 
 def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """Ring all-gather on wavelength 0: in round r node i passes chunk i - r on to node i + 1; n - 1 rounds.
+    """Ring all-gather on wavelength 0: in round r node i sends chunk i - r to node i + 1; n - 1 rounds.
 
     Raises
     ------
     BadInput
-        On a line, where the last node has no next one.
+        On a line.
     """
     _refuse_broken(fibres)
     if not fibres.circular:
@@ -219,10 +216,10 @@ def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
 
 
 def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """Neighbour exchange: nodes swap what they got last with alternating neighbours; n/2 rounds, two wavelengths.
+    """Neighbour exchange: nodes swap their last chunks with alternating neighbours; n/2 rounds, two wavelengths.
 
-    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one a wavelength: in odd
-    rounds between the pairs (2i+1, 2i+2), in even ones inside (2i, 2i+1) again.
+    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one per wavelength: in odd
+    rounds between the pairs (2i+1, 2i+2), in even rounds inside (2i, 2i+1) again.
 
     Raises
     ------
@@ -235,7 +232,7 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
         msg = f"{fibres.spec}: neighbour exchange takes a ring of an even number of nodes and 2 wavelengths"
         raise BadInput(msg)
     node = np.arange(n)
-    last = node[:, None]  # chunks that a node got last; its own at first
+    last = node[:, None]  # chunks that a node received last; at first its own
     columns: list[list[I64]] = [[], [], [], [], []]
     for number in range(n // 2):
         up = node % 2 == number % 2
@@ -245,7 +242,7 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
             for column, values in zip(columns, at, strict=True):
                 column.append(values)
         got = last[partner]
-        # After round 0 a pair passes on both of its chunks; later, the two that it just got.
+        # After round 0 a pair forwards both of its chunks; later, the two that it just received.
         last = np.concatenate([last, got], axis=1) if number == 0 else got
     rounds, source, target, chunk, wavelength = (np.concatenate(column) for column in columns)
     onward = (target - source) % n == 1
@@ -261,5 +258,5 @@ def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
 
 def _refuse_broken(fibres: WdmFibres) -> None:
     if not fibres.intact:
-        msg = f"{fibres.spec}: a schedule needs every fibre and node of the family; leave the modifiers out"
+        msg = f"{fibres.spec}: a schedule needs every fibre and node of the family; remove the modifiers"
         raise NotApplicable(msg)

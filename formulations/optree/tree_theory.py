@@ -1,36 +1,34 @@
-"""Trees of whole radices: what every stage costs, with every ceiling, and the best tree by dynamic programming.
+"""Steps of OpTree's all-gather trees: closed forms for real radices, and the best tree of integer radices.
 
-Source  OpTree, section III-D.1 and the proof of Theorem 1, in whole numbers
+Source  OpTree, section III-D.1, Theorems 1-3 with proofs, Table I, (1)-(3)
 
-A tree on n nodes is its radices m_1 .. m_k >= 2. After j stages a node has P_j = m_1 ... m_j chunks at most and its
-group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with radix m = m_j takes
-
-    lemma     ceil(s_j L(m) P / w), L(m) Lemma 1's wavelengths as printed: the paper's count, every ceiling taken.
-              Stage 1 runs on the whole ring (L(m) = ceil(m^2/8)), the others on segments: L(m) = floor(m^2/4)
-    exact     the same with what a stage really needs: on the ring all s_1 subsets together take
-              ceil(s_1 floor(m^2/4) / 2), as those of mirrored assignments share their odd wavelength
-    printed   Theorem 1's term, rounded up: ceil(n m / (8w)) on the ring, ceil(n m / (4w)) on a segment
-
-steps, s_j subsets in a group (groups use disjoint segments and share wavelengths), P chunks a node, one chunk a
-wavelength and step. On ``wdm-line`` stage 1 is on a segment as well. A cost depends on (P, m) alone, because
-ceil(ceil(n/a)/b) = ceil(n/(ab)); so trees are walks 1 -> P_1 -> P_2 -> ... -> n over products, all products of at
-least n being one node, and the best tree is a shortest walk. The last radix is at most ceil(n/P).
-
-Theorems 1-3 and Table I of OpTree: communication steps and time in closed form.
-
-Source  OpTree, Theorems 1-3, Table I, (1)-(3); m-ary tree of depth k on n nodes, w wavelengths, m = n^(1/k)
+Real radices. An m-ary tree of depth k on n nodes with w wavelengths, m = n^(1/k), takes S steps and time T:
 
     S(k)  = n m / (8w) + (k-1) n m / (4w) = n m (2k-1) / (8w)       (Theorem 1)
     k*    = round((ln n + sqrt(ln^2 n - 2 ln n)) / 2)               (Theorem 2)
     T     = (d/B + a) S                                             (Theorem 3)
 
-d data a node [bytes], B bandwidth of a wavelength [bytes/s], a delay of a step [s] (reconfiguration and conversion).
-
+d data of a node [bytes], B bandwidth of a wavelength [bytes/s], a delay of a step [s] (reconfiguration and conversion).
 dS/dk = 0 is 2k^2 - (2k-1) ln n = 0; its larger root is the minimum. It is real for ln n >= 2, n >= 8.
 
-Table I, steps for n = 1024, w = 64 in brackets: Ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with p = 2w + 1:
-p ceil(log_p n) + 1 (259), one stage ceil(n^2/8)/w (2048; the table prints 128), OpTree min_k S(k) (70). The scan lost
-the formulas; WRHT's is restored from 259 and from the text's order of algorithms at w = 96 and 128.
+Table I, steps for n = 1024, w = 64 in parentheses: ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with
+p = 2w + 1: p ceil(log_p n) + 1 (259), one stage ceil(n^2/8)/w (2048; the table prints 128), OpTree min_k S(k) (70). The
+available scan lacks the formulas; WRHT's is reconstructed from 259 and the text's ranking at w = 96 and 128.
+
+Integer radices. A tree on n nodes is its radices m_1 .. m_k >= 2. After j stages a node has at most
+P_j = m_1 ... m_j chunks and its group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with
+radix m = m_j takes, by ``count``,
+
+    lemma     ceil(s_j L(m) P / w), L(m) Lemma 1's wavelengths as printed, with every ceiling: the paper's count.
+              Stage 1 uses the whole ring, L(m) = ceil(m^2/8), the others segments, L(m) = floor(m^2/4)
+    exact     the same with the proven minimum: on the ring all s_1 subsets together take
+              ceil(s_1 floor(m^2/4) / 2), because mirrored assignments share their odd wavelength
+    printed   Theorem 1's term, rounded up: ceil(n m / (8w)) on the ring, ceil(n m / (4w)) on a segment
+
+steps: s_j subsets in a group (groups use disjoint segments and share wavelengths), P chunks per node, one chunk per
+wavelength and step. On ``wdm-line`` stage 1 is on a segment too. The cost depends on (P, m) alone, because
+ceil(ceil(n/a)/b) = ceil(n/(ab)). So trees are walks 1 -> P_1 -> P_2 -> ... -> n over products, where n stands for all
+products of at least n, and the best tree is a shortest walk. The last radix is at most ceil(n/P).
 """
 
 from __future__ import annotations
@@ -53,9 +51,13 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-#: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations.
-#: O/E/O conversion takes a cycle a flit, of a clock that it does not give: no delay of ours has it.
+#: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
+#: conversion is left out: it is one cycle per flit, of a clock that the paper does not state.
 BANDWIDTH, RECONFIGURATION = 40e9 / 8, 25e-6
+COUNTS = ("lemma", "exact", "printed")
+#: Largest number of nodes whose trees are searched: the graph of products has about n ln n arcs.
+MOST_NODES = 200_000
+_NEVER = np.iinfo(np.int64).max // 2
 
 
 def _check(n: int, wavelengths: int) -> None:
@@ -85,7 +87,7 @@ def theorem_1(n: int, wavelengths: int, depth: float) -> float:
 
 
 def theorem_2_root(n: int) -> float:
-    """The k at which Theorem 1's S(k) is least, a real number, (2); 1 for n < 8, where S has no minimum inside."""
+    """The real k that minimizes Theorem 1's S(k), (2); 1 for n < 8, where S has no interior minimum."""
     log = math.log(n)
     if log < 2:
         return 1.0
@@ -98,9 +100,9 @@ def theorem_2(n: int) -> int:
 
 
 def best_depth(n: int) -> int:
-    """The integer depth with the least S(k), by trying all (S rises beyond the root): what Theorem 2 rounds to.
+    """The integer depth with the least S(k), by enumeration up to the root, beyond which S rises.
 
-    Of equal ones the smallest; the wavelengths cancel.
+    The smallest one if several are equal; the number of wavelengths cancels.
     """
     depths = range(1, max(2, math.ceil(math.log2(n)) + 2))
     return min(depths, key=lambda k: theorem_1(n, 1, k))
@@ -120,7 +122,7 @@ def optree_steps(n: int, wavelengths: int) -> float:
 
 
 def ring_steps(n: int, wavelengths: int = 1) -> int:
-    """Ring all-gather: every node passes on what it got last, n - 1 steps on one wavelength."""
+    """Ring all-gather: every node forwards the chunk it received last, n - 1 steps on one wavelength."""
     _check(n, wavelengths)
     return n - 1
 
@@ -141,7 +143,7 @@ def neighbour_exchange_steps(n: int, wavelengths: int = 1) -> int:
 
 
 def wrht_steps(n: int, wavelengths: int) -> int:
-    """WRHT carried over to all-gather, p = 2w + 1: p ceil(log_p n) + 1 (restored, see the module)."""
+    """WRHT adapted to all-gather, p = 2w + 1: p ceil(log_p n) + 1 (reconstructed, see the module)."""
     _check(n, wavelengths)
     p, levels, reach = 2 * wavelengths + 1, 0, 1
     while reach < n:
@@ -156,9 +158,9 @@ def one_stage_steps(n: int, wavelengths: int) -> int:
 
 
 def gather_bound(n: int, wavelengths: int, *, ring: bool = True) -> int:
-    """Least rounds of *any* all-gather by one-chunk circuits: the worst node receives n - 1 chunks over its fibres.
+    """Lower bound on the rounds of any all-gather by one-chunk circuits: every node receives n - 1 chunks.
 
-    Two fibres enter a node of a ring, one the end of a line; a fibre brings at most w chunks a round.
+    Two fibres enter a node of a ring, one the end of a line; a fibre carries at most w chunks in a round.
     """
     _check(n, wavelengths)
     return -(-(n - 1) // (wavelengths * (2 if ring and n > 2 else 1)))
@@ -192,19 +194,13 @@ def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECON
 
 
 def gather_time(steps: float, data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
-    """Time of an all-gather in so many steps [s], (3)."""
+    """Time of an all-gather of ``steps`` steps [s], (3)."""
     return steps * step_time(data, bandwidth=bandwidth, delay=delay)
-
-
-COUNTS = ("lemma", "exact", "printed")
-#: Nodes of trees that are searched: the walks' graph has about n ln n arcs.
-MOST_NODES = 200_000
-_NEVER = np.iinfo(np.int64).max // 2
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """What a tree runs on: nodes, wavelengths on every fibre, ring or line, and how stages are counted."""
+    """Nodes, wavelengths of every fibre, ring or line, and the ``count`` of a stage's steps."""
 
     n: int
     wavelengths: int
@@ -212,11 +208,9 @@ class Fabric:
     count: str = "lemma"
 
     def __post_init__(self) -> None:
-        if self.n < 2 or self.wavelengths < 1:
-            msg = f"optree: needs at least 2 nodes and 1 wavelength, not n={self.n}, wavelengths={self.wavelengths}"
-            raise BadInput(msg)
+        _check(self.n, self.wavelengths)
         if self.count not in COUNTS:
-            msg = f"optree: no count {self.count!r}; it is one of {', '.join(COUNTS)}"
+            msg = f"optree: unknown count {self.count!r}; take one of {', '.join(COUNTS)}"
             raise BadInput(msg)
 
     @property
@@ -225,7 +219,7 @@ class Fabric:
         return (self.n - 1).bit_length()
 
     def demand(self, product: int | I64, radix: int | I64) -> I64:
-        """Wavelengths that the stage from ``product`` with ``radix`` takes, elementwise (``printed``: 8 times them)."""
+        """Wavelengths of the stage from ``product`` with ``radix``, elementwise (``printed``: 8 times as many)."""
         P, m = np.asarray(product, dtype=np.int64), np.asarray(radix, dtype=np.int64)
         first = (P == 1) & self.ring
         if self.count == "printed":
@@ -246,7 +240,7 @@ class Fabric:
         Raises
         ------
         BadInput
-            Unless the radices are whole, at least 2, have a product of at least n, and only the last one reaches it.
+            Unless the radices are integers of at least 2 whose product reaches n with the last one and not before.
         """
         check_radices(self.n, radices)
         products = np.concatenate([[1], np.cumprod(np.asarray(radices[:-1], dtype=np.int64))]).astype(np.int64)
@@ -255,7 +249,7 @@ class Fabric:
 
 
 def check_radices(n: int, radices: Sequence[int]) -> None:
-    """Refuse what is no tree on n nodes.
+    """Check that the radices are a tree on n nodes.
 
     Raises
     ------
@@ -265,10 +259,10 @@ def check_radices(n: int, radices: Sequence[int]) -> None:
     product = 1
     for number, radix in enumerate(radices):
         if radix != int(radix) or radix < 2:
-            msg = f"optree: radix {radix} of stage {number + 1} must be a whole number of at least 2"
+            msg = f"optree: radix {radix} of stage {number + 1} must be an integer of at least 2"
             raise BadInput(msg)
         if product >= n:
-            msg = f"optree: stages 1 to {number} of {list(radices)} reach all {n} nodes; leave the others out"
+            msg = f"optree: stages 1 to {number} of {list(radices)} already reach all {n} nodes; remove the others"
             raise BadInput(msg)
         product *= int(radix)
     if product < n:
@@ -278,9 +272,9 @@ def check_radices(n: int, radices: Sequence[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """The graph of products: arc e runs from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
+    """The graph of products: arc e goes from ``product[e]`` with ``radix[e]`` to ``reached[e]`` at ``cost[e]`` steps.
 
-    Arcs stand by product, then radix; nodes are 1 .. n. All ``(E,)``.
+    Arcs are sorted by product, then radix; nodes are 1 .. n. All arrays are ``(E,)``.
     """
 
     n: int
@@ -301,7 +295,7 @@ class Walks:
         return order, heads, first
 
     def layers(self, depth: int) -> list[I64]:
-        """Least steps to every product by exactly j stages, for j = 0 .. depth; ``(n + 1,)`` each, huge where none."""
+        """Least steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if unreachable."""
         order, heads, first = self._by_head
         reach = np.full(self.n + 1, _NEVER)
         reach[1] = 0
@@ -314,7 +308,7 @@ class Walks:
         return found
 
     def radices(self, layers: list[I64], depth: int) -> list[int]:
-        """The radices of a best tree of exactly that depth, read back from the layers (smallest radices last)."""
+        """The radices of a best tree of exactly that depth, traced back through the layers (smallest radices last)."""
         order, heads, first = self._by_head
         found: list[int] = []
         at = self.n
@@ -339,7 +333,7 @@ def walks(fabric: Fabric) -> Walks:
     """
     n = fabric.n
     if n > MOST_NODES:
-        msg = f"optree: {n} nodes are more than the {MOST_NODES} whose trees are searched; ask for fewer"
+        msg = f"optree: trees are searched on at most {MOST_NODES} nodes, not {n}; take fewer"
         raise BadInput(msg)
     products = np.arange(1, n)
     choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
@@ -375,24 +369,24 @@ def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]
 
 
 def best_tree(fabric: Fabric, depth: int = 0, graph: Walks | None = None) -> Tree:
-    """A best tree of all depths, of equal ones the shallowest; or of one depth, where that is not 0.
+    """A best tree of the given depth, or (0) of all depths, the shallowest if several are equal.
 
     Raises
     ------
     BadInput
-        For a depth that no tree of the fabric has.
+        If no tree of the fabric has that depth.
     """
     trees = best_by_depth(fabric, graph)
     if depth == 0:
         return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
     if depth not in trees:
-        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; it is from 1 to {fabric.deepest}"
+        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; take 1 to {fabric.deepest}"
         raise BadInput(msg)
     return trees[depth]
 
 
 def uniform_tree(fabric: Fabric, depth: int) -> Tree:
-    """The m-ary tree of a depth with the least m that has n leaves; stages that are not needed are left out."""
+    """The m-ary tree of a depth with the least m that has n leaves, without superfluous stages."""
     m, product, radices = uniform_radix(fabric.n, depth), 1, []
     while product < fabric.n:
         radices.append(min(m, -(-fabric.n // product)))

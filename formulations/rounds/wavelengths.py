@@ -1,4 +1,4 @@
-r"""Lemma 1: how many wavelengths a one-stage all-to-all of n nodes takes on a line and on a ring, with the assignment.
+r"""Wavelengths of a one-stage all-to-all of n nodes on a line and on a ring: bounds and optimal assignments (Lemma 1).
 
 Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
         SPAA 2003
@@ -34,14 +34,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances.photonic import WdmFibres
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     I64 = NDArray[np.int64]
 
-#: Assignments are listed pair by pair up to this many nodes.
+#: Largest number of nodes whose assignment is listed pair by pair.
 MOST_NODES = 2048
+
+
+def whole_fibres(instance: object, where: str) -> WdmFibres:
+    """Return the instance if it is an optical line or ring with all its fibres.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not.
+    """
+    if not isinstance(instance, WdmFibres):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{where}: needs wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..., not {spec}"
+        raise NotApplicable(msg)
+    if not instance.intact:
+        msg = f"{where}: {instance.spec} has fibres or nodes removed, added or scaled; remove the modifiers"
+        raise NotApplicable(msg)
+    return instance
 
 
 def lemma_1(n: int, *, ring: bool) -> int:
@@ -89,18 +109,18 @@ class Assignment:
 
     @property
     def wavelengths(self) -> int:
-        """Wavelengths that both directions take."""
+        """Wavelengths of every fibre: the larger number of the two directions."""
         return max(self.colours)
 
     def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
-        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal says nothing."""
+        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is undefined."""
         onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
         onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
         return onward, colour
 
 
 def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
-    """An optimal assignment, see the module; ``mirrored`` turns every pair round (and swaps the two directions).
+    """An optimal assignment, see the module; ``mirrored`` reverses every pair (and swaps the two directions).
 
     Raises
     ------
@@ -121,7 +141,7 @@ def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
 
 
 def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
-    """Pairs u < v with their wavelengths, onward and again for the way back."""
+    """Pairs u < v with their wavelengths, for both directions."""
     half = n // 2
     u, v = np.triu_indices(n, k=1)
     left = np.where(u < half, np.where(v >= half, u, v), n - 1 - v)
@@ -131,7 +151,7 @@ def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
 
 
 def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
-    """Clockwise arcs (u, v) with their wavelengths; and those that are taken backwards, from v to u."""
+    """Clockwise arcs (u, v) with their wavelengths; and arcs that are taken in reverse, from v to u."""
     p = n // 2
     i, j = np.triu_indices(p, k=1)
     rectangles = i.size
@@ -157,7 +177,7 @@ def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
 
 
 def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
-    """Fibre spans from source to target: first node at the lower side, number of spans, and where each pair begins.
+    """Fibre spans between source and target of every pair, in order.
 
     Returns
     -------
@@ -177,7 +197,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> t
 
 
 def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
-    """How often an arc holds a wavelength twice, plus pairs missing, doubled or (on a line) going round the end."""
+    """Count wavelengths used twice on an arc, and pairs missing, repeated or (on a line) wrapping round the end."""
     span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
     key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span
     doubled = key.size - np.unique(key).size

@@ -1,11 +1,12 @@
-r"""Disjoint arcs of a ring: what one wavelength of one direction can carry, as walks, and the best by weight.
+r"""Sets of disjoint arcs of a ring, which one wavelength of one direction can carry: as walks, and the heaviest one.
 
 A wavelength carries a set of circuits that share no segment of the ring. Cut the ring at node 0 and write node 0 also
 as n. At most one circuit crosses the cut: (u,v) with 1 <= v < u. So a set is a walk on the line from v, over circuits
 and idle segments, to u, and the crossing circuit back; or from 0 to n if nothing crosses. Sets with the same v are one
-commodity: walks that leave v and end at whatever u, so that n commodities hold all sets of a direction (independent
-sets of the conflict graph: Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, by columns; here by arcs). Whole
-flows of a commodity split into its sets, because the line has no cycles: any number of wavelengths, no symmetry.
+commodity: walks that leave v and end at any u, so that n commodities contain all sets of a direction (independent sets
+of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011, here by arcs). Integer
+flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number of
+wavelengths, and wavelengths have no symmetry.
 
 The other direction is the same on mirrored nodes, i -> -i.
 """
@@ -71,7 +72,7 @@ class Walks:
         return int(self.node.size)
 
     def row_of(self, way: I64, start: I64, node: I64) -> I64:
-        """Row of node a of commodity v, -1 where it has none (the start of commodity 0, and node n)."""
+        """Row of node a of commodity v, -1 if it has none (the start of commodity 0, and node n)."""
         n = self.n
         key = (self.node_way * n + self.node_start) * (n + 1) + self.node
         wanted = (way * n + start) * (n + 1) + node
@@ -105,6 +106,54 @@ def walks(n: int, source: I64, target: I64) -> Walks:
     return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one model as triplets: row, column within its variable block, value."""
+
+    entries: dict[str, tuple[I64, I64, F64]]
+    count: int
+
+
+def walk_rows(walk: Walks) -> Rows:
+    """Rows ``walk``: in - out - over ending + over starting = 0."""
+
+    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
+        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
+        column = np.arange(way.size)
+        row = np.concatenate([into, out])
+        value = np.repeat([1.0, -1.0], way.size)
+        kept = row >= 0
+        return row[kept], np.tile(column, 2)[kept], value[kept]
+
+    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
+    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
+    # A crossing circuit ends a walk at its tail and starts one at its head.
+    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
+    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+
+
+def light_rows(walk: Walks) -> Rows:
+    """Rows ``light``: walks that start at node 0, and crossing circuits."""
+
+    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
+        column = np.flatnonzero(mask)
+        return way[column], column, np.ones(column.size)
+
+    return Rows({
+        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+    }, 2)  # fmt: skip
+
+
+def serve_rows(walk: Walks, pairs: int) -> Rows:
+    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
+    return Rows({
+        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+    }, pairs)  # fmt: skip
+
+
 def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:
     """Largest total weight (each >= 0) of pairs that one wavelength of a direction can carry, ``(|P|,)``.
 
@@ -125,12 +174,12 @@ def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> flo
 
 
 def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[int]]] | None:
-    """Whole flows split into sets: (direction, pairs) of every wavelength that carries some; None if they do not.
+    """Integer flows split into sets: (direction, pairs) of every nonempty one; None if the flows are not conserved.
 
     Parameters
     ----------
     flow, idle, over
-        Whole, not negative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
+        Integer and nonnegative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
     """
     n = walk.n
     out: dict[tuple[int, int, int], list[list[int]]] = {}
@@ -186,3 +235,13 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     left = any(item[0] for items in out.values() for item in items)
     left |= any(item[0] for sinks in ends.values() for item in sinks.values())
     return None if left else found
+
+
+def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
+    """Sets (direction, pairs) as ``circuits``, each on its own wavelength, in order."""
+    found: list[tuple[int, int, int]] = []
+    used = [0, 0]
+    for way, pairs in sets:
+        found += [(pair, way, used[way]) for pair in pairs]
+        used[way] += 1
+    return np.array(found, dtype=np.int64).reshape(-1, 3)

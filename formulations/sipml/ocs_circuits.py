@@ -1,10 +1,10 @@
-r"""Circuits over D optical switches: the slowest transfer as fast as possible.
+r"""Circuit assignment over D optical switches that minimizes the slowest transfer.
 
-Source  SiP-ML, sections 3.1 (SiP-OCS: D switches of n ports, every server on each) and 3.3; the appendix A.2 with the
-        paper's own program is not at hand: this is its statement in the text
+Source  SiP-ML, sections 3.1 (SiP-OCS: D switches of n ports, every server on each) and 3.3; appendix A.2, with the
+        paper's own program, is not available: this model follows the text
 Sets    p = (i,j) in P pairs of servers with traffic; q in 0 .. D-1 switches
 Data    V_p > 0 bytes, (|P|,); D ports of a server, out and in; B = ``bandwidth`` of a circuit [bytes/s]
-Vars    c_p in 1 .. high_p circuits of the pair, whole, (|P|,); t >= 0 the time T in units of max V / B;
+Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t >= 0 the time T in units of max V / B;
         with ``model=switches`` also x_pq in {0,1} circuit of p on switch q, (|P|, D)
 
 min (max V / B) t  s.t.
@@ -15,16 +15,17 @@ min (max V / B) t  s.t.
     light_out[i,q] sum_{p from i} x_pq <= 1
     light_in[j,q]  sum_{p to j} x_pq <= 1
 
-high_p = D + 1 - (pairs at the fuller of its two ends): every other pair there takes a port.
+high_p = D + 1 - (pairs at the end of p with more pairs): every other pair there takes a port.
 
-Both models have one optimum: by Koenig's theorem circuits that keep to the ports split into D matchings, one a switch.
+Both models have the same optimum: by Koenig's theorem circuits within the ports split into D matchings, one per switch.
 
-Optimum in polynomial time. T is attained iff c_p = n_p(T) keeps to the ports, and n_p falls with T: bisection. The
-largest T that is not attained is refuted by one server whose needs exceed its ports: so the optimum *is* the largest of
-the servers' own least times (bound ``ports``, exact).
+Optimum in polynomial time. T is attained iff c_p = n_p(T) keeps to the ports, and n_p falls with T: bisection. Any
+smaller T is infeasible because the needs of one server exceed its ports, so the optimum is the largest of the servers'
+own least times (bound ``ports``, exact).
 
-A pair needs a circuit of its own: with more peers than ports there is no solution (``refute``); transfers are not
-relayed. An assignment may also be given as ``match``, (D, n): the server that i sends to on switch q, -1 for none.
+Every pair needs a circuit of its own, because transfers are not relayed: with more peers than ports the problem is
+infeasible (``refute``). An assignment may also be given as ``match``, (D, n): the server that i sends to on switch q,
+-1 for none.
 """
 
 from __future__ import annotations
@@ -88,14 +89,14 @@ class Circuits:
 
     @cached_property
     def high(self) -> I64:
-        """Most circuits of a pair, ``(|P|,)``; at least 1 also where there is no solution."""
+        """Most circuits of a pair, ``(|P|,)``; at least 1, even if the problem is infeasible."""
         out, into = self.peers
         fuller = np.maximum(out[self.transfers.source], into[self.transfers.target])
         return np.maximum(self.degree + 1 - fuller, 1)
 
     @cached_property
     def by_server(self) -> tuple[I64, I64]:
-        """Entries (group, pair) of the port limits: group i out of server i, n + j into server j."""
+        """Entries (group, pair) of the port limits: group i is out of server i, n + j into server j."""
         moves = self.transfers
         group = np.concatenate([moves.source, self.n + moves.target])
         return group, np.tile(np.arange(moves.pairs), 2)
@@ -129,12 +130,12 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Circu
 
 
 def refute(data: Circuits) -> Bound | None:
-    """No solution, if a server has more peers than ports."""
+    """Infeasibility, if a server has more peers than ports."""
     out, into = data.peers
-    for count, told in ((out, "sends to"), (into, "receives from")):
+    for count, verb in ((out, "sends to"), (into, "receives from")):
         i = int(count.argmax())
         if count[i] > data.degree:
-            reason = f"server {i} {told} {int(count[i])} others and has {data.degree} ports"
+            reason = f"server {i} {verb} {int(count[i])} others and has {data.degree} ports"
             return Bound("ports", np.inf, reason, "sipml")
     return None
 
@@ -239,7 +240,7 @@ def estimate(data: Circuits) -> dict[str, int]:
 
 
 def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
-    """Circuits of every pair and the worst count of circuits on one port; None where it cannot be read."""
+    """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
     n, d = data.n, data.degree
     if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
         return None
@@ -255,7 +256,7 @@ def _from_match(data: Circuits, match: F64) -> tuple[F64, float] | None:
 
 
 def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
-    """Circuits of every pair, ``(|P|,)``, from the first of ``match``, ``x``, ``c`` there is; None if unreadable."""
+    """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
     pairs, d = data.transfers.pairs, data.degree
     if "match" in values:
         found = _from_match(data, np.asarray(values["match"], dtype=float))
@@ -268,7 +269,7 @@ def circuits_of(data: Circuits, values: Mapping[str, F64]) -> F64 | None:
 
 
 def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
-    """``match``, x, or c; with t the time, where it is given."""
+    """Shapes of ``match``, x or c, and t if it is given."""
     pairs, d, n = data.transfers.pairs, data.degree, data.n
     return {
         "match": Array((d, n), low=-1, high=n, required=False),
@@ -281,9 +282,9 @@ def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
 def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``integer`` distance from whole numbers; ``served`` pairs without a circuit; ``ports`` circuits too many at a port
-    side of a server; ``switch`` circuits too many at a port of one switch (``match``, ``x``); ``time`` by how much t
-    understates T, relative, where t is given. Where several of match, x, c are given they must agree (``count``).
+    ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess circuits out
+    of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
+    relative amount by which t, if given, understates T, ``count`` the disagreement if several of match, x, c are given.
     """
     blocks = ("integer", "served", "ports", "switch", "count", "time")
     moves, n, d = data.transfers, data.n, data.degree
@@ -301,9 +302,9 @@ def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
             return dict.fromkeys(blocks, np.inf)
         worst["integer"] = float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
         for ends in (moves.source, moves.target):
-            lit = np.zeros((n, d))
-            np.add.at(lit, ends, np.rint(x))
-            worst["switch"] = max(worst["switch"], float(lit.max() - 1.0))
+            used = np.zeros((n, d))
+            np.add.at(used, ends, np.rint(x))
+            worst["switch"] = max(worst["switch"], float(used.max() - 1.0))
         worst["count"] = max(worst["count"], float(np.abs(np.rint(x).sum(axis=1) - c).max()))
     if "c" in values:
         given = np.asarray(values["c"], dtype=float)
@@ -321,13 +322,13 @@ def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: Circuits, values: Mapping[str, F64]) -> float:
-    """T [s] of the circuits, recomputed; infinite where a pair has none."""
+    """T [s] recomputed from the circuits; infinite if a pair has none."""
     c = circuits_of(data, values)
     return np.inf if c is None else data.transfers.slowest(c)
 
 
 def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Whole circuits, and t the time that they take; None where nothing can be read."""
+    """Integer circuits, and t recomputed from them; None if they are malformed."""
     c = circuits_of(data, values)
     if c is None or (c < 1).any():
         return None
@@ -336,23 +337,21 @@ def repair(data: Circuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def bounds(data: Circuits) -> list[Bound]:
-    """What one server's ports allow: its bytes over all of them; and the least time of whole circuits, exact."""
+    """Bytes of a server over all its ports; and the exact bound by integer circuits of a server."""
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
     volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
     found = [Bound("volume", float(outward.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
-    told = f"{'out of' if worst < n else 'into'} server {worst % n}"
-    reason = (
-        f"faster needs more whole circuits {told} than its {data.degree} ports; by Koenig no more stands in the way"
-    )
+    side = f"{'out of' if worst < n else 'into'} server {worst % n}"
+    reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
     least = float(outward.down(data.server_times[worst], TIME_ROUNDINGS))
     found.append(Bound("ports", least, reason, "sipml", exact=True))
     return found
 
 
 def metrics(data: Circuits, value: float | None) -> dict[str, Any]:
-    """The slowest transfer, and how much of it is owed to whole circuits."""
+    """The slowest transfer, and its ratio to the time with fractional circuits."""
     moves = data.transfers
     sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
     ideal = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
@@ -366,7 +365,7 @@ def metrics(data: Circuits, value: float | None) -> dict[str, Any]:
 
 
 def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Any]:
-    """Circuits in use, and the share of all ports."""
+    """Circuits in use, and the fraction of all ports."""
     c = circuits_of(data, values)
     if c is None:
         return {}
@@ -379,10 +378,10 @@ def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
     Raises
     ------
     NotApplicable
-        If the values are no circuits within the ports.
+        If the values are not circuits within the ports.
     """
     if max(residuals(data, values).values()) > 1e-6:
-        msg = f"{NAME}: the values are no circuits within the ports"
+        msg = f"{NAME}: the values are not circuits within the ports"
         raise NotApplicable(msg)
     if "match" in values:
         return np.asarray(values["match"]).astype(np.int64)
@@ -397,7 +396,7 @@ def decode(data: Circuits, values: Mapping[str, F64]) -> I64:
 
 
 def matchings_of(data: Circuits, circuits: I64) -> I64:
-    """So many circuits of every pair split into one matching a switch, ``(D, n)``."""
+    """The circuits of every pair, ``(|P|,)``, split into one matching per switch, ``(D, n)``."""
     moves = data.transfers
     return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
 
@@ -410,7 +409,7 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("model", str, default="counts", help="circuits counted, or switch by switch", choices=MODELS),
+        Parameter("model", str, default="counts", help="circuits by pair, or by pair and switch", choices=MODELS),
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     ),
     prepare=prepare,

@@ -1,36 +1,36 @@
-r"""Placement of sub-operations on GPUs that talk to few others: the step of one group as short as possible.
+r"""Placement of sub-operations on GPUs of limited degree that minimizes the makespan of one group's step.
 
 Source  SiP-ML, section 3.2 and Algorithm 1
 Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies; g in 0 .. k-1 GPUs of a group; pairs
-        {u,v} in U of which neither is behind the other
+        {u,v} in U of which neither precedes the other
 Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
-        (as in Algorithm 1 before network operations are added); Delta other GPUs that one sends to, and hears from
+        (as in Algorithm 1 before network operations are added); Delta: most other GPUs to send to, and to receive from
 Vars    a_vg in {0,1} v on g, (n, k); S_v >= 0 start, C makespan [total work, sum_v p_v]; y_uv in {0,1} u before v,
         (|U|,); q_gh in {0,1} g sends to h, (k, k)
 
 min (sum p) C  s.t.
     assign[v]      sum_g a_vg = 1
     finish[v]      S_v + p_v <= C
-    precede[e,g]   S_v >= S_u + p_u + (b_e/B) (a_ug - a_vg)            (one row for all g where B = 0)
+    precede[e,g]   S_v >= S_u + p_u + (b_e/B) (a_ug - a_vg)            (one row for all g if B = 0)
     before[uv,g]   S_u + p_u <= S_v + 3 - y_uv - a_ug - a_vg
     after[uv,g]    S_v + p_v <= S_u + 2 + y_uv - a_ug - a_vg
   rule=degree
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
     sends[g]       sum_h q_gh <= Delta
-    hears[h]       sum_g q_gh <= Delta
+    receives[h]    sum_g q_gh <= Delta
   rule=distance (the paper's: a GPU sends to itself and the Delta after it)
     reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
 
-with times in units of the total work, which is the horizon: everything on one GPU takes 1. Sub-operation 0 stands on
-GPU 0 (both rules are the same for every rotation of the GPUs).
+with times in units of the total work, which is the horizon: everything on one GPU takes 1. Sub-operation 0 is on GPU 0
+(both rules are invariant under rotations of the GPUs).
 
-Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
-group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
+Delta = D - 1 if several groups (``replicas``) synchronize on a ring through one more circuit, D for a single group. The
+placement is repeated in every group.
 
-Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with at least h before them and at least
-r behind them, h + max(work/k, ceil(m/k) shortest) + r.
+Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with chains of at least h before and at
+least r after them, h + max(work/k, ceil(m/k) shortest) + r.
 
-A placement may also be given as ``device`` (n,) and ``start`` (n,) [us]. The checker knows nothing of how it was made.
+A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
-#: More GPUs than this in a group are refused.
+#: Largest number of GPUs of a group.
 MOST_DEVICES = 4096
-#: Larger matrices than this are refused by name of their size rather than built.
+#: Largest matrix that is built.
 MOST_NONZEROS = 5_000_000
-#: More sub-operations than this have too many pairs for a matrix.
+#: Largest number of sub-operations whose pairs are listed for a matrix.
 MOST_MODELLED = 2000
 #: Thresholds on either side of the bound by heads and tails.
 THRESHOLDS = 64
@@ -101,17 +101,16 @@ class Placement:
     @cached_property
     def heads(self) -> F64:
         """Longest chain before every sub-operation [us], ``(n,)``."""
-        graph, head = self.graph, np.zeros(self.n)
+        graph = self.graph
         tail, duration, first = graph.tail.tolist(), graph.duration.tolist(), graph.first_in.tolist()
         found = [0.0] * self.n
         for v in range(self.n):
             found[v] = max((found[u] + duration[u] for u in tail[first[v] : first[v + 1]]), default=0.0)
-        head[:] = found
-        return head
+        return np.array(found)
 
     @cached_property
     def tails(self) -> F64:
-        """Longest chain behind every sub-operation [us], ``(n,)``."""
+        """Longest chain after every sub-operation [us], ``(n,)``."""
         graph = self.graph
         duration = graph.duration.tolist()
         found = [0.0] * self.n
@@ -122,7 +121,7 @@ class Placement:
 
     @cached_property
     def unordered(self) -> tuple[I64, I64]:
-        """Pairs u < v of which neither is behind the other, ``(|U|,)`` each."""
+        """Pairs u < v of which neither precedes the other, ``(|U|,)`` each."""
         behind = np.zeros((self.n, self.n), dtype=bool)
         for v in range(self.n):
             before = self.graph.tail[self.graph.first_in[v] : self.graph.first_in[v + 1]]
@@ -139,7 +138,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
     ------
     NotApplicable
         For anything but a computation graph; GPUs, degree, replicas or bandwidth out of range; a degree of 1 with
-        replicas (nothing is left for the group); more GPUs than sub-operations.
+        replicas, which leaves no circuit for the group; more GPUs than sub-operations.
     """
     if not isinstance(instance, OpGraph):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -149,12 +148,12 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
     k, degree, replicas = (int(given.get(name, least)) for name, least in (("k", 4), ("degree", 3), ("replicas", 2)))
     bandwidth = float(given.get("bandwidth", 0.0))
     if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
-        msg = f"{NAME}: k={k}, replicas={replicas}; take 1 to {MOST_DEVICES} GPUs a group and at least 1 group"
+        msg = f"{NAME}: k={k}, replicas={replicas}; take 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
         raise NotApplicable(msg)
     ring = int(replicas > 1)
     if degree < 1 + ring and k > 1:
-        told = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-        msg = f"{NAME}: degree={degree}; {told}, so take at least {1 + ring}, or k=1"
+        reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
+        msg = f"{NAME}: degree={degree}; {reason}, so take at least {1 + ring}, or k=1"
         raise NotApplicable(msg)
     if degree < ring or not 0 <= bandwidth < np.inf:
         msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
@@ -170,7 +169,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
 
 def _refuse_large(data: Placement) -> None:
     if data.n > MOST_MODELLED or estimate(data)["nonzeros"] > MOST_NONZEROS:
-        msg = f"{NAME}: {data.n} sub-operations make a matrix too large; take fewer, or --method degree-aware"
+        msg = f"{NAME}: the matrix of {data.n} sub-operations is too large; take fewer, or --method degree-aware"
         raise NotApplicable(msg)
 
 
@@ -180,7 +179,7 @@ def _links(data: Placement) -> list[tuple[int, int, int]]:
 
 
 def _far(data: Placement) -> list[list[int]]:
-    """GPUs that every GPU may not send to."""
+    """For every GPU the GPUs out of its reach."""
     k = data.devices
     return [[h for h in range(k) if (h - g) % k > data.delta] for g in range(k)]
 
@@ -242,10 +241,10 @@ def build_pyomo(data: Placement) -> PyomoModel:
             model.sends = pyo.Constraint(
                 range(k), rule=lambda model, g: pyo.quicksum(model.q[g, h] for h in range(k) if h != g) <= data.delta
             )
-            model.hears = pyo.Constraint(
+            model.receives = pyo.Constraint(
                 range(k), rule=lambda model, h: pyo.quicksum(model.q[g, h] for g in range(k) if g != h) <= data.delta
             )
-            named |= {"link": (m, k, k), "sends": (k,), "hears": (k,)}
+            named |= {"link": (m, k, k), "sends": (k,), "receives": (k,)}
         else:
             far = _far(data)
             model.reach = pyo.Constraint(
@@ -259,7 +258,7 @@ def build_pyomo(data: Placement) -> PyomoModel:
 
 
 def build_cvxpy(data: Placement) -> CvxpyModel:
-    """The model in matrix form, the same rows."""
+    """The model in matrix form, constraints named as in the docstring."""
     import cvxpy as cp
     import scipy.sparse as sp
 
@@ -295,8 +294,8 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
     if m:
         e = np.repeat(np.arange(m), k) if data.bandwidth else np.arange(m)
         g = np.tile(np.arange(k), m) if data.bandwidth else np.zeros(m, dtype=np.int64)
-        one = np.arange(e.size)
-        gap = pick(one, graph.tail[e], e.size, n) - pick(one, graph.head[e], e.size, n)
+        row = np.arange(e.size)
+        gap = pick(row, graph.tail[e], e.size, n) - pick(row, graph.head[e], e.size, n)
         left = gap @ S
         if data.bandwidth:
             moved = times(graph.tail[e], of=g) - times(graph.head[e], of=g)
@@ -306,10 +305,10 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
         y = cp.Variable(pairs, name="y", boolean=True)
         variables["y"] = Named(y, (pairs,))
         i, g = np.repeat(np.arange(pairs), k), np.tile(np.arange(k), pairs)
-        one = np.arange(i.size)
-        gap = pick(one, u[i], i.size, n) - pick(one, v[i], i.size, n)
+        row = np.arange(i.size)
+        gap = pick(row, u[i], i.size, n) - pick(row, v[i], i.size, n)
         both = times(u[i], of=g) + times(v[i], of=g)
-        order = pick(one, i, i.size, pairs)
+        order = pick(row, i, i.size, pairs)
         add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
         add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
     if m and not data.free:
@@ -324,7 +323,7 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
                 e * k * k + apart[j])  # fmt: skip
             columns = np.arange(apart.size)
             add("sends", pick(source, columns, k, apart.size) @ q <= data.delta, (k,))
-            add("hears", pick(target, columns, k, apart.size) @ q <= data.delta, (k,))
+            add("receives", pick(target, columns, k, apart.size) @ q <= data.delta, (k,))
         else:
             e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
             far = _far(data)
@@ -337,7 +336,7 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
 
 
 def estimate(data: Placement) -> dict[str, int]:
-    """Size of the model (of one with all pairs unordered, where these are too many to list)."""
+    """Size of the model; with more than ``MOST_MODELLED`` sub-operations as if no pair were ordered."""
     n, k, m = data.n, data.devices, data.graph.dependencies
     pairs = data.unordered[0].size if n <= MOST_MODELLED else n * (n - 1) // 2
     rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
@@ -355,7 +354,7 @@ def estimate(data: Placement) -> dict[str, int]:
 
 
 def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
-    """GPU and start [us] of every sub-operation, and how far from whole they were given; None if unreadable."""
+    """GPU and start [us] of every sub-operation, and the GPUs' distance from integers; None if malformed."""
     n, k = data.n, data.devices
     if "device" in values:
         device, start = (np.asarray(values.get(name, ()), dtype=float) for name in ("device", "start"))
@@ -373,7 +372,7 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
 
 
 def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
-    """``device`` and ``start``, or a and S; with the program's other variables, where they are given."""
+    """Shapes of ``device`` and ``start``, or of a and S; of the other variables if they are given."""
     n, k = data.n, data.devices
     found = {"q": Array((k, k), required=False), "C": Array(required=False)}
     if "device" in names:
@@ -388,9 +387,9 @@ def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
 def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; times relative to the total work.
 
-    ``placed`` distance from one GPU each; ``start`` before 0; ``precede`` started before its input is there;
-    ``overlap`` two at once on a GPU; ``reach`` (rule distance) steps beyond Delta, or ``degree`` others beyond Delta
-    that some GPU sends to or hears from; ``makespan`` by how much C understates the end, where it is given.
+    ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input is
+    ready, ``overlap`` the time of two at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or ``degree``
+    the peers of a GPU beyond Delta, ``makespan`` the amount by which C, if given, understates the end.
     """
     limit = "reach" if data.rule == "distance" else "degree"
     blocks = ("placed", "start", "precede", "overlap", limit, "makespan")
@@ -405,7 +404,7 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     ready = end[graph.tail] + np.where(apart, data.delay / data.work, 0.0)
     order = np.lexsort((start, device))
     follows = device[order][1:] == device[order][:-1]
-    # The latest end so far on the same GPU, not only that of the one just before.
+    # Compare with the latest end so far on the same GPU: an earlier sub-operation may outlast the previous one.
     shift = device[order] * (2.0 * (float(np.abs(end).max()) + 1.0))
     latest = np.maximum.accumulate(end[order] + shift) - shift
     overlap = (latest[:-1] - start[order][1:])[follows]
@@ -419,7 +418,7 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
     }
     if "C" in values:
         found["makespan"] = max(0.0, float(end.max()) - float(np.asarray(values["C"])))
-    # Round-off of the sums along the longest chain is no fault.
+    # Round-off of the sums along the longest chain does not count.
     return {name: 0.0 if value < 1e-12 * k else value for name, value in found.items()}
 
 
@@ -433,7 +432,7 @@ def _beyond(data: Placement, device: I64) -> int:
 
 
 def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
-    """Other GPUs that every GPU sends to and hears from, ``(k,)`` each."""
+    """Other GPUs that every GPU sends to and receives from, ``(k,)`` each."""
     graph, k = data.graph, data.devices
     key = np.unique(device[graph.tail] * k + device[graph.head])
     source, target = np.divmod(key, k)
@@ -448,7 +447,7 @@ def objective(data: Placement, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """The same GPUs and the same order, every sub-operation as early as it can start; None where unreadable."""
+    """The same GPUs and order with every start as early as possible; None if the values are malformed."""
     read = placed(data, values)
     if read is None:
         return None
@@ -477,7 +476,7 @@ def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
 
 
 def starts(data: Placement, device: I64, order: I64) -> F64 | None:
-    """Earliest starts [us] if the GPUs take sub-operations in this order; None if it goes against a dependency."""
+    """Earliest starts [us] if the GPUs take sub-operations in this order; None if it violates a dependency."""
     graph = data.graph
     tail, first = graph.tail.tolist(), graph.first_in.tolist()
     delay, duration, at = data.delay.tolist(), graph.duration.tolist(), device.tolist()
@@ -490,15 +489,14 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
             u = tail[e]
             if end[u] < 0:
                 return None
-            come = end[u] + (delay[e] if at[u] != at[v] else 0.0)
-            ready = max(ready, come)
+            ready = max(ready, end[u] + (delay[e] if at[u] != at[v] else 0.0))
         begun[v] = ready
         free[at[v]] = end[v] = ready + duration[v]
     return begun
 
 
 def bounds(data: Placement) -> list[Bound]:
-    """The longest chain, the work, and the work between heads and tails."""
+    """Bounds by the longest chain, by the work, and by the work between heads and tails."""
     k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
     chain = float((heads + p + tails).max())
     best = 0.0
@@ -512,13 +510,13 @@ def bounds(data: Placement) -> list[Bound]:
     chain, work, best = (float(outward.down(t, 2 * data.n + 6)) for t in (chain, data.work / k, best))
     return [
         Bound("critical-path", chain, "the longest chain of dependencies", "sipml"),
-        Bound("work", work, "all GPUs busy all the time", "sipml"),
-        Bound("heads-tails", best, "work between what must go before and what must follow", "sipml"),
+        Bound("work", work, "all GPUs busy throughout", "sipml"),
+        Bound("heads-tails", best, "work between the chains before and after it", "sipml"),
     ]
 
 
 def metrics(data: Placement, value: float | None) -> dict[str, Any]:
-    """The step's makespan, and what one GPU and unlimited ones would take."""
+    """The step's makespan, and the times of one GPU and of unlimited GPUs."""
     chain = float((data.heads + data.graph.duration + data.tails).max())
     return {
         "makespan_us": value,
@@ -532,7 +530,7 @@ def metrics(data: Placement, value: float | None) -> dict[str, Any]:
 
 
 def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Any]:
-    """GPUs in use, others they send to and hear from, bytes between GPUs."""
+    """GPUs in use, the most peers one sends to and receives from, bytes between GPUs."""
     read = placed(data, values)
     if read is None:
         return {}

@@ -1,6 +1,6 @@
-r"""Wavelengths on the arcs of an optical ring: the slowest transfer as fast as possible.
+r"""Wavelength assignment on an optical ring that minimizes the slowest transfer.
 
-Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; the appendix A with its own program is not at hand). Sets:
+Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; appendix A, with the paper's own program, is not available). Sets:
         Yetginer, Liu & Rouskas, J. Opt. Commun. Netw. 3(7), 2011
 Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n a direction;
         w in 0 .. W-1 wavelengths
@@ -10,24 +10,23 @@ Vars    c_p in low_p .. high_p circuits of the pair, whole, (|P|,); t the time T
 min (max V / B) t  s.t.
     chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
 
-model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), of a size that does not depend on W; f, over >= 0 whole, idle
->= 0:
-    walk[r]        walks of a commodity (d,v) are kept up at node a: in - out - over ending there + over starting = 0
-    light[d]       walks that leave 0 uncrossed + over (those that cross) <= W
+model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), whose size does not depend on W; f, over >= 0 integer,
+idle >= 0:
+    walk[r]        conservation of commodity (d,v) at node a: in - out - over ending there + over starting = 0
+    light[d]       walks that start at node 0 + crossing circuits <= W
     serve[p]       c_p - sum f - sum over <= 0
 
 model=arcs, x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W):
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_{d,w} x_pdw <= 0
 
-Bounds. For weights w_p >= 0 no assignment has sum w_p c_p above W times (heaviest set clockwise + anticlockwise),
-which a dynamic program finds; with needs rounded up to whole circuits that is a bound on T
+Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
+program finds. With circuits rounded up to integers this bounds T
 (:func:`opticoll.formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that
-leave an
-interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
+leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
-Every pair has circuits at all times: there may be no solution (``refute``). Assignments may also be given as
-``circuits``, (E, 3): pair, direction, wavelength. The checker reads any, and looks at every segment and wavelength.
+Every pair needs a circuit at all times, so the problem may be infeasible (``refute``). An assignment may also be given
+as ``circuits``, (E, 3): pair, direction, wavelength. The checker reads either and tests every segment and wavelength.
 """
 
 from __future__ import annotations
@@ -41,10 +40,19 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree.one_stage import whole_fibres
-from opticoll.formulations.rounds.wavelengths import arcs_taken
+from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml import PAPER
-from opticoll.formulations.sipml.arc_sets import Walks, heaviest_set, strip, walks
+from opticoll.formulations.sipml.arc_sets import (
+    Rows,
+    Walks,
+    circuits_of_sets,
+    heaviest_set,
+    light_rows,
+    serve_rows,
+    strip,
+    walk_rows,
+    walks,
+)
 from opticoll.formulations.sipml.transfers import (
     TIME_ROUNDINGS,
     Transfers,
@@ -67,13 +75,13 @@ if TYPE_CHECKING:
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
-#: More nodes or wavelengths than this are refused.
+#: Limits on nodes and wavelengths.
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
-#: Larger matrices than this are refused by name of their size rather than built.
+#: Largest matrix that is built.
 MOST_NONZEROS = 20_000_000
-#: Cuts whose whole circuits are counted at most, and pairs over all of them.
+#: Limits on the cuts whose integer circuits are counted, and on their pairs in total.
 CUTS, CUT_ENTRIES = 256, 2_000_000
-#: Circuits that are checked (or stripped) at most.
+#: Largest number of circuits that is checked or decomposed.
 MOST_CIRCUITS = 20_000_000
 
 
@@ -94,12 +102,12 @@ class RingTraffic:
 
     @cached_property
     def distance_bound(self) -> float:
-        """Least T [s] that arcs allow: every circuit takes its shortest way's segments, of 2 n W."""
+        """Bound on T [s] from all 2 n W segments: every circuit takes at least its shortest distance."""
         weight = self.hops.min(axis=1).astype(float)
         return self.weighted_time(weight, 2.0 * self.n * self.wavelengths)
 
     def weighted_time(self, weight: F64, capacity: float) -> float:
-        """Least T [s] at which needs of these weights, ``(|P|,)``, keep to a capacity."""
+        """Least T [s] at which the needs, weighted by ``(|P|,)``, keep to a capacity."""
         used = np.flatnonzero(weight > 0)
         if used.size == 0:
             return 0.0
@@ -107,7 +115,7 @@ class RingTraffic:
         return float(least_times(self.transfers, group, used, weight[used], np.array([capacity]))[0])
 
     def priced_time(self, weight: F64) -> float:
-        """Least T [s] that any weights >= 0 prove, ``(|P|,)``."""
+        """Bound on T [s] from weights >= 0, ``(|P|,)``."""
         moves = self.transfers
         sets = sum(heaviest_set(self.n, moves.source, moves.target, weight, way) for way in (0, 1))
         capacity = float(outward.up(self.wavelengths * sets, self.n + 3))
@@ -115,18 +123,19 @@ class RingTraffic:
 
     @cached_property
     def cut_bound(self) -> tuple[float, int, int]:
-        """Least T [s] that the worst cut allows, its first node, and how many it cuts off.
+        """Bound on T [s] from the worst cut, the first node of its interval, and the number of nodes in it.
 
-        Cuts are ranked by volume and by pairs; the first ``CUTS`` of each (fewer of many pairs) have circuits counted.
+        Cuts are ranked by volume and by pairs; integer circuits are counted for the first ``CUTS`` of each ranking
+        (fewer if there are many pairs).
         """
         n, moves, capacity = self.n, self.transfers, 2.0 * self.wavelengths
         first, size = (part.ravel() for part in np.mgrid[0:n, 1:n])
         ranks, most = [], min(CUTS, max(8, CUT_ENTRIES // moves.pairs))
-        for each in (moves.volume, np.ones(moves.pairs)):
+        for weight in (moves.volume, np.ones(moves.pairs)):
             dense = np.zeros((2 * n, 2 * n))
             for a in (0, n):
                 for b in (0, n):
-                    dense[moves.source + a, moves.target + b] = each
+                    dense[moves.source + a, moves.target + b] = weight
             total = np.zeros((2 * n + 1, 2 * n + 1))
             total[1:, 1:] = dense.cumsum(axis=0).cumsum(axis=1)
             last = first + size
@@ -143,12 +152,12 @@ class RingTraffic:
 
     @cached_property
     def least(self) -> float:
-        """The best analytic bound on T [s], infinite where there is no solution."""
+        """The best analytic bound on T [s], infinite if the problem is infeasible."""
         return max(self.distance_bound, self.cut_bound[0])
 
     @cached_property
     def high(self) -> I64:
-        """Circuits beyond these do not help any pair: the needs at the analytic bound, ``(|P|,)``."""
+        """Useful circuits of every pair at most: the needs at the analytic bound, ``(|P|,)``."""
         if not np.isfinite(self.least):
             return np.ones(self.transfers.pairs, dtype=np.int64)
         return np.minimum(self.transfers.needs(self.least), 2 * self.wavelengths)
@@ -165,10 +174,10 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RingT
     Raises
     ------
     NotApplicable
-        For anything but a whole optical ring or a pool of at least 3 servers; more nodes or wavelengths than
-        ``MOST_NODES``, ``MOST_WAVELENGTHS``.
+        For anything but an intact optical ring or a pool of at least 3 servers; for more than ``MOST_NODES`` nodes or
+        ``MOST_WAVELENGTHS`` wavelengths.
     BadInput
-        For traffic that does not exist, no traffic, or a bandwidth that is not positive.
+        For unknown or empty traffic, or a bandwidth that is not positive.
     """
     given = parameters or {}
     count = int(given.get("wavelengths", 0))
@@ -208,65 +217,16 @@ def _refuse_size(n: int, wavelengths: int) -> None:
 
 
 def refute(data: RingTraffic) -> Bound | None:
-    """No solution, if one circuit a pair is more than all segments or some cut hold."""
+    """Infeasibility, if one circuit per pair exceeds the capacity of all segments or of a cut."""
     if np.isfinite(data.least):
         return None
     if np.isinf(data.distance_bound):
-        told = (
-            f"one circuit a pair takes {int(data.hops.min(axis=1).sum())} segments of {2 * data.n * data.wavelengths}"
-        )
-        return Bound("arc-load", np.inf, told, "sipml")
+        segments = int(data.hops.min(axis=1).sum())
+        reason = f"one circuit per pair takes {segments} segments, more than {2 * data.n * data.wavelengths}"
+        return Bound("arc-load", np.inf, reason, "sipml")
     _, first, size = data.cut_bound
-    told = f"one circuit a pair is more than {2 * data.wavelengths} out of the {size} nodes from {first} on"
-    return Bound("cut", np.inf, told, "sipml")
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of one model as triplets: row, column within its variable block, value."""
-
-    entries: dict[str, tuple[I64, I64, F64]]
-    count: int
-
-
-def walk_rows(walk: Walks) -> Rows:
-    """``walk``: in - out = over ending - over starting, as in - out - ending + starting = 0."""
-
-    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
-        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
-        column = np.arange(way.size)
-        row = np.concatenate([into, out])
-        value = np.repeat([1.0, -1.0], way.size)
-        kept = row >= 0
-        return row[kept], np.tile(column, 2)[kept], value[kept]
-
-    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
-    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
-    # A crossing circuit ends a walk at its tail and starts one at its head.
-    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
-    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
-
-
-def light_rows(walk: Walks) -> Rows:
-    """``light``: what leaves node 0 uncrossed, and what crosses."""
-
-    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
-        column = np.flatnonzero(mask)
-        return way[column], column, np.ones(column.size)
-
-    return Rows({
-        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
-        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
-        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
-    }, 2)  # fmt: skip
-
-
-def serve_rows(walk: Walks, pairs: int) -> Rows:
-    """What ``serve`` subtracts: circuits on the line and crossing, by pair."""
-    return Rows({
-        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
-        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
-    }, pairs)  # fmt: skip
+    reason = f"one circuit per pair is more than {2 * data.wavelengths} out of the {size} nodes from {first} on"
+    return Bound("cut", np.inf, reason, "sipml")
 
 
 def _arc_uses(data: RingTraffic) -> tuple[I64, I64]:
@@ -420,7 +380,7 @@ def estimate(data: RingTraffic) -> dict[str, int]:
 
 
 def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
-    """Circuits (pair, direction, wavelength), ``(E, 3)``, and how far from whole they were; None if unreadable."""
+    """Circuits (pair, direction, wavelength), ``(E, 3)``, and their distance from integers; None if malformed."""
     if "circuits" in values:
         given = np.asarray(values["circuits"], dtype=float)
         if given.ndim != 2 or given.shape[1] != 3 or given.shape[0] > MOST_CIRCUITS or not np.isfinite(given).all():
@@ -440,12 +400,8 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
     fraction = 0.0
     for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
         given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
-        if (
-            given.shape != (size,)
-            or not np.isfinite(given).all()
-            or (given < -0.5).any()
-            or given.sum() > MOST_CIRCUITS
-        ):
+        valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
+        if not valid or given.sum() > MOST_CIRCUITS:
             return None
         flows.append(np.rint(given).astype(np.int64))
         fraction = max(fraction, float(np.abs(given - np.rint(given)).max(initial=0.0)))
@@ -453,16 +409,6 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
     if sets is None:
         return None
     return circuits_of_sets(sets), fraction
-
-
-def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
-    """Sets (direction, pairs) on wavelengths of their own, in order, as ``circuits``."""
-    found: list[tuple[int, int, int]] = []
-    used = [0, 0]
-    for way, pairs in sets:
-        found += [(pair, way, used[way]) for pair in pairs]
-        used[way] += 1
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
 def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
@@ -490,9 +436,9 @@ def dual_arrays(data: RingTraffic) -> dict[str, Array]:
 def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone.
 
-    ``whole`` distance from whole numbers; ``wavelengths`` beyond W; ``free`` circuits too many on a segment of a
-    wavelength; ``served`` pairs without a circuit; ``count`` circuits claimed by c and not there; ``time`` by how much
-    t understates T, relative (c, t: where given).
+    ``whole`` is the distance from integers, ``wavelengths`` the number beyond W, ``free`` the excess circuits on a
+    segment of a wavelength, ``served`` the pairs without a circuit, ``count`` the circuits that c claims but the
+    assignment lacks, ``time`` the relative amount by which t understates T (c, t: if given).
     """
     blocks = ("whole", "wavelengths", "free", "served", "count", "time")
     read = circuits_of(data, values)
@@ -506,7 +452,7 @@ def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
     worst["wavelengths"] = float(max(0, wavelength.max(initial=-1) + 1 - data.wavelengths))
     hops = int(data.hops[pair, way].sum())
     room = 2 * n * int(wavelength.max(initial=-1) + 1)
-    if hops > room:  # more segments than all wavelengths have: not worth listing
+    if hops > room:  # more segments than all wavelengths have: the list could be huge
         worst["free"] = float(-(-hops // max(room, 1)) - 1)
     else:
         span, _, owner = arcs_taken(n, moves.source[pair], moves.target[pair], way == 0)
@@ -527,15 +473,15 @@ def residuals(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: RingTraffic, values: Mapping[str, F64]) -> float:
-    """T [s] of the circuits, recounted; infinite where a pair has none."""
+    """T [s] recomputed from the circuits; infinite if a pair has none."""
     read = circuits_of(data, values)
-    return (
-        np.inf if read is None else data.transfers.slowest(np.bincount(read[0][:, 0], minlength=data.transfers.pairs))
-    )
+    if read is None:
+        return np.inf
+    return data.transfers.slowest(np.bincount(read[0][:, 0], minlength=data.transfers.pairs))
 
 
 def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Whole flows (or x), and c and t recounted from them; None where they cannot be read."""
+    """Integer flows (or x), and c and t recomputed from them; None if they are malformed."""
     read = circuits_of(data, values)
     if read is None:
         return None
@@ -548,19 +494,19 @@ def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | Non
 
 
 def bounds(data: RingTraffic) -> list[Bound]:
-    """Segments, and the worst cut."""
+    """Total segments, and the worst cut."""
     time, first, size = data.cut_bound
     arcs, time = (float(t) if np.isinf(t) else max(float(outward.down(t, TIME_ROUNDINGS)), 0.0)
                   for t in (data.distance_bound, time))  # fmt: skip
-    told = f"the whole circuits out of the {size} nodes from {first} on have {2 * data.wavelengths} to leave by"
+    reason = f"at most {2 * data.wavelengths} circuits leave the {size} nodes from {first} on"
     return [
-        Bound("arc-load", arcs, "faster, circuits take more segments than there are", "sipml"),
-        Bound("cut", time, told, "sipml"),
-    ]  # fmt: skip
+        Bound("arc-load", arcs, "in less time the circuits take more segments than exist", "sipml"),
+        Bound("cut", time, reason, "sipml"),
+    ]
 
 
 def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
-    """The bound that prices of pairs prove, whatever their quality: the heaviest sets are found again."""
+    """The bound that any prices of pairs prove; the heaviest sets are recomputed."""
     if "serve" not in duals:
         return None
     weight = np.abs(np.asarray(duals["serve"], dtype=float))
@@ -586,7 +532,7 @@ def metrics(data: RingTraffic, value: float | None) -> dict[str, Any]:
 
 
 def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Any]:
-    """Circuits, wavelengths in use, the share of (segment, wavelength) in use, and circuits on the longer way."""
+    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer way."""
     read = circuits_of(data, values)
     if read is None:
         return {}
@@ -609,7 +555,7 @@ def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int,
     """
     read = circuits_of(data, values)
     if read is None or max(residuals(data, values).values()) > 1e-6:
-        msg = f"{NAME}: the values are no valid assignment of wavelengths"
+        msg = f"{NAME}: the values are not a valid assignment of wavelengths"
         raise NotApplicable(msg)
     pair, way, wavelength = read[0].T
     ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)

@@ -1,21 +1,21 @@
-r"""Transfers over whole circuits: the time of the slowest, and what no assignment of circuits undercuts.
+r"""Transfers over integer numbers of circuits: time of the slowest, and lower bounds on it.
 
 Source  SiP-ML, section 3.3 ("assign circuits to each pair of GPUs ... such that the maximum transfer time is
         minimized")
 Sets    p in P pairs of servers with traffic
 Data    V_p > 0 bytes of the pair, (|P|,); B bandwidth of one circuit [bytes/s]
-Vars    c_p >= 1 whole circuits of the pair
+Vars    c_p >= 1 circuits of the pair, integer
 
     T = max_p V_p / (c_p B)
 
-Needs. T is attained iff every pair has c_p >= n_p(T) = ceil(V_p / (T B)). Comparisons are made between the floating
-point quotients V_p / c themselves, which fall with c, so that every n_p(T) is exact for the objective as computed.
+Needs. T is attained iff every pair has c_p >= n_p(T) = ceil(V_p / (T B)). The floating-point quotients V_p / c, which
+fall with c, are compared directly, so that every n_p(T) is exact for the objective as computed.
 
-Bounds. If weights w_p >= 0 allow at most sum_p w_p c_p <= C whatever the assignment, then T is at least the least T
-with sum_p w_p n_p(T) <= C (:func:`least_times`): found by bisection over the floating point numbers themselves, at
-most 64 halvings. Needs are rounded up to whole circuits: stronger than the volume bound sum_p w_p V_p / (C B).
+Bounds. If every assignment has sum_p w_p c_p <= C for weights w_p >= 0, then T is at least the least T with
+sum_p w_p n_p(T) <= C (:func:`least_times`), found by bisection over the floating-point numbers in at most 64 steps.
+Needs are rounded up to integers, so this is stronger than the volume bound sum_p w_p V_p / (C B).
 
-Linear form. 1/c is convex, so at whole c the chords through neighbouring whole numbers are exact: with
+Linear form. 1/c is convex, so at integer c the chords through neighbouring integers are exact: with
 v_p = V_p / max V, low_p <= c_p <= high_p, and t = T B / max V,
 
     chord[p,j]   t + v_p/(j(j+1)) c_p >= v_p (2j+1)/(j(j+1))     low_p <= j < high_p
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Roundings between a transfer's exact time and the one told.
+#: Roundings between a transfer's exact time and the computed one.
 TIME_ROUNDINGS = 3
-#: More chords than this are refused by name of their number rather than built.
+#: Largest number of chords that is built.
 MOST_CHORDS = 5_000_000
 
 
@@ -82,19 +82,19 @@ class Transfers:
         return self.volume / self.volume.max()
 
     def times(self, circuits: F64 | I64) -> F64:
-        """Transfer times of pairs with so many circuits each [s]."""
+        """Transfer times of pairs with these numbers of circuits [s]."""
         return self.volume / circuits / self.bandwidth
 
     def slowest(self, circuits: F64 | I64) -> float:
-        """T; infinite where some pair has no circuit."""
+        """T [s]; infinite if some pair has no circuit."""
         if np.shape(circuits) != (self.pairs,) or not (np.asarray(circuits) > 0).all():
             return np.inf
         return float(self.times(circuits).max())
 
     def needs(self, time: float | F64, pair: I64 | None = None) -> I64:
-        """n_p(T) of the pairs (of all where None), for one T or one for each [s]; T must be positive.
+        """n_p(T) of the pairs (None: all), for one T or one per pair [s]; T must be positive.
 
-        Needs beyond 2**52 are given as 2**52.
+        Needs beyond 2**52 are returned as 2**52.
         """
         volume = self.volume if pair is None else self.volume[pair]
         most = 2.0**52
@@ -113,21 +113,21 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
     Raises
     ------
     BadInput
-        If there is no traffic at all, or the bandwidth is not a positive number.
+        If there is no traffic, or the bandwidth is not positive, or times are too large or small for floating point.
     """
     if not 0 < bandwidth < np.inf:
         msg = f"{where}: bandwidth={bandwidth}; give the bytes per second of one circuit, a positive number"
         raise BadInput(msg)
     source, target = np.nonzero(traffic)
     if source.size == 0:
-        msg = f"{where}: no server sends anything; give some traffic"
+        msg = f"{where}: no server sends anything; set traffic"
         raise BadInput(msg)
     volume = traffic[source, target]
     with np.errstate(over="ignore", under="ignore"):
         times = volume / bandwidth
     if not np.isfinite(times).all() or (times < np.finfo(float).tiny * 2.0**60).any():
-        told = f"{volume.min():g} to {volume.max():g} bytes over {bandwidth:g} bytes/s"
-        msg = f"{where}: {told} take no time that a computer can tell; scale the traffic"
+        sizes = f"{volume.min():g} to {volume.max():g} bytes over {bandwidth:g} bytes/s"
+        msg = f"{where}: times of {sizes} are out of floating-point range; scale the traffic"
         raise BadInput(msg)
     return Transfers(traffic.shape[0], source, target, volume, bandwidth)
 
@@ -135,9 +135,9 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
 def least_times(
     transfers: Transfers, group: I64, pair: I64, weight: F64, capacity: F64, floor: float | None = None
 ) -> F64:
-    """Least T [s] at which the needs of every group keep to its capacity, ``(groups,)``; infinite where none does.
+    """Least T [s] at which the needs of every group keep to its capacity, ``(groups,)``; infinite if none does.
 
-    T is told as :meth:`Transfers.times` rounds it: a bound on exact times is :data:`TIME_ROUNDINGS` roundings lower.
+    T is rounded as by :meth:`Transfers.times`: a bound on exact times is :data:`TIME_ROUNDINGS` roundings lower.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def least_times(
     capacity
         C of every group, ``(groups,)``.
     floor
-        A positive T below which nothing need be told apart: values less than it may come out as anything up to it.
+        A positive T below which results need not be exact: a smaller T may be returned as any value up to it.
     """
     size = capacity.size
     room = capacity * (1.0 + outward.gamma(int(np.bincount(group).max(initial=0)) + 3))  # sums are not exact
@@ -183,12 +183,12 @@ def chord_count(low: I64, high: I64) -> int:
 
 
 def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:
-    """The chords of every pair between the bounds of its c (one where they are equal).
+    """The chords of every pair between the bounds of its c (one if they are equal).
 
     Raises
     ------
     BadInput
-        If they are more than ``MOST_CHORDS``.
+        For more than ``MOST_CHORDS`` chords.
     """
     count = np.maximum(high - low, 1)
     rows = chord_count(low, high)

@@ -1,43 +1,39 @@
-"""What a wired server pool is: circuits, rings of the all-reduce groups, and a route for every byte.
+"""Designs of server pools: circuits, rings of all-reduce groups and routes, with checker, bounds and iteration time.
 
-Source  TopoOpt, section 4
+Source  TopoOpt, section 4; section 5.4, Eq. (1)
 Data    V servers of degree d; T_st >= 0 point-to-point traffic [bytes], (n,n); groups k of servers M_k, each member of
         which sends S_k bytes over its hop of a ring all-reduce
-Given   circuits c, directed, from tail to head, several of one pair allowed, (m,)
-        rings r: one cyclic order of the members of group k(r), which carries the share w_r of S_k
-        routes q: a chain of circuits without repeated servers, which carries b_q bytes
+Design  circuits c, directed from tail to head, parallel ones allowed, (m,)
+        rings r: a cyclic order of the members of group k(r) that carries the share w_r of S_k
+        routes q: a chain of circuits without repeated servers that carries b_q bytes
 
-Demand of the rings chosen   D = T + sum_r w_r S_k(r) [hop of r from s to t], (n,n)
+Demand of the chosen rings   D = T + sum_r w_r S_k(r) [hop of r from s to t], (n,n)
 
-A design is right if
+A design is valid if
     degree      at most d circuits leave each server, and at most d enter it
-    rings       every ring holds each member of its group once; the shares of each group's rings add up to 1
+    rings       every ring contains each member of its group once; the shares of each group's rings add up to 1
     routes      every route is such a chain
     demand      the routes from s to t carry D_st together
-    loads       the stated load of every circuit is what its routes carry
-    max_load, bandwidth_tax   if stated, are what follows from the loads
+    loads       the stated load of every circuit equals the sum over its routes
+    max_load, bandwidth_tax   if stated, equal the values computed from the loads
 
-max load = max_c sum_{q over c} b_q [bytes]: a circuit of B bytes per second is busy for that over B. Bandwidth tax
-(section 5.4) = sum_c load_c / sum_st D_st, 1 where nothing is forwarded.
+max load = max_c sum_{q over c} b_q [bytes]; divided by the bandwidth of a circuit it is the time of the slowest one.
+Bandwidth tax (section 5.4) = sum_c load_c / sum_st D_st, 1 if nothing is forwarded.
 
-As named arrays (every entry a number; numbers of circuits, groups and servers count from 0)
-    circuits (m,2)                          tail and head, ascending by both
+As named arrays (circuits, groups and servers are numbered from 0)
+    circuits (m,2)                          tail and head, sorted by both
     ring_start (R+1,), ring_order (.,)      ring r is ring_order[ring_start[r]:ring_start[r+1]], servers in its order
     ring_group (R,), ring_share (R,)
     route_start (Q+1,), route_circuits (.,) route q is route_circuits[route_start[q]:route_start[q+1]], circuits
     route_bytes (Q,)
     loads (m,)                              stated
 
-Iteration time of a training job on a wired pool: Eq. (1).
+Iteration time of a training job, Eq. (1):  T = R / (n B) + alpha A / (n B) + C
 
-Source  TopoOpt, section 5.4, Eq. (1)
-
-    T = R / (n B) + alpha A / (n B) + C
-
-R all-reduce bytes and A point-to-point bytes of all servers together, n B the bandwidth of all servers, C the time of
-computing. alpha is measured: the point-to-point traffic is done when its busiest circuit is, so that with d circuits a
-server alpha = Lambda n d / A, where Lambda is the greatest point-to-point load of a circuit. By any routing alpha is at
-least the mean hops of a byte, and equal to that where all circuits carry the same; an ideal switch has alpha = 1.
+with R all-reduce and A point-to-point bytes of all servers together, n B the bandwidth of all servers, C the computing
+time. alpha follows from the busiest circuit: with d circuits per server alpha = Lambda n d / A, where Lambda is the
+largest point-to-point load of a circuit. For any routing alpha is at least the mean hops of a byte, with equality for
+equal loads; an ideal switch has alpha = 1.
 """
 
 from __future__ import annotations
@@ -61,21 +57,19 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
-    from numpy.typing import NDArray
-
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
-#: Visits of servers are checked about so many at a time.
+#: Visits of servers that :func:`chains` checks at a time.
 CHECK_ENTRIES = 4_000_000
-#: Arrays of a design that hold whole numbers, with their number of dimensions.
+#: Integer arrays of a design, with their number of dimensions.
 _WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
 _REAL = ("ring_share", "route_bytes", "loads")
 
 
 @dataclass(frozen=True)
 class Ring:
-    """One cyclic order of a group's members and the share of the group's all-reduce that it carries."""
+    """A cyclic order of a group's members and the share of the group's all-reduce that it carries."""
 
     group: int
     share: float
@@ -91,11 +85,11 @@ class TopologyDesign:
     pool
         Servers and their traffic.
     circuits
-        Tail and head of every circuit, ascending by both, shape ``(m, 2)``.
+        Tail and head of every circuit, sorted by both, shape ``(m, 2)``.
     rings
         Rings of the groups.
     route_start, route_circuits, route_bytes
-        Routes one behind the other and the bytes of each; shapes ``(Q+1,)``, ``(total length,)``, ``(Q,)``.
+        Concatenated routes and the bytes of each; shapes ``(Q+1,)``, ``(total length,)``, ``(Q,)``.
     """
 
     pool: ServerPool
@@ -125,7 +119,7 @@ class TopologyDesign:
 
     @cached_property
     def demand(self) -> F64:
-        """D, bytes that the rings chosen and the point-to-point traffic send, ``(n, n)``."""
+        """D, the demand of the chosen rings and the point-to-point traffic [bytes], ``(n, n)``."""
         return ring_demand(self.pool, self.rings)
 
     @cached_property
@@ -141,13 +135,13 @@ class TopologyDesign:
 
     @property
     def bandwidth_tax(self) -> float:
-        """Bytes over all circuits for every byte of demand; 1 without traffic."""
-        wanted = float(self.demand.sum())
-        return float(self.loads.sum()) / wanted if wanted > 0 else 1.0
+        """Bytes over all circuits per byte of demand; 1 without traffic."""
+        total = float(self.demand.sum())
+        return float(self.loads.sum()) / total if total > 0 else 1.0
 
     @cached_property
     def topology(self) -> Topology:
-        """The circuits as a topology of unit capacities, its arcs in the order of ``circuits``."""
+        """The circuits as a topology of unit capacities, with arcs in the order of ``circuits``."""
         return Topology(self.pool.n, self.circuits[:, 0], self.circuits[:, 1])
 
     def values(self) -> dict[str, F64]:
@@ -168,7 +162,7 @@ class TopologyDesign:
 
 
 def server_pool(instance: object, where: str) -> ServerPool:
-    """The instance, if it is a server pool with anything to send.
+    """Return the instance if it is a server pool with traffic.
 
     Raises
     ------
@@ -180,13 +174,13 @@ def server_pool(instance: object, where: str) -> ServerPool:
         msg = f"{where}: needs a server pool, servers:n=...,degree=...,traffic=..., not {spec}"
         raise NotApplicable(msg)
     if not instance.traffic.any():
-        msg = f"{where}: {instance.spec} has no traffic; give it some"
+        msg = f"{where}: {instance.spec} has no traffic; set traffic=..."
         raise NotApplicable(msg)
     return instance
 
 
 def ring_demand(pool: ServerPool, rings: Sequence[Ring]) -> F64:
-    """D of these rings: point-to-point traffic and every ring's share from each member to the next, ``(n, n)``."""
+    """D of these rings: point-to-point traffic plus every ring's share from each member to the next, ``(n, n)``."""
     demand = pool.point_to_point.copy()
     for ring in rings:
         order = np.asarray(ring.order, dtype=np.int64)
@@ -195,14 +189,19 @@ def ring_demand(pool: ServerPool, rings: Sequence[Ring]) -> F64:
 
 
 def default_rings(pool: ServerPool) -> tuple[Ring, ...]:
-    """Every group whole on the ring of its members' order: traffic as ``pool.traffic`` has it."""
+    """One ring per group, in the order of its members: the demand is ``pool.traffic``."""
     return tuple(Ring(k, 1.0, group.members) for k, group in enumerate(pool.groups))
 
 
 def sorted_circuits(circuits: ArrayLike) -> I64:
-    """Circuits ascending by tail and head, ``(m, 2)``."""
+    """Circuits sorted by tail and head, ``(m, 2)``."""
     pairs = np.asarray(circuits, dtype=np.int64).reshape(-1, 2)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
+    """Free ports out of and into every server, ``(n,)`` each."""
+    return degree - np.bincount(circuits[:, 0], minlength=n), degree - np.bincount(circuits[:, 1], minlength=n)
 
 
 def build_design(
@@ -215,11 +214,11 @@ def build_design(
     pool
         Servers and their traffic.
     circuits
-        Tail and head, ascending by both as :func:`sorted_circuits` gives them, shape ``(m, 2)``.
+        Tail and head as from :func:`sorted_circuits`, shape ``(m, 2)``.
     rings
         Rings of the groups.
     routes
-        For every route its circuits, as numbers of rows of ``circuits``, and its bytes.
+        Circuits (rows of ``circuits``) and bytes of every route.
     """
     start = np.cumsum([0, *(len(path) for path, _ in routes)], dtype=np.int64)
     flat = np.fromiter((c for path, _ in routes for c in path), dtype=np.int64, count=int(start[-1]))
@@ -249,17 +248,17 @@ def arrays(pool: ServerPool) -> dict[str, Array]:
 
 
 def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign | None:
-    """The design that named arrays spell; None where they are malformed (whether it is right is another question)."""
+    """The design of named arrays, valid or not; None if they are malformed."""
     found: dict[str, NDArray[np.int64]] = {}
     for name, dimensions in _WHOLE.items():
-        given = np.asarray(values.get(name, np.nan), dtype=float)
-        if name == "circuits" and given.size == 0:
-            given = given.reshape(0, 2)
-        if given.ndim != dimensions or not np.isfinite(given).all() or (np.abs(given) > 2**53).any():
+        array = np.asarray(values.get(name, np.nan), dtype=float)
+        if name == "circuits" and array.size == 0:
+            array = array.reshape(0, 2)
+        if array.ndim != dimensions or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
             return None
-        if (given != np.rint(given)).any() or (given < 0).any():
+        if (array != np.rint(array)).any() or (array < 0).any():
             return None
-        found[name] = given.astype(np.int64)
+        found[name] = array.astype(np.int64)
     real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
     if any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
         return None
@@ -286,17 +285,17 @@ def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> 
 
 
 def _offsets(start: I64, items: int, total: int) -> bool:
-    """Whether ``start`` cuts ``total`` entries into ``items`` pieces, none of them empty."""
+    """Whether ``start`` splits ``total`` entries into ``items`` nonempty pieces."""
     return start.shape == (items + 1,) and start[0] == 0 and start[-1] == total and bool((np.diff(start) > 0).all())
 
 
 def residuals(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block of the module, from numpy alone.
 
-    ``degree`` counts circuits too many (infinite for one from a server to itself, or out of order); ``rings`` is the
-    worst deviation of a group's shares from 1, infinite for an order that is no ring of its group; ``routes`` is 0 or
-    infinite; ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, a stated
-    ``max_load`` or ``bandwidth_tax`` (``objective``) to itself.
+    ``degree`` counts excess circuits (infinite for self-loops or unsorted circuits); ``rings`` is the worst deviation
+    of a group's shares from 1, infinite for an order that is not a ring of its group; ``routes`` is 0 or infinite;
+    ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, ``objective`` (a
+    stated ``max_load`` or ``bandwidth_tax``) to the computed value.
     """
     design = read_design(pool, values)
     if design is None:
@@ -305,8 +304,8 @@ def residuals(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> di
     chained = chains(design)
     if chained:
         np.add.at(routed, design.ends, design.route_bytes)
-    wanted, load = design.demand, design.loads
-    most = max(float(wanted.max(initial=0.0)), np.finfo(float).tiny)
+    demand, load = design.demand, design.loads
+    most = max(float(demand.max(initial=0.0)), np.finfo(float).tiny)
     heaviest = max(float(load.max(initial=0.0)), np.finfo(float).tiny)
     shares = np.array([ring.share for ring in design.rings])
     stated = {"max_load": design.max_load, "bandwidth_tax": design.bandwidth_tax}
@@ -316,7 +315,7 @@ def residuals(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> di
         "rings": _ring_violation(design, shares),
         "routes": 0.0 if chained else np.inf,
         "nonnegative": max(-float(design.route_bytes.min(initial=0.0)) / most, -float(shares.min(initial=0.0)), 0.0),
-        "demand": float(np.abs(routed - wanted).max(initial=0.0)) / most,
+        "demand": float(np.abs(routed - demand).max(initial=0.0)) / most,
         "loads": float(np.abs(np.asarray(values["loads"], dtype=float) - load).max(initial=0.0)) / heaviest,
         "objective": max(wrong, default=0.0),
     }
@@ -347,16 +346,16 @@ def _ring_violation(design: TopologyDesign, shares: F64) -> float:
 
 
 def chains(design: TopologyDesign) -> bool:
-    """Whether every route goes on where it has arrived and comes to no server twice."""
+    """Whether every route is connected and visits no server twice."""
     tail, head = design.circuits[design.route_circuits].T
     inner = np.ones(tail.size, dtype=bool)
-    inner[design.route_start[:-1]] = False  # the first circuit of a route continues none
+    inner[design.route_start[:-1]] = False  # the first circuit of a route has no predecessor
     places = np.flatnonzero(inner)
     if (tail[places] != head[places - 1]).any():
         return False
     start, n = design.route_start, design.pool.n
     first = 0
-    while first < design.routes:  # some routes at a time: all visits at once may be large
+    while first < design.routes:  # in blocks: the visits of all routes may be large
         last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
         here = np.arange(first, last)
         route = np.repeat(here - first, design.length[here])
@@ -370,26 +369,25 @@ def chains(design: TopologyDesign) -> bool:
 
 
 def path_lengths(design: TopologyDesign) -> tuple[I64, F64]:
-    """How many bytes travel how far: hops 1, 2, ... and the bytes of the routes of each, same shape."""
+    """Hops 1, 2, ... and the bytes of the routes of each length, same shape."""
     by_hops = np.bincount(design.length, design.route_bytes).astype(np.float64)
     return np.arange(1, by_hops.size), by_hops[1:]
 
 
 def describe(design: TopologyDesign) -> dict[str, float | int | None]:
-    """What a verified design looks like: loads [bytes], tax, hops, ports used."""
+    """Summary of a verified design: loads [bytes], tax, hops, numbers of circuits, rings and routes."""
     hops = design.topology.hops
     pairs = ~np.eye(design.pool.n, dtype=bool)
     connected = bool(np.isfinite(hops).all())
-    wanted = float(design.demand.sum())
-    used = design.loads
-    mean = float(used.mean()) if used.size else 0.0
+    load = design.loads
+    mean = float(load.mean()) if load.size else 0.0
     return {
         "max_load": design.max_load,
-        "min_load": float(used.min(initial=np.inf)) if used.size else None,
+        "min_load": float(load.min()) if load.size else None,
         "mean_load": mean,
         "imbalance": design.max_load / mean if mean > 0 else None,
         "bandwidth_tax": design.bandwidth_tax,
-        "demand_bytes": wanted,
+        "demand_bytes": float(design.demand.sum()),
         "circuits": len(design.circuits),
         "rings": len(design.rings),
         "routes": design.routes,
@@ -399,15 +397,15 @@ def describe(design: TopologyDesign) -> dict[str, float | int | None]:
 
 
 def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
-    r"""Bounds on every design of a pool, whatever its rings: of ``max-load`` [bytes] and of ``bandwidth-tax``.
+    r"""Lower bounds on ``max-load`` [bytes] and ``bandwidth-tax`` for every design of a pool.
 
     ports
-        A server with d ports sends (receives) all its bytes over them: max load >= max_v sent_v / d. A member sends
-        the group's transfer whatever its place in the rings.
+        A server sends (receives) all its bytes over d ports: max load >= max_v sent_v / d. A member sends the group's
+        transfer in any ring.
     reach
-        At most d servers are one hop away, d^2 two, ...: bytes of v to its j-th largest destination go at least the
-        depth of place j; what the rings carry goes at least one hop. So the tax is at least the sum of these over the
-        demand, and the max load at least the sum over the n d circuits.
+        At most d servers are one hop away, d^2 two, ...: bytes of v to its j-th largest destination travel at least the
+        depth of place j, bytes of rings at least one hop. Divided by the demand this bounds the tax, divided by the n d
+        circuits the max load.
     """
     members = np.zeros(pool.n)
     for group in pool.groups:
@@ -425,13 +423,11 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
     total = float(outward.up(outward.sum_up(sent), roundings))
     tax = outward.quotient_down(travelled, total) if total > 0 else 1.0
     spread = outward.quotient_down(travelled, pool.n * pool.degree)
-    told = f"most bytes of one server over {pool.degree} ports"
+    reach = f"at most {pool.degree}^h servers are h hops away"
+    load = Bound("ports", worst, f"most bytes of one server over {pool.degree} ports", "topoopt")
     if spread > worst:
-        told = f"at most {pool.degree}^h servers are h hops away, load spread evenly over all circuits"
-    return {
-        "max-load": Bound("reach" if spread > worst else "ports", max(worst, spread), told, "topoopt"),
-        "bandwidth-tax": Bound("reach", tax, f"at most {pool.degree}^h servers are h hops away", "topoopt"),
-    }
+        load = Bound("reach", spread, f"{reach}, load spread evenly over all circuits", "topoopt")
+    return {"max-load": load, "bandwidth-tax": Bound("reach", tax, reach, "topoopt")}
 
 
 def _layers(others: int, degree: int) -> I64:
@@ -446,7 +442,7 @@ def _layers(others: int, degree: int) -> I64:
 
 @dataclass(frozen=True)
 class Slowdown:
-    """What forwarding does to point-to-point traffic: alpha, mean hops of a byte, bandwidth tax of all traffic."""
+    """Slow-down by forwarding: alpha and mean hops of point-to-point bytes, bandwidth tax of all traffic."""
 
     alpha: float
     mean_hops: float
@@ -454,19 +450,17 @@ class Slowdown:
 
 
 def slowdown(design: TopologyDesign) -> Slowdown:
-    """Alpha and mean hops of a design's point-to-point traffic, and the tax of all of it.
-
-    Ring hops take one circuit each, so what is left of the loads after taking those off is point-to-point.
+    """Alpha and mean hops of a design's point-to-point traffic, and its bandwidth tax.
 
     Raises
     ------
     NotApplicable
-        Without point-to-point traffic, or where some ring hop has no circuit of its own.
+        Without point-to-point traffic, or if some ring hop has no circuit of its own.
     """
     pool = design.pool
     direct = float(pool.point_to_point.sum())
     if direct == 0:
-        msg = f"slow-down: {pool.spec} has no point-to-point traffic; take a hybrid placement"
+        msg = f"slow-down: {pool.spec} has no point-to-point traffic; set parallel=hybrid"
         raise NotApplicable(msg)
     load = point_to_point_loads(design)
     alpha = float(load.max()) * pool.n * pool.degree / direct
@@ -474,19 +468,19 @@ def slowdown(design: TopologyDesign) -> Slowdown:
 
 
 def point_to_point_loads(design: TopologyDesign) -> NDArray[np.float64]:
-    """Point-to-point bytes over every circuit, ``(m,)``.
+    """Point-to-point bytes over every circuit, ``(m,)``: the loads less those of ring hops, which take one circuit.
 
     Raises
     ------
     NotApplicable
-        Where some ring hop has no circuit of its own.
+        If some ring hop has no circuit of its own.
     """
     pool, circuits = design.pool, design.circuits
     ringed = design.demand - pool.point_to_point
     number = np.zeros((pool.n, pool.n))
     np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1.0)
     if ((ringed > 0) & (number == 0)).any():
-        msg = f"slow-down: a ring hop of {pool.spec} has no circuit of its own; its load cannot be told apart"
+        msg = f"slow-down: a ring hop of {pool.spec} has no circuit of its own, so its load cannot be separated"
         raise NotApplicable(msg)
     own = np.divide(ringed, number, out=np.zeros_like(ringed), where=number > 0)
     return np.maximum(design.loads - own[circuits[:, 0], circuits[:, 1]], 0.0)

@@ -1,18 +1,18 @@
-"""Routes over circuits: rings on their own circuits, all else by host-based forwarding over few hops.
+"""Host-based forwarding over given circuits, and a lower bound on the byte-hops over any circuits.
 
-Source  TopoOpt, section 4.2 step 4 (lines 19, 20 of Algorithm 1), appendix E.3
+Source  TopoOpt, section 4.2 step 4 (lines 19, 20 of Algorithm 1), section 5.4 (bandwidth tax), appendix E.3;
+        Bienstock & Guenluek, Mathematical Programming 68, 1995 (the problem)
 
-How far bytes must go where servers have few ports: bounds by transport, whatever the circuits.
+Forwarding (:func:`routed_design`). Demand between servers with circuits of their own is split evenly over these; other
+demand takes shortest paths, or fixed offsets as in CoinChangeMod.
 
-Source  TopoOpt, section 5.4 (bandwidth tax); Bienstock & Guenluek, Mathematical Programming 68, 1995 (the problem)
-
-With d ports at most c_h = d + d^2 + ... + d^h servers are within h hops of one server, and it is within h hops of at
-most c_h. So the pairs within h hops are a set with at most c_h in every row and column, and of the traffic D
+Bound (:func:`travelled`). With d ports at most c_h = d + d^2 + ... + d^h servers are within h hops of a server, and it
+is within h hops of at most c_h. So the pairs within h hops have at most c_h entries in every row and column, and
 
     sum_st D_st dist(s,t)  >=  sum_{h >= 0} (sum D - W_h),    W_h = the most traffic of such a set, W_0 = 0.
 
-W_h needs no optimal set: any u, v >= 0 prove W_h <= c_h (sum u + sum v) + sum_st max(0, D_st - u_s - v_t). They are
-found by coordinate descent: the best u_s for given v is the (c_h + 1)-th largest of D_st - v_t, or 0.
+Any u, v >= 0 prove W_h <= c_h (sum u + sum v) + sum_st max(0, D_st - u_s - v_t). They come from coordinate descent: the
+best u_s for given v is the (c_h + 1)-th largest of D_st - v_t, or 0.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.design import Ring, TopologyDesign, ring_demand
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    F64 = NDArray[np.float64]
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from opticoll.instances.servers import ServerPool
 
+    F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
-    #: Servers of every walk (padded with -1 behind the end), source and target included, and its bytes.
+    #: Servers of every walk, source and target included (padded with -1 at the end), and its bytes.
     Walks = tuple[I64, F64]
 
-
-#: Rounds of coordinate descent; they end sooner where nothing changes.
+#: Most rounds of coordinate descent.
 ROUNDS = 40
 
 
 def travelled(demand: F64, degree: int) -> float:
-    """The least byte-hops of this traffic by the formula of the module, rounded down.
+    """The module's lower bound on the byte-hops of this traffic, rounded down.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def most_within(demand: F64, count: int) -> float:
         rows = np.maximum(np.sort(demand - columns[None, :], axis=1)[:, n - 1 - count], 0.0)
         columns = np.maximum(np.sort(demand - rows[:, None], axis=0)[n - 1 - count], 0.0)
         excess = outward.sum_up(np.maximum(demand - rows[:, None] - columns[None, :], 0.0))
-        # Where some excess is positive its two subtractions lose at most a few units in the last place of the demand.
+        # The two subtractions of a positive excess lose at most a few units in the last place of the demand.
         dual = outward.up(count * outward.sum_up(np.concatenate([rows, columns])))
         value = outward.sum_up([float(dual), excess, float(outward.up(outward.gamma(4) * total))])
         if value >= best * (1 - 1e-12):
@@ -82,9 +81,14 @@ def most_within(demand: F64, count: int) -> float:
 
 
 def routed_design(
-    pool: ServerPool, circuits: I64, rings: Sequence[Ring], *, paths: int = 1, coins: Sequence[int] = ()
+    pool: ServerPool,
+    circuits: I64,
+    rings: Sequence[Ring],
+    *,
+    paths: int = 1,
+    offsets: Sequence[Sequence[int]] | None = None,
 ) -> TopologyDesign:
-    """The design of these circuits and rings with every byte routed.
+    """The design of these circuits and rings with all demand forwarded.
 
     Parameters
     ----------
@@ -95,34 +99,36 @@ def routed_design(
     rings
         Rings of the groups.
     paths
-        Every demand without a circuit of its own is split evenly over this many shortest paths.
-    coins
-        Steps of rings over all servers in the order of their numbers: if given, demand without a circuit of its own
-        goes by CoinChangeMod over those.
+        Number of shortest paths that a demand without a circuit of its own is split over evenly.
+    offsets
+        Routes of demand without a circuit of its own: from s to s + m modulo n over the servers s + ``offsets[m]``.
+        Without them, shortest paths.
 
     Raises
     ------
     NotApplicable
-        If some demand has no way, or for fewer than one path.
+        If some demand has no path, or for fewer than one path.
     """
     if paths < 1:
-        msg = f"routes: {paths} paths a demand; take at least 1"
+        msg = f"routes: paths={paths}; take at least 1"
         raise NotApplicable(msg)
     demand = ring_demand(pool, rings)
     number = np.zeros((pool.n, pool.n), dtype=np.int64)
     np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1)
     near, far = np.argwhere((demand > 0) & (number > 0)), np.argwhere((demand > 0) & (number == 0))
     pieces = [_direct(demand, number, near)]
-    if far.size and coins:
-        pieces.append(_by_coins(pool.n, demand, far, coins))
+    more = None
+    if far.size and offsets is not None:
+        pieces.append(_shifted(pool.n, demand, far, offsets))
     elif far.size and paths == 1:
         pieces.append(_shortest(pool.n, circuits, demand, far))
-    more = _many(pool, circuits, demand, far, paths) if far.size and paths > 1 and not coins else None
+    elif far.size:
+        more = _many(pool, circuits, demand, far, paths)
     return _joined(pool, circuits, rings, pieces, more)
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:
-    """Demand with circuits of its own: one walk for each of them, its bytes in equal parts."""
+    """Demand with circuits of its own: one walk per circuit, the bytes in equal parts."""
     times = number[pairs[:, 0], pairs[:, 1]]
     return np.repeat(pairs, times, axis=0), np.repeat(demand[pairs[:, 0], pairs[:, 1]] / np.maximum(times, 1), times)
 
@@ -137,7 +143,7 @@ def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
     wanted = hops[pairs[:, 0], pairs[:, 1]]
     if not np.isfinite(wanted).all():
         s, t = pairs[int(np.argmax(~np.isfinite(wanted)))]
-        msg = f"routes: no way from server {s} to {t} over these circuits; connect them"
+        msg = f"routes: no path from server {s} to {t} over these circuits; connect them"
         raise NotApplicable(msg)
     before = _predecessors(n, circuits, hops)
     at, back = pairs[:, 1], [pairs[:, 1]]
@@ -148,10 +154,10 @@ def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
 
 
 def _predecessors(n: int, circuits: I64, hops: F64) -> I64:
-    """The server before v on a shortest way from s, entry (s, v); -1 for v = s.
+    """The server before v on a shortest path from s, entry (s, v); -1 for v = s.
 
-    Of several the one whose number mixed with s and v is least, as equal-cost multi-path routing by hash does: always
-    to take the lowest would lead nearly all traffic over a few circuits.
+    Ties are broken by a hash of the server with s and v, as in equal-cost multi-path routing: always taking the lowest
+    number would send nearly all traffic over a few circuits.
     """
     before = np.full((n, n), -1, dtype=np.int64)
     least = np.full((n, n), np.iinfo(np.int64).max)
@@ -165,7 +171,7 @@ def _predecessors(n: int, circuits: I64, hops: F64) -> I64:
 
 
 def _turned(back: I64) -> I64:
-    """Walks listed backwards, padded behind, as walks listed forwards."""
+    """Reverse walks that are padded at the end."""
     length = (back >= 0).sum(axis=1)
     column = length[:, None] - 1 - np.arange(back.shape[1])[None, :]
     walks = np.take_along_axis(back, np.maximum(column, 0), axis=1)
@@ -173,33 +179,30 @@ def _turned(back: I64) -> I64:
     return walks
 
 
-def _by_coins(n: int, demand: F64, pairs: I64, coins: Sequence[int]) -> Walks:
-    """Walks by CoinChangeMod: one table for all servers, moved on by the source."""
-    from opticoll.formulations.topoopt.totient_rings import coin_routes
-
-    routes = coin_routes(n, coins)
-    table = np.full((n, max(map(len, routes))), -1, dtype=np.int64)
-    for m, places in enumerate(routes):
+def _shifted(n: int, demand: F64, pairs: I64, offsets: Sequence[Sequence[int]]) -> Walks:
+    """Walks by offsets, the same for all sources."""
+    table = np.full((n, max(map(len, offsets))), -1, dtype=np.int64)
+    for m, places in enumerate(offsets):
         table[m, : len(places)] = places
     offset = table[(pairs[:, 1] - pairs[:, 0]) % n]
     return np.where(offset >= 0, (pairs[:, :1] + offset) % n, -1), demand[pairs[:, 0], pairs[:, 1]]
 
 
 def _many(pool: ServerPool, circuits: I64, demand: F64, pairs: I64, paths: int) -> tuple[I64, I64, F64]:
-    """Routes over the k shortest paths of every pair: start, circuits, bytes."""
+    """Routes over the k shortest paths of every pair: start, circuits, bytes of each."""
     from opticoll.formulations.flows.path_sets import PathRule, build_path_set
     from opticoll.instances.digraph import Topology
 
     topology = Topology(pool.n, circuits[:, 0], circuits[:, 1])
     found = build_path_set(topology, PathRule("k", paths), "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
-    each = demand[pairs[:, 0], pairs[:, 1]] / np.diff(found.first)
-    return found.start, found.arcs, each[found.pair]
+    part = demand[pairs[:, 0], pairs[:, 1]] / np.diff(found.first)
+    return found.start, found.arcs, part[found.pair]
 
 
 def _joined(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], pieces: list[Walks], more: tuple[I64, I64, F64] | None
 ) -> TopologyDesign:
-    """The walks as routes: hops of one pair of servers take its parallel circuits in turn, the heaviest first."""
+    """The walks as routes: hops between two servers take their parallel circuits in turn, the heaviest first."""
     length = np.concatenate([(walks >= 0).sum(axis=1) - 1 for walks, _ in pieces])
     carried = np.concatenate([amount for _, amount in pieces])
     steps = []

@@ -1,19 +1,17 @@
-"""Routing of least maximum load over circuits that are fixed: what host-based forwarding could attain.
+"""Routing of least maximum load over given circuits: what host-based forwarding could attain.
 
 Source  TopoOpt, section 5.5 (routing strategy, figure 15); Shahrokhi & Matula, J. ACM 37(2), 1990
 Sets    v in V servers; a in A circuits; s in S servers that send
-Data    circuits and rings of a heuristic (``circuits``); D_st >= 0 demand [bytes] of ``traffic``, in units of
-        Lambda_0 = the most that a server sends or receives over its circuits, (n, |S|)
-Vars    f_as >= 0 what left server s, over circuit a [Lambda_0], (m, |S|); F >= 0 served fraction [-]
+Data    circuits and rings of a design, given by the method ``circuits``; D_st >= 0 demand [bytes] of ``traffic``, in
+        units of Lambda_0 = the most that a server sends or receives per circuit, (n, |S|)
+Vars    f_as >= 0 flow of server s over circuit a [Lambda_0], (m, |S|); F >= 0 served fraction [-]
 
 max F  s.t.
     balance[u,s]   inflow_u(f_s) - outflow_u(f_s) >= F D_su      u != s
     capacity[a]    sum_s f_as <= 1
 
-Circuits into s are fixed at 0. All demand at once has a maximum load of Lambda_0 / F: F = Lambda_0 / min max load, at
-most 1. Any lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
-
-Routes out of flows: a design from circuits, rings and what every source sends over each circuit.
+Flows of s on circuits into s are fixed at 0. The least maximum load of the whole demand is Lambda_0 / F, so F <= 1. Any
+lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
 """
 
 from __future__ import annotations
@@ -30,30 +28,32 @@ from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.topoopt import PAPER
-from opticoll.formulations.topoopt.design import TopologyDesign, build_design, ring_demand, server_pool
-from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
+from opticoll.formulations.topoopt.design import TopologyDesign, build_design, ports_left, ring_demand, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.topoopt.server_circuits import ports_left
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.topoopt.design import Ring
-    from opticoll.instances.servers import ServerPool
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
-    from collections.abc import Mapping
+
+NAME = "topoopt.routing"
+#: Largest number of servers: the flow matrices of more are too large for any solver here.
+MOST_SERVERS = 512
+#: Quantiles of the circuits' loads that a record keeps.
+QUANTILES = np.linspace(0.0, 1.0, 21)
 
 
 def routed_by_flow(
     pool: ServerPool, circuits: I64, rings: Sequence[Ring], sources: I64, flow: F64
 ) -> TopologyDesign | None:
-    """The design whose routes share flows as these do, every byte of its demand served exactly.
+    """The design that routes its demand in the proportions of a flow, every byte exactly.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def routed_by_flow(
     sources
         Servers that send, ``(K,)``.
     flow
-        What left each of them over every circuit, in any unit, ``(m, K)``; need not be exact.
+        Flow of each of them over every circuit, in any unit, ``(m, K)``; need not be exact.
 
     Returns
     -------
@@ -86,23 +86,18 @@ def routed_by_flow(
     return build_design(pool, circuits, rings, routes)
 
 
-NAME = "topoopt.routing"
-#: More servers than this have too large a flow matrix for any solver here.
-MOST_SERVERS = 512
-#: Quantiles of the circuits' loads that a record keeps.
-QUANTILES = np.linspace(0.0, 1.0, 21)
-
-
 @dataclass(frozen=True, eq=False)
 class FixedCircuits(model.ConcurrentFlow):
-    """Data of the model: the flow problem, the design whose circuits it takes, and Lambda_0 [bytes]."""
+    """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
     design: TopologyDesign
     unit: float
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> FixedCircuits:
-    """The data of the model.
+def prepare(
+    instance: object, parameters: Mapping[str, Any], construct: Callable[[ServerPool], TopologyDesign]
+) -> FixedCircuits:
+    """The data of the model; ``construct`` makes the design whose circuits are given.
 
     Raises
     ------
@@ -110,25 +105,23 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Fixed
         For anything but a server pool with such traffic, of at most ``MOST_SERVERS`` servers.
     """
     pool = server_pool(instance, NAME)
-    given = parameters or {}
     if pool.n > MOST_SERVERS:
         msg = f"{NAME}: {pool.n} servers have too many flows; take at most {MOST_SERVERS}"
         raise NotApplicable(msg)
-    found = ocs_reconfig(pool) if given.get("circuits") == "ocs-reconfig" else topology_finder(pool)
-    if given.get("traffic", "all") == "all":
-        return flow_over(found)
+    given = construct(pool)
+    if parameters.get("traffic", "all") == "all":
+        return flow_over(given)
     if not pool.point_to_point.any():
         msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all of it with traffic=all"
         raise NotApplicable(msg)
     alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
-    return flow_over(routed_design(alone, found.circuits, ()))
+    return flow_over(routed_design(alone, given.circuits, ()))
 
 
 def flow_over(design: TopologyDesign) -> FixedCircuits:
     """The data for the demand of a design over its circuits."""
     topology, n, demand = design.topology, design.pool.n, design.demand
-    free_out, free_in = ports_left(n, 0, design.circuits)  # minus the circuits that there are
-    out, into = np.maximum(-free_out, 1), np.maximum(-free_in, 1)
+    out, into = (np.maximum(-free, 1) for free in ports_left(n, 0, design.circuits))
     unit = float(max((demand.sum(axis=1) / out).max(), (demand.sum(axis=0) / into).max()))
     sources = np.flatnonzero(demand.sum(axis=1) > 0)
     blocked = topology.head[:, None] == sources[None, :]
@@ -139,7 +132,7 @@ def flow_over(design: TopologyDesign) -> FixedCircuits:
 
 
 def bounds(data: FixedCircuits) -> list[Bound]:
-    """Ports, hops, and lengths by multiplicative weights: upper bounds on F."""
+    """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
     hops = model.length_bound(data, np.ones(data.topology.arcs))
     lengths = any_lengths_bound(data)
     return [
@@ -155,7 +148,7 @@ def bounds(data: FixedCircuits) -> list[Bound]:
 
 
 def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int | None]:
-    """The least maximum load [bytes], and that of the heuristic's own routes over the same circuits."""
+    """The least maximum load [bytes], and that of the design's own routes over the same circuits."""
     least = data.unit / value if value else None
     own = data.design
     return {
@@ -170,7 +163,7 @@ def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int |
 
 
 def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
-    """Loads of a verified flow that serves all demand [bytes]: quantiles 0, 5, .. 100 % over circuits; its tax."""
+    """Loads [bytes] of a verified flow, scaled to the whole demand: quantiles 0, 5, .. 100 % over circuits; its tax."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return {
         "load_quantiles": np.quantile(load, QUANTILES).tolist(),
@@ -181,7 +174,7 @@ def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> 
 
 
 def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign:
-    """The design with these routes, every byte of its demand served (``point-to-point``: without the rings).
+    """The design with the routes of the flow, scaled to the whole demand (``point-to-point``: without the rings).
 
     Raises
     ------
@@ -205,9 +198,9 @@ FORMULATION = Formulation(
     sense="max",
     problem="LP",
     parameters=(
-        Parameter("circuits", str, default="topology-finder", help="whose circuits",
+        Parameter("circuits", str, default="topology-finder", help="method that gives the circuits",
                   choices=("topology-finder", "ocs-reconfig")),
-        Parameter("traffic", str, default="all", help="what is routed: all, or point-to-point alone",
+        Parameter("traffic", str, default="all", help="traffic to route: all, or point-to-point only",
                   choices=("all", "point-to-point")),
     ),
     prepare=prepare,
@@ -223,5 +216,6 @@ FORMULATION = Formulation(
     describe=describe,
     estimate=model.estimate,
     concurrent="F",
+    given_by="circuits",
     size="m |S| + 1 variables",
 )  # fmt: skip

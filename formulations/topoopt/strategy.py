@@ -1,24 +1,23 @@
-r"""Data or model parallelism layer by layer, with Eq. (1) as the cost.
+r"""Parallelization strategies: data or model parallelism for every layer, with Eq. (1) as the cost.
 
 Source  TopoOpt, sections 4.1 (search in the Comp. x Comm. plane) and 5.4, Eq. (1)
-Sets    k in K kinds of equal parts of a model (layers of one size, or a set of embedding tables); c in C ways to lay
-        one out: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (layers that can
-        be split: in s equal parts on blocks of s servers, s a divisor of n)
+Sets    k in K kinds of equal parts of a model (layers of one size, or a set of embedding tables); c in C ways to
+        place a part: ``replicated`` on all servers; ``placed`` (tables: each on one server); ``shards=s`` (divisible
+        layers: in s equal parts on blocks of s servers, s a divisor of n)
 Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
-        weights on the fullest server [bytes], (K,C) each (traffic as :mod:`opticoll.instances.training_jobs` has it);
-        n servers,
-        d interfaces of b = ``bandwidth`` [bytes/s] each; M = ``memory`` of a server [bytes], its weights taking
-        ``weight_bytes`` each; C = ``computing`` [s], the same for every strategy; alpha_c
-Vars    x_kc >= 0 parts of kind k laid out as c, whole, (K,C)
+        weights on the fullest server [bytes], (K,C) each (traffic as in :mod:`opticoll.instances.training_jobs`);
+        n servers with d interfaces of b = ``bandwidth`` [bytes/s]; M = ``memory`` of a server [bytes], with
+        ``weight_bytes`` per weight; C = ``computing`` [s], the same for every strategy; alpha_c
+Vars    x_kc >= 0 parts of kind k placed as c, integer, (K,C)
 
 min C + sum_kc (R_kc + alpha_c A_kc) / (n d b) x_kc  s.t.
     parts[k]   sum_c x_kc = m_k
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
 
-``alpha`` > 0 is Eq. (1)'s slow-down by forwarding, as a topology has it. With ``alpha=0`` every way has the least that
-any topology of degree d allows it: the mean depth of its targets, of which d^h at most are h hops away. Byte-hops of
-sums of traffic are at least the sums of their bounds, so the optimum is then a bound on the iteration time of every
-strategy *and* topology by Eq. (1).
+``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the least slow-down
+that any topology of degree d allows: the mean depth of its targets, of which at most d^h are h hops away. Byte-hops of
+a sum of traffic are at least the sum of their bounds, so the optimum then bounds the iteration time of every strategy
+*and* topology by Eq. (1).
 
 Closed form: without a memory limit every kind takes its cheapest way.
 """
@@ -53,15 +52,15 @@ if TYPE_CHECKING:
 NAME = "topoopt.strategy"
 #: 100 Gb/s an interface.
 BANDWIDTH = 12.5e9
-#: Servers above which the traffic matrices of all ways are not made.
+#: Largest number of servers, for the size of the traffic matrices of all ways.
 MOST_SERVERS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Data of the model: kinds, ways and what they cost.
+    """Data of the model.
 
-    ``kinds`` are jobs of one part; ``ways`` names, with the shards of each (0: none).
+    ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the shards of each (0: none).
     """
 
     pool: ServerPool
@@ -77,7 +76,7 @@ class Plane:
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
-        """Whether a kind can be laid out so, ``(K, C)``."""
+        """Whether a kind can be placed in a way, ``(K, C)``."""
         rows = []
         for kind in self.kinds:
             split = bool(kind.layers) and kind.layers[0].split
@@ -94,7 +93,7 @@ class Plane:
 
     @cached_property
     def patterns(self) -> dict[tuple[int, int], Traffic]:
-        """The traffic of every kind and way allowed."""
+        """The traffic of every allowed kind and way."""
         return {(k, c): self.traffic(k, c) for k, c in np.argwhere(self.allowed).tolist()}
 
     @cached_property
@@ -115,7 +114,7 @@ class Plane:
 
     @cached_property
     def hops(self) -> F64:
-        """alpha_c A_kc [bytes]: byte-hops that are paid for."""
+        """alpha_c A_kc [bytes]: point-to-point byte-hops."""
         if self.alpha > 0:
             return self.alpha * self.direct
         found = np.zeros(self.allowed.shape)
@@ -125,7 +124,7 @@ class Plane:
 
     @cached_property
     def cost(self) -> F64:
-        """Seconds of one part, ``(K, C)``; 0 where it is not allowed."""
+        """Time of one part [s], ``(K, C)``; 0 if it is not allowed."""
         return np.asarray((self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
 
     @cached_property
@@ -143,7 +142,7 @@ class Plane:
         return found
 
     def job_pool(self, x: I64) -> ServerPool:
-        """The pool with the traffic of a strategy, ``(K, C)``: groups of the same members are one."""
+        """The pool with the traffic of a strategy, ``(K, C)``; groups of the same members are merged."""
         matrix = np.zeros((self.pool.n, self.pool.n))
         together: dict[tuple[int, ...], float] = {}
         for (k, c), (part, groups) in self.patterns.items():
@@ -166,16 +165,16 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
     Raises
     ------
     NotApplicable
-        For anything but a pool whose traffic is a training job, numbers out of range, or too little memory.
+        For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
     """
     pool = server_pool(instance, NAME)
-    given, said = parameters or {}, dict(pool.parameters)
-    name = str(said.get("traffic", ""))
+    given, family = parameters or {}, dict(pool.parameters)
+    name = str(family.get("traffic", ""))
     if name not in JOBS:
-        msg = f"{NAME}: {pool.spec} trains no model; take traffic={', '.join(JOBS)}"
+        msg = f"{NAME}: the traffic of {pool.spec} is not a training job; take traffic={', '.join(JOBS)}"
         raise NotApplicable(msg)
     if pool.n > MOST_SERVERS:
-        msg = f"{NAME}: {pool.n} servers make too much traffic to list; take at most {MOST_SERVERS}"
+        msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; take at most {MOST_SERVERS}"
         raise NotApplicable(msg)
     numbers = {
         "bandwidth": BANDWIDTH, "memory": 0.0, "weight_bytes": 8.0, "computing": 0.0, "alpha": 0.0,
@@ -184,7 +183,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
         if not 0 <= value < np.inf or (value == 0 and key in {"bandwidth", "weight_bytes"}):
             msg = f"{NAME}: {key}={value}; take a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
             raise NotApplicable(msg)
-    job = training_job(name, str(said.get("section") or "5.3"), int(said.get("batch") or 0))
+    job = training_job(name, str(family.get("section") or "5.3"), int(family.get("batch") or 0))
     bare = replace(job, layers=(), tables=())
     layers = list(dict.fromkeys(job.layers))
     kinds = tuple(replace(bare, layers=(one,)) for one in layers) + tuple(
@@ -199,7 +198,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
     )  # fmt: skip
     least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
     if 0 < data.memory < least:
-        msg = f"{NAME}: {name} takes at least {least / 2**30:.4g} GiB a server; give more memory, or 0 for no limit"
+        msg = f"{NAME}: {name} needs at least {least / 2**30:.4g} GiB per server; raise memory, or set 0 for no limit"
         raise NotApplicable(msg)
     return data
 
@@ -248,7 +247,7 @@ def build_pyomo(data: Plane) -> PyomoModel:
 
 
 def arrays(data: Plane, _names: Collection[str]) -> dict[str, Array]:
-    """X."""
+    """Shape of x."""
     return {"x": Array(data.allowed.shape)}
 
 
@@ -278,12 +277,12 @@ def objective(data: Plane, values: Mapping[str, F64]) -> float:
 
 
 def bounds(data: Plane) -> list[Bound]:
-    """Every kind at its cheapest; and with a price on memory (Lagrangian, the best price of all ratios)."""
+    """Every kind in its cheapest way; and a Lagrangian bound, with the best price on memory of all ratios."""
     cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
     cheapest = outward.sum_down([data.computing, outward.dot_down(data.count, cost.min(axis=1))])
     pick = np.argmin(cost, axis=1)
     fits = data.memory <= 0 or float(data.count @ held[np.arange(len(pick)), pick]) <= data.memory
-    found = [Bound("separable", cheapest, "every kind laid out in its cheapest way", "topoopt", exact=fits)]
+    found = [Bound("separable", cheapest, "every kind is placed in its cheapest way", "topoopt", exact=fits)]
     if not fits:
 
         def priced(price: float) -> F64:
@@ -303,12 +302,12 @@ def bounds(data: Plane) -> list[Bound]:
             for price in prices
             if price >= 0
         )  # fmt: skip
-        found.append(Bound("lagrangian", best, "memory has a price", "topoopt"))
+        found.append(Bound("lagrangian", best, "Lagrangian relaxation of the memory limit", "topoopt"))
     return found
 
 
 def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Any]:
-    """What a verified strategy looks like: bytes, memory, and parts by way."""
+    """Summary of a verified strategy: bytes, memory, and parts by way."""
     x = np.where(data.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
     return {
         "all_reduce_bytes": float((data.reduced * x).sum()),
@@ -331,13 +330,13 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="sections 4.1, 5.4, Eq. (1)",
-    title="Data or model parallelism layer by layer",
+    title="Data or model parallelism for every layer",
     sense="min",
     problem="MILP",
     parameters=(
         Parameter("bandwidth", float, default=BANDWIDTH, help="of an interface [bytes/s]"),
         Parameter("memory", float, default=0.0, help="of a server for weights [GiB]; 0: no limit"),
-        Parameter("weight_bytes", float, default=8.0, help="bytes a weight takes there, its gradient included"),
+        Parameter("weight_bytes", float, default=8.0, help="bytes per weight, its gradient included"),
         Parameter("computing", float, default=0.0, help="C of Eq. (1) [s]"),
         Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the least of any topology"),
     ),

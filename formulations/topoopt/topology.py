@@ -1,4 +1,4 @@
-r"""Circuits and routes at once: least maximum load, or least bandwidth tax, under d ports a server.
+r"""Circuits and routes for the least maximum load or bandwidth tax with d ports per server.
 
 Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically); Bienstock & Guenluek, Mathematical
         Programming 68, 1995 (the same problem in lightwave networks)
@@ -6,8 +6,8 @@ Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pa
         traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
         all-reduce groups (``rings=free``; one each with ``rings=default``)
 Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
-        a hop of ring r; U the maximum load of a design at hand, the unit of all data; L <= 1 and H bounds on any
-        design's maximum load and byte-hops [U]
+        a hop of ring r; U the maximum load of a design in closed form, the unit of all data; L <= 1 and H bounds on
+        any design's maximum load and byte-hops [U]
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
 
@@ -18,23 +18,23 @@ min U t                         (``objective=max-load``)  or  min U sum f / tota
     balance[u,k]     inflow_u(f_k) - outflow_u(f_k) - sum_{r from s_k to u} S_r share_r = D_uk      u != s_k
     split[g]         sum_{r of g} share_r = 1                                       (rings=free, where there are groups)
     open[k,i,j]      f_kij <= B_k y_ij0
-    carry[i,j]       sum_k f_kij <= sum_c w_ijc                                     (max-load, as all below)
-    lit[i,j,c]       w_ijc <= y_ijc
-    level[i,j,c]     w_ijc <= t - L (1 - y_ijc)
-    even             sum_kij f_kij <= n d t
-    hops             sum_kij f_kij >= H                                             (both objectives)
+    pair_load[i,j]   sum_k f_kij <= sum_c w_ijc                                     (max-load, up to total_load)
+    load_open[i,j,c]    w_ijc <= y_ijc
+    load_level[i,j,c]   w_ijc <= t - L (1 - y_ijc)
+    total_load       sum_kij f_kij <= n d t
+    total_hops       sum_kij f_kij >= H                                             (both objectives)
 
-The load of a pair's circuits, w <= t y, is a product; lit and level are its envelope over L <= t <= 1, exact where y is
-whole. No big number is guessed: every solution that is better than the design at hand has t <= 1. ``order`` removes
-equal copies; even and hops hold for every design and tighten the relaxation. For the tax parallel circuits are of no
-use: p = 1.
+The load of a pair's circuits, w <= t y, is a product; load_open and load_level are its envelope over L <= t <= 1, exact
+for integer y. There is no arbitrary big-M: U is the load of circuits from every server to its next d servers, so the
+optimum has t <= 1. ``order`` breaks the symmetry of copies; total_load and total_hops hold for every design and tighten
+the relaxation. The tax does not benefit from parallel circuits: p = 1.
 
-``parallel`` = p limits the circuits of a pair (0: as many as there are ports). ``rings=default`` takes every group's
-all-reduce on the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists:
-groups of at most ``MOST_MEMBERS`` servers. The answer is a design (:mod:`opticoll.formulations.topoopt.design`),
-checked there.
+``parallel`` = p limits the circuits of a pair (0: the number of ports). With ``rings=default`` every group's all-reduce
+uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
+groups of at most ``MOST_MEMBERS`` servers. The solution is a :mod:`opticoll.formulations.topoopt.design`, which checks
+it.
 
-Closed form: D only from each server to its successors on d rings over all servers is carried with tax 1.
+Closed form: demand only from each server to its successors on d rings over all servers has tax 1.
 """
 
 from __future__ import annotations
@@ -51,10 +51,8 @@ from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import PAPER, design
 from opticoll.formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
-from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
-from opticoll.formulations.topoopt.forwarding import routed_design, travelled
+from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.formulations.topoopt.routing import routed_by_flow
-from opticoll.formulations.topoopt.server_circuits import HALF
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ class Wiring:
 
     @property
     def copies(self) -> int:
-        """Circuits of a pair in the program, p."""
+        """Parallel circuits of a pair in the program, p."""
         return 1 if self.objective == "bandwidth-tax" else self.parallel
 
     @cached_property
@@ -108,7 +106,7 @@ class Wiring:
 
     @cached_property
     def orders(self) -> tuple[Ring, ...]:
-        """Every cyclic order of every group, R of them (``rings=free``); none else.
+        """Every cyclic order of every group, R of them (``rings=free``); otherwise none.
 
         Raises
         ------
@@ -121,14 +119,14 @@ class Wiring:
             if group.size > MOST_MEMBERS:
                 msg = (
                     f"{NAME}: an all-reduce group of {group.size} has too many rings to list in a program; set "
-                    f"rings=default, or solve by design-search"
+                    f"rings=default, or use --method design-search"
                 )
                 raise NotApplicable(msg)
         return self.candidates
 
     @cached_property
     def candidates(self) -> tuple[Ring, ...]:
-        """Rings that a search may share a group's bytes over: all, or the +p ones of more than ``MOST_MEMBERS``."""
+        """Rings for a search: all of a group, or the +p rings if it has more than ``MOST_MEMBERS``."""
         if not self.free_rings:
             return ()
         found = []
@@ -141,35 +139,28 @@ class Wiring:
             found += [Ring(number, 0.0, (first, *rest)) for rest in permutations(others)]
         return tuple(found)
 
-    @cached_property
-    def start(self) -> TopologyDesign:
-        """The design at hand: the best of the heuristics that keep to the limits, or a directed ring."""
-        options = []
-        for made in (self._finder, self._reconfig, self._ring):
-            found = made()
-            if found is not None and max(residuals(self, found.values()).values()) <= 1e-6:
-                options.append(found)
-        return min(options, key=lambda one: self.worth(one))
-
-    def _finder(self) -> TopologyDesign:
-        return topology_finder(self.pool)
-
-    def _reconfig(self) -> TopologyDesign:
-        return ocs_reconfig(self.pool, discount=HALF)
-
-    def _ring(self) -> TopologyDesign:
-        n = self.n
-        circuits = np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
-        return routed_design(self.pool, circuits, default_rings(self.pool))
-
     def worth(self, found: TopologyDesign) -> float:
         """The objective of a design."""
         return found.max_load if self.objective == "max-load" else found.bandwidth_tax
 
     @cached_property
     def unit(self) -> float:
-        """U [bytes], a little above the start's load so that round-off does not cut it off."""
-        return self.start.max_load * (1 + 1e-9)
+        """U [bytes]: maximum load of circuits to the next servers, with default rings and a margin for round-off.
+
+        Every server has circuits to its next k = min(d, n-1) servers, d of them, shared out evenly. Demand over m
+        servers takes floor(m/k) steps of k, then one of m modulo k: valid for every ``parallel`` and choice of rings.
+        """
+        n, widest = self.n, min(self.degree, self.n - 1)
+        servers, load = np.arange(n), np.zeros((widest + 1, n))
+        for distance in range(1, n):
+            demand = self.pool.traffic[servers, (servers + distance) % n]
+            steps, rest = divmod(distance, widest)
+            for step in range(steps):
+                load[widest] += np.roll(demand, step * widest)
+            if rest:
+                load[rest] += np.roll(demand, steps * widest)
+        circuits = np.bincount(1 + np.arange(self.degree) % (n - 1), minlength=widest + 1)[1:]
+        return float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9)
 
     @cached_property
     def byte_hops(self) -> float:
@@ -180,12 +171,12 @@ class Wiring:
 
     @cached_property
     def judged(self) -> ServerPool:
-        """The pool that the bounds are of: with ``rings=default`` all traffic is point-to-point."""
+        """The pool of the bounds: with ``rings=default`` all traffic is point-to-point."""
         return self.pool if self.free_rings else ServerPool(self.n, self.degree, self.pool.traffic)
 
     @cached_property
     def most(self) -> F64:
-        """Most demand of every pair whatever the rings [bytes], ``(n, n)``."""
+        """Largest demand of every pair over all choices of rings [bytes], ``(n, n)``."""
         most = self.fixed.copy()
         if self.free_rings:
             for group in self.pool.groups:
@@ -223,7 +214,7 @@ class Wiring:
 
     @cached_property
     def flows(self) -> tuple[I64, I64]:
-        """Commodity and pair of every flow variable, those into the commodity's own server left out."""
+        """Commodity and pair of every flow variable; none enters the commodity's own server."""
         source = self.commodities[0]
         commodity, pair = np.nonzero(self.pairs[1][None, :] != source[:, None])
         return commodity, pair
@@ -255,28 +246,25 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wirin
     Raises
     ------
     NotApplicable
-        For anything but a pool of servers with traffic, more ports than ``parallel`` lets be used, or a negative one.
+        For anything but a server pool with traffic, a negative ``parallel``, or more ports than it allows to use.
     """
     pool = server_pool(instance, NAME)
     given = parameters or {}
     parallel = int(given.get("parallel", 0))
     if parallel < 0:
-        msg = f"{NAME}: parallel={parallel}; take 0 for no limit of its own, or the most circuits of a pair"
+        msg = f"{NAME}: parallel={parallel}; take the largest number of circuits of a pair, or 0 for no limit"
         raise NotApplicable(msg)
     limit = min(parallel or pool.degree, pool.degree)
     if limit * (pool.n - 1) < pool.degree:
         msg = (
-            f"{NAME}: {pool.degree} ports of a server for {pool.n - 1} others with parallel={parallel}: some cannot be "
-            f"used; take degree={limit * (pool.n - 1)} or parallel=0"
+            f"{NAME}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
+            f"{pool.n - 1} other servers; take degree={limit * (pool.n - 1)} or parallel=0"
         )
         raise NotApplicable(msg)
     return Wiring(
         pool, str(given.get("objective", "max-load")), limit, given.get("rings", "free") == "free",
         given.get("flows", "source") == "pair",
     )  # fmt: skip
-
-
-# the model ----------------------------------------------------------------------------------------------------
 
 
 def build_cvxpy(data: Wiring) -> CvxpyModel:
@@ -337,11 +325,11 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
         t = cp.Variable(name="t", bounds=[data.floor, 1])
         variables |= {"w": Named(w, (n, n, p), cells), "t": Named(t, ())}
         carried = ones(pair, np.arange(flows), (m, flows)) @ f - ones(copy_pair, np.arange(m * p), (m, m * p)) @ w
-        state("carry", carried <= 0, (n, n), cell)
-        state("lit", w - y <= 0, (n, n, p), cells)
-        state("level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
-        state("even", cp.sum(f) - n * data.degree * t <= 0, ())
-    state("hops", cp.sum(f) >= data.byte_hops / data.unit, ())
+        state("pair_load", carried <= 0, (n, n), cell)
+        state("load_open", w - y <= 0, (n, n, p), cells)
+        state("load_level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
+        state("total_load", cp.sum(f) - n * data.degree * t <= 0, ())
+    state("total_hops", cp.sum(f) >= data.byte_hops / data.unit, ())
     worth = data.unit * t if loads else data.unit / data.total * cp.sum(f)
     return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), variables, named)
 
@@ -401,7 +389,7 @@ def build_pyomo(data: Wiring) -> PyomoModel:
         model.w = pyo.Var(arcs, range(p), bounds=(0, 1))
         model.t = pyo.Var(bounds=(floor, 1))
         variables |= {"w": (n, n, p), "t": ()}
-        model.carry = pyo.Constraint(
+        model.pair_load = pyo.Constraint(
             arcs,
             rule=lambda m, i, j: (
                 pyo.quicksum(m.f[k, i, j] for k in by_arc.get((i, j), []))
@@ -409,14 +397,14 @@ def build_pyomo(data: Wiring) -> PyomoModel:
                 <= 0
             ),
         )
-        model.lit = pyo.Constraint(arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
-        model.level = pyo.Constraint(
+        model.load_open = pyo.Constraint(arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
+        model.load_level = pyo.Constraint(
             arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.t - floor * m.y[i, j, c] <= -floor
         )
-        model.even = pyo.Constraint(expr=flow - n * degree * model.t <= 0)
-        named |= {"carry": (n, n), "lit": (n, n, p), "level": (n, n, p), "even": ()}
-    model.hops = pyo.Constraint(expr=flow >= data.byte_hops / data.unit)
-    named["hops"] = ()
+        model.total_load = pyo.Constraint(expr=flow - n * degree * model.t <= 0)
+        named |= {"pair_load": (n, n), "load_open": (n, n, p), "load_level": (n, n, p), "total_load": ()}
+    model.total_hops = pyo.Constraint(expr=flow >= data.byte_hops / data.unit)
+    named["total_hops"] = ()
     worth = data.unit * model.t if loads else data.unit / data.total * flow
     model.worth = pyo.Objective(expr=worth, sense=pyo.minimize)
     return PyomoModel(model, variables=variables, constraints=named)
@@ -442,11 +430,8 @@ def estimate(data: Wiring) -> dict[str, int]:
     }
 
 
-# the answer ---------------------------------------------------------------------------------------------------
-
-
 def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
-    """The design of a solver's values, beside them; the values alone where they are none."""
+    """The values with the design they describe added, if they describe one."""
     kept = {name: np.asarray(array, dtype=float) for name, array in values.items()}
     found = _design_of(data, kept)
     return kept if found is None else {**kept, **found.values()}
@@ -471,7 +456,7 @@ def _design_of(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign | None
 def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F64) -> TopologyDesign | None:
     """The design of circuits ``count``, ``(n, n)``, and flows of every server over them, ``(n, n, n)``.
 
-    A pair's circuits share its flow evenly. None where some demand is not served.
+    A pair's circuits share its flow evenly. None if some demand is not served.
     """
     tail, head = np.nonzero(count)
     number = count[tail, head]
@@ -482,7 +467,7 @@ def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F6
 
 
 def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
-    """The candidate rings with these shares, ``(R,)``, those of every group made to add up to 1."""
+    """The candidate rings with these shares, ``(R,)``, normalized to add up to 1 for every group."""
     share = np.where(share > 1e-9, share, 0.0)
     group = np.array([ring.group for ring in data.candidates])
     share = share / np.bincount(group, share)[group]
@@ -492,7 +477,7 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
 
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
-    """A design, and the program's variables beside it, where they are given."""
+    """Shapes of a design, and of the program's variables if they are given."""
     found = design.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return found
@@ -509,7 +494,7 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
     """Worst violation of every block of :func:`opticoll.formulations.topoopt.design.residuals`, and of the parameters.
 
-    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other rings than those.
+    ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other than default rings.
     """
     found = design.residuals(data.pool, values)
     read = design.read_design(data.pool, values)
@@ -524,23 +509,23 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def objective(data: Wiring, values: Mapping[str, F64]) -> float:
-    """Maximum load [bytes] or bandwidth tax of the routes; infinite where they cannot be read."""
+    """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
     read = design.read_design(data.pool, values)
     return np.inf if read is None else data.worth(read)
 
 
 def bounds(data: Wiring) -> list[Bound]:
-    """Ports, depth of places, and transport (:mod:`opticoll.formulations.topoopt.forwarding`)."""
+    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.forwarding`)."""
     n, d = data.n, data.degree
-    told = f"at most {d} + ... + {d}^h pairs of every server within h hops, as a transport problem"
+    reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
     hops = data.byte_hops
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
     value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
-    return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, told, "topoopt")]
+    return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
 
 
 def describe(data: Wiring, values: Mapping[str, F64]) -> dict[str, Any]:
-    """What a verified design looks like."""
+    """Summary of a verified design."""
     read = design.read_design(data.pool, values)
     assert read is not None
     return design.describe(read)
@@ -552,11 +537,11 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
     Raises
     ------
     NotApplicable
-        If the values are none.
+        If the values are malformed.
     """
     read = design.read_design(data.pool, values)
     if read is None:
-        msg = f"{NAME}: the values are no design; give circuits, rings and routes"
+        msg = f"{NAME}: the values are not a design; give circuits, rings and routes"
         raise NotApplicable(msg)
     return read
 
@@ -569,12 +554,12 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter("objective", str, default="max-load", help="bytes over the busiest circuit, or byte-hops a byte",
+        Parameter("objective", str, default="max-load", help="bytes over the busiest circuit, or byte-hops per byte",
                   choices=OBJECTIVES),
-        Parameter("parallel", int, default=0, help="most circuits of one pair of servers; 0: as many as it has ports"),
+        Parameter("parallel", int, default=0, help="most circuits of a pair of servers; 0: as many as it has ports"),
         Parameter("rings", str, default="free", help="of all-reduce groups: chosen, or in the order of the members",
                   choices=("free", "default")),
-        Parameter("flows", str, default="source", help="commodities of the program: servers, or (tighter) pairs",
+        Parameter("flows", str, default="source", help="commodities of the program: servers, or pairs (tighter)",
                   choices=("source", "pair")),
     ),
     prepare=prepare,

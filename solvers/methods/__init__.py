@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opticoll.instances.registry import contributed
 from opticoll.solvers.methods.method import Method
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.formulations.model import Formulation
 
 #: Name of a method and the module of this package whose ``METHODS`` has it.
@@ -75,4 +77,15 @@ def methods_for(formulation: Formulation) -> dict[str, Method]:
     return {name: method for name, method in methods().items() if method.applies(formulation)}
 
 
-__all__ = ["Method", "method_named", "methods", "methods_for"]
+def prepared(
+    formulation: Formulation, instance: object, parameters: Mapping[str, Any], needed: Mapping[str, Any] | None = None
+) -> Any:
+    """The data of a formulation: of its instance, with a method's construction or a needed solution if it takes one."""
+    if formulation.given_by is not None:
+        method = method_named(str(parameters[formulation.given_by]))
+        assert method is not None
+        return formulation.prepare(instance, parameters, method.construct)
+    return formulation.prepare(instance, parameters, *(() if needed is None else (needed,)))
+
+
+__all__ = ["Method", "method_named", "methods", "methods_for", "prepared"]

@@ -94,6 +94,8 @@ class Method:
         Whether the method can take a formulation.
     parameters
         What ``--set`` may change; ``solver`` by convention names the adapter for sub-problems.
+    construct
+        ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
     """
 
     name: str
@@ -103,3 +105,4 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     reformulate: Callable[[StandardForm, Formulation], Reformulation] | None = None
     run: Callable[[Context], Answer] | None = None
+    construct: Callable[[Any], Any] | None = None

@@ -28,11 +28,8 @@ def wheel(tmp_path_factory):
         else:
             shutil.copy(ROOT / name, copy / name)
     built = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(built),
-         str(copy)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(built))
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(copy)], check=True, capture_output=True)
     return next(built.glob("*.whl"))
 
 

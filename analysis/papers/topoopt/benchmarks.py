@@ -14,8 +14,8 @@ from opticoll.analysis.benchmark.tables import Row, Table, timed_command
 def constructions() -> list[Row]:
     """TopologyFinder and OCS-reconfig with their check, best of three, in this process."""
     from opticoll.formulations.topoopt.design import lower_bounds, residuals
-    from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
     from opticoll.instances import parse
+    from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 
     rows = []
     for n, degree, job in (

@@ -10,19 +10,19 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Claim, Measurement, Told, Verdict, similar
 from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.topoopt import network_cost as cost
-from opticoll.formulations.topoopt import totient_rings as binary_trees
-from opticoll.formulations.topoopt import totient_rings as coin_change
-from opticoll.formulations.topoopt import totient_rings as rings
 from opticoll.formulations.topoopt.design import iteration_time, lower_bounds, point_to_point_loads, slowdown
-from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
+from opticoll.solvers.methods.topoopt import binary_trees
+from opticoll.solvers.methods.topoopt import totient_rings as coin_change
+from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.formulations.topoopt.finder import Forwarding
+    from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
 
 PAPER = "topoopt"
 #: Section 5.2 fixes the bandwidth of the fat-tree by cost; section 5.5 gives it: 5.7 / 1.4.

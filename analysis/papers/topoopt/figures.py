@@ -14,11 +14,11 @@ import numpy as np
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.papers.topoopt import network_cost as cost
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
-from opticoll.formulations.topoopt import totient_rings as rings
 from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
-from opticoll.formulations.topoopt.finder import topology_finder
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,18 +1,13 @@
-"""All-gather trees by dynamic programming over products of radices: the optimum, for every depth at once.
+"""Methods for OpTree's formulations: all-gather trees and the one-stage all-to-all.
 
-Least steps to every product by exactly j stages (:meth:`opticoll.formulations.optree.tree_theory.Walks.layers`), each
-stage one pass
-over all (product, radix); about n ln n ln2 n operations.
-
-The paper's own tree: Theorem 2's depth, and the least radix m with m^k >= n in every stage.
-
-Stages that are not needed are left out, and the last radix is cut to what is left to reach. A heuristic: Theorem 2
-holds for real radices.
-
-One-stage all-to-all by full circles of wavelengths: optimal in closed form, for lines and rings of any size.
-
-Every wavelength is filled: rectangles and triangles over opposite nodes on a ring, chains of intervals on a line, see
-:mod:`opticoll.formulations.rounds.wavelengths`. The values go through the checker, which knows nothing of them.
+tree-search
+    The best tree of every depth, by dynamic programming over products of radices: about n ln n log2 n operations
+    (:meth:`opticoll.formulations.optree.tree_theory.Walks.layers`).
+uniform-tree
+    The paper's tree: Theorem 2's depth k, and the least radix m with m^k >= n in every stage. Superfluous stages are
+    left out and the last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
+cycle-cover
+    The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds.wavelengths`).
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def run_tree_search(context: Context) -> Answer:
-    """The best tree, or the best of the depth asked for; ``steps_by_depth`` has them all."""
+    """Find the best tree, of the requested depth if there is one; ``steps_by_depth`` lists all depths."""
     data: TreeChoice = context.data
     trees = best_by_depth(data.fabric, data.graph)
     best = trees[data.depth] if data.depth else min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
@@ -55,14 +50,14 @@ TREE_SEARCH = Method(
 
 
 def run_uniform_tree(context: Context) -> Answer:
-    """The m-ary tree of the depth asked for, or of Theorem 2's."""
+    """Build the m-ary tree of the requested depth, or of Theorem 2's."""
     data: TreeChoice = context.data
     tree = uniform_tree(data.fabric, data.depth or theorem_2(data.fabric.n))
     return Answer(
         Termination.TOLERANCE,
         values={"radices": np.asarray(tree.radices, dtype=float)},
         solver={"name": "uniform-tree", "version": None, "algorithm": "Theorem 2", "options": {}},
-        message="a closed form for real radices: it stops without trying to prove anything",
+        message="a closed form for real radices: it proves no bound",
     )
 
 
@@ -76,7 +71,7 @@ UNIFORM_TREE = Method(
 
 
 def run_cycle_cover(context: Context) -> Answer:
-    """The assignment in closed form."""
+    """Build the assignment in closed form."""
     data: AllToAll = context.data
     return Answer(
         Termination.OPTIMAL,
@@ -89,14 +84,10 @@ def run_cycle_cover(context: Context) -> Answer:
 CYCLE_COVER = Method(
     name="cycle-cover",
     title="Full circles of wavelengths",
-    summary="one-stage all-to-all on optical lines and rings in closed form: the fewest wavelengths for any n",
+    summary="one-stage all-to-all on optical lines and rings in closed form: the fewest wavelengths for every n",
     applies=lambda formulation: formulation.name == "optree.one-stage",
     run=run_cycle_cover,
 )
 
 
-METHODS = (
-    TREE_SEARCH,
-    UNIFORM_TREE,
-    CYCLE_COVER,
-)
+METHODS = (TREE_SEARCH, UNIFORM_TREE, CYCLE_COVER)

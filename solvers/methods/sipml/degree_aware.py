@@ -1,19 +1,19 @@
-"""SiP-ML's Algorithm 1: sub-operations in topological order, each on the GPU in reach that is free first; with repair.
+"""SiP-ML's Algorithm 1: greedy placement in topological order on the reachable GPU that is free first, with repair.
 
-A GPU in reach of all inputs is at most Delta steps after each of theirs on the circle of GPUs. Where there is none,
-inputs are moved (backward), then what depends on anything moved (forward), until nothing is out of reach.
+A GPU is in reach of all inputs if it is at most Delta steps after each of their GPUs on the circle. If there is none,
+inputs are moved (backward), then dependants of moved sub-operations (forward), until everything is in reach.
 
-``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and what is out of reach moves to the
-nearest GPU that is not. The paper leaves convergence open, and it does not always converge: where it returns to an
-earlier state (looked for in small graphs), or after ``moves`` moves in all, it ends without a placement.
+``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and those out of reach move to the nearest
+GPU in reach. The paper leaves convergence open, and it does not always converge: on returning to an earlier state
+(detected in small graphs), or after ``moves`` moves in total, it stops without a placement.
 
 ``repair=unrolled``: the circle is unrolled to a line of positions, GPU = position mod k, on which every dependency goes
-0 to Delta ahead. The sub-operation goes to the position of its foremost input; inputs and dependants only ever move
-forward, as little as they must, and never beyond it: so it ends, always. But it asks for more than the circle does.
+0 to Delta ahead. The sub-operation goes to the position of its foremost input. Inputs and dependants only move forward,
+as little as necessary and never beyond it, so the repair always terminates. It is more restrictive than the circle.
 
 ``repair=best``: both, and the shorter makespan.
 
-Starts are recomputed at the end with the GPUs as they came out.
+Starts are recomputed at the end for the final GPUs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-#: Moves for each sub-operation before the paper's repair gives up.
+#: Default limit on moves of the paper's repair, per sub-operation.
 MOVES = 20
-#: Up to this many sub-operations the paper's repair remembers where it has been, and sees that it goes in circles.
+#: Largest number of sub-operations for which the paper's repair detects cycles.
 REMEMBERED = 1000
 
 
 class Repair:
-    """A placement in the making: GPUs so far, and the forward-backward repair of reach."""
+    """A partial placement with the paper's forward-backward repair."""
 
     def __init__(self, data: Placement, moves: int) -> None:
         graph, k = data.graph, data.devices
@@ -90,7 +90,7 @@ class Repair:
         return reached if down <= up else (reached - self.delta) % self.k
 
     def most_inputs(self, v: int, free: list[float]) -> int:
-        """The GPU in reach of most inputs; of those the one free first."""
+        """The GPU in reach of most inputs; ties go to the one free first."""
         votes = [0] * self.k
         for u in self.inputs(v):
             bits = self.ahead[self.device[u]]
@@ -99,13 +99,13 @@ class Repair:
         return min(range(self.k), key=lambda h: (-votes[h], free[h], h))
 
     def mend(self, v: int) -> bool:
-        """Move inputs backward and dependants forward until nothing placed is out of reach; False if it gives up."""
+        """Move inputs backward and dependants forward until all are in reach; False on a cycle or the limit."""
         self.conflicts += 1
         last = v
         met: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         back, forth = [v], set()
         while True:
-            while back:  # backward: inputs come within reach of what needs them
+            while back:  # backward: move inputs within reach of their dependants
                 x = back.pop()
                 for u in self.inputs(x):
                     if self.out_of_reach(u, x):
@@ -125,7 +125,7 @@ class Repair:
                 if self.cycled:
                     return False
                 met.add(state)
-            for u in moved:  # forward: what depends on the moved comes after them
+            for u in moved:  # forward: move dependants within reach of moved inputs
                 for x in self.outputs(u):
                     if x <= last and self.device[x] >= 0 and self.out_of_reach(u, x):
                         bits = self.reachable(x)
@@ -137,7 +137,7 @@ class Repair:
                     return False
 
     def place(self, context: Context | None = None) -> bool:
-        """Algorithm 1; False where the repair gave up."""
+        """Run Algorithm 1; False if the repair fails."""
         data = self.data
         free, end = [0.0] * self.k, [0.0] * data.n
         for v in range(data.n):
@@ -166,17 +166,17 @@ class Repair:
                 self.device[v] = self.most_inputs(v, free)
                 if not self.mend(v):
                     return False
-            if mended:  # times of what moved are only settled at the end; the estimate goes on from here
+            if mended:  # times of moved sub-operations are recomputed at the end; this is an estimate
                 best = max([free[self.device[v]], *(end[u] for u in self.inputs(v))])
             free[self.device[v]] = end[v] = best + self.duration[v]
         return True
 
 
 class Unrolled(Repair):
-    """The same on the unrolled circle: ``device`` holds positions while placing."""
+    """Algorithm 1 on the unrolled circle; ``device`` contains positions while placing."""
 
     def place(self, context: Context | None = None) -> bool:
-        """Algorithm 1 with a repair that only moves forward; always succeeds."""
+        """Run Algorithm 1 with a repair that only moves forward; always succeeds."""
         data, delta, k = self.data, self.delta, self.k
         free, end = [0.0] * k, [0.0] * data.n
         first = int(data.graph.operation[0])
@@ -214,7 +214,7 @@ class Unrolled(Repair):
         return True
 
     def mend(self, v: int) -> bool:
-        """Raise inputs to within Delta behind, and dependants to what they depend on, from v on."""
+        """Starting from v, raise inputs to within Delta below, and dependants to at least their inputs."""
         self.conflicts += 1
         at, delta, stack = self.device, self.delta, [v]
         while stack:
@@ -233,14 +233,14 @@ class Unrolled(Repair):
 
 
 def run(context: Context) -> Answer:
-    """Place, repair, and recompute the starts; the better of the repairs asked for."""
+    """Place, repair, and recompute the starts; keep the better of the requested repairs."""
     data: Placement = context.data
-    asked = str(context.parameters["repair"])
+    requested = str(context.parameters["repair"])
     moves = int(context.parameters["moves"]) or MOVES * data.n
     best: tuple[float, str, NDArray[np.int64], NDArray[np.float64]] | None = None
-    told: dict[str, Any] = {}
+    repairs: dict[str, Any] = {}
     for name, kind in (("unrolled", Unrolled), ("paper", Repair)):
-        if asked not in {name, "best"}:
+        if requested not in {name, "best"}:
             continue
         state = kind(data, moves)
         try:
@@ -250,11 +250,8 @@ def run(context: Context) -> Answer:
                 raise
             break
         found: dict[str, Any] = {
-            "converged": done,
-            "conflicts": state.conflicts,
-            "moved": state.moved,
-            "cycled": state.cycled,
-        }
+            "converged": done, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
+        }  # fmt: skip
         if done:
             device = np.array(state.device)
             begun = starts(data, device, np.arange(data.n))
@@ -262,14 +259,14 @@ def run(context: Context) -> Answer:
             found["makespan_us"] = float((begun + data.graph.duration).max())
             if best is None or found["makespan_us"] < best[0]:
                 best = (found["makespan_us"], name, device, begun)
-        told[name] = found
+        repairs[name] = found
     solver: dict[str, Any] = {"name": "degree-aware", "version": None, "algorithm": "Algorithm 1", "options": {}}
     if best is None:
-        how = "goes in circles" if told["paper"]["cycled"] else "has used up its moves"
-        message = f"the paper's repair {how} at conflict {told['paper']['conflicts']}; take --set repair=best"
-        return Answer(Termination.ITERATION_LIMIT, solver=solver, metrics={"repairs": told}, message=message)
+        failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"
+        message = f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; take --set repair=best"
+        return Answer(Termination.ITERATION_LIMIT, solver=solver, metrics={"repairs": repairs}, message=message)
     values = {"device": best[2].astype(float), "start": best[3]}
-    metrics = {"repair": best[1], "repairs": told}
+    metrics = {"repair": best[1], "repairs": repairs}
     return Answer(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics)
 
 
@@ -280,15 +277,10 @@ METHODS = (
         summary="SiP-ML's Algorithm 1 with forward-backward repair: 20,000 sub-operations in seconds",
         applies=lambda formulation: formulation.name == "sipml.placement",
         parameters=(
-            Parameter(
-                "repair",
-                str,
-                default="best",
-                help="as the paper says, on the unrolled circle, or the better",
-                choices=("best", "unrolled", "paper"),
-            ),
-            Parameter("moves", int, default=0, help="moves before the paper's repair gives up; 0: 20 a sub-operation"),
+            Parameter("repair", str, default="best", help="the paper's, on the unrolled circle, or the better of both",
+                      choices=("best", "unrolled", "paper")),
+            Parameter("moves", int, default=0, help="limit on moves of the paper's repair; 0: 20 per sub-operation"),
         ),
         run=run,
     ),
-)
+)  # fmt: skip

@@ -1,8 +1,8 @@
-"""Circuits over optical switches in polynomial time: bisection on the time, Koenig's theorem for the switches.
+"""Optimal circuits over optical switches: bisection on the time, Koenig's theorem for the switches.
 
-T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating point numbers ends with
-two neighbours, the upper attained and the lower not; a server whose needs at the lower exceed its ports is the
-certificate, recounted in exact fractions. The circuits are then split into one matching a switch.
+T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating-point numbers ends with two
+neighbours, the upper one attained and the lower one not. A server whose needs at the lower one exceed its ports is the
+certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def bisect(data: Circuits) -> tuple[float, float]:
-    """The least T that is attained, and the floating point number before it [s]; there must be a solution."""
+    """The least attained T and the floating-point number below it [s], for a feasible problem."""
     high = np.array([data.transfers.unit_time])
     low = np.array([float(data.transfers.volume.min() / data.transfers.bandwidth) * 2.0**-50])
     above, below = int(high.view(np.int64)[0]), int(low.view(np.int64)[0])
@@ -48,10 +48,9 @@ def overfull(data: Circuits, circuits: NDArray[np.int64]) -> int | None:
 
 
 def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
-    """What one server side needs for anything faster than ``time``, in exact fractions of its bytes.
+    """Circuits that one server side needs for any time below ``time``, in exact fractions.
 
-    The volumes are taken as the floating point numbers that they are; every circuit less than ``needed`` of some pair
-    would take at least ``time``.
+    Volumes are exact as floating-point numbers. A pair with fewer circuits than needed would take at least ``time``.
     """
     moves, n = data.transfers, data.n
     mine = np.flatnonzero((moves.source == side) if side < n else (moves.target == side - n))
@@ -59,7 +58,7 @@ def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
     needed = []
     for p in mine.tolist():
         quotient = Fraction(float(moves.volume[p])) / limit
-        # c circuits are faster than ``time`` iff V < c T B; quotients equal to a whole number up to round-off are it.
+        # c circuits are faster than ``time`` iff V < c T B; quotients within round-off of an integer count as equal.
         whole = round(quotient)
         exact = abs(quotient - whole) <= Fraction(1, 2**48) * whole
         needed.append(whole + 1 if exact else -(-quotient.numerator // quotient.denominator))
@@ -70,7 +69,7 @@ def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
 
 
 def run(context: Context) -> Answer:
-    """Bisection, certificate, matchings."""
+    """Run the bisection, recompute the certificate, split the circuits into matchings."""
     data: Circuits = context.data
     time, below = bisect(data)
     circuits = data.transfers.needs(time)

@@ -1,8 +1,8 @@
-"""Placements of small graphs by exhaustive search: its end without a better one is the proof.
+"""Optimal placements of small graphs by exhaustive search.
 
-Every schedule in which nothing can start earlier is met by appending sub-operations in the order of their starts. A
-branch ends where even the longest chain behind what is appended, or the work left over all GPUs, ends no sooner than
-the best found. Under rule=degree GPUs not yet in use are alike, under rule=distance all rotations are.
+Appending sub-operations in the order of their starts reaches every schedule in which nothing can start earlier. A
+branch is pruned if the longest chain after its sub-operations, or the remaining work over all GPUs, ends no sooner than
+the incumbent. Under rule=degree unused GPUs are interchangeable, under rule=distance all rotations are equivalent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Enumeration:
         self.floor = max(bound.value for bound in bounds(data))
 
     def search(self) -> bool:
-        """Whether the search came to its end; the best placement is kept either way."""
+        """Whether the search was completed; the best placement is kept either way."""
         k, n = self.data.devices, self.data.n
         self.at, self.end, self.begun = [-1] * n, [0.0] * n, [0.0] * n
         self.free, self.sends, self.hears = [0.0] * k, [0] * k, [0] * k
@@ -71,7 +71,7 @@ class Enumeration:
             self.context.remaining()
         if self.best <= self.floor * (1 + 1e-9):
             return True
-        # Nothing starts before the last start: all GPUs have at most so much left until the best end.
+        # Nothing starts before the last start, so this is the time left on all GPUs until the best end.
         room = sum(max(self.best - max(free, last[0]), 0.0) for free in self.free)
         if work >= room * (1 + 1e-12) + 1e-12 * self.best:
             return True
@@ -114,7 +114,7 @@ class Enumeration:
 
 
 def run(context: Context) -> Answer:
-    """Search to the end, or until the nodes or the time run out."""
+    """Search until completion or a limit on nodes or time."""
     search = Enumeration(context.data, int(context.parameters["nodes"]), context)
     try:
         done, ending = search.search(), Termination.OPTIMAL
@@ -136,9 +136,9 @@ METHODS = (
     Method(
         name="placement-enumeration",
         title="Exhaustive placement",
-        summary="the optimal placement of about a dozen sub-operations by exhaustive search of our own",
+        summary="the optimal placement of about a dozen sub-operations by exhaustive search",
         applies=lambda formulation: formulation.name == "sipml.placement",
-        parameters=(Parameter("nodes", int, default=2_000_000, help="nodes of the search before it gives up"),),
+        parameters=(Parameter("nodes", int, default=2_000_000, help="limit on nodes of the search"),),
         run=run,
     ),
 )

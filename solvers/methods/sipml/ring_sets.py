@@ -1,15 +1,16 @@
-"""Wavelengths on a ring over sets of disjoint arcs: the linear relaxation refutes times, whole flows attain them.
+"""Methods for wavelengths on a ring: first fit, and programs over sets of disjoint arcs.
 
-At a time T every pair needs n_p(T) circuits. The linear program over walks (one flow a commodity, whatever the number
-of wavelengths) finds the least excess over W wavelengths; where it is positive, the duals of its ``serve`` rows are
-prices of pairs, and a dynamic program over the heaviest sets turns them into a bound on T of our own. Bisection over
-the times that whole circuits can attain finds the largest that is refuted. From there upwards the same program in
-whole numbers is asked, until it attains a time: if that is the next one, it is proven optimal.
+At a time T every pair p needs n_p(T) circuits. Both methods search the times that integer circuits can attain, between
+the analytic bound and the time of one circuit per pair.
 
-Wavelengths on a ring by first fit: longest circuits first, the shorter way first, the first wavelength that is free.
-
-For a time T every pair needs n_p(T) circuits; first fit places them or not. The times that whole circuits can attain
-are bisected for one at which it does, between the analytic bound and one circuit a pair.
+ring-first-fit
+    Bisects for a time at which first fit places all circuits: longest first, shorter direction first, lowest free
+    wavelength.
+ring-sets
+    Starts from first fit. A linear program over walks, of a size that does not depend on W, finds the least excess
+    over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
+    program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
+    the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.arc_sets import strip
-from opticoll.formulations.sipml.ring_wavelengths import circuits_of_sets, light_rows, serve_rows, walk_rows
+from opticoll.formulations.sipml.arc_sets import circuits_of_sets, light_rows, serve_rows, strip, walk_rows
 from opticoll.solvers.isolation import solve_here
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.standard_form import StandardForm
@@ -31,15 +31,19 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.solvers.methods.method import Context
-
-    I64 = NDArray[np.int64]
     from opticoll.solvers.task import Outcome
 
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
 
-def attainable_times(data: RingTraffic) -> NDArray[np.float64]:
-    """Times V_p / (c B) of whole circuits between the analytic bound and one circuit a pair, ascending [s].
+#: Excess of wavelengths above which the linear program counts as infeasible at a time; the bound is recomputed anyway.
+EXCESS = 1e-6
 
-    The last is that of the largest transfer over one circuit, which every assignment attains.
+
+def attainable_times(data: RingTraffic) -> F64:
+    """Times V_p / (c B) between the analytic bound and one circuit per pair, ascending [s].
+
+    The last one, of the largest transfer over one circuit, is attained by every assignment.
     """
     moves = data.transfers
     pair = np.repeat(np.arange(moves.pairs), data.high)
@@ -87,7 +91,7 @@ def first_fit(data: RingTraffic, needs: I64) -> I64 | None:
 
 
 def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, float] | None:
-    """The circuits of the least time that bisection finds, and that time [s]; None if not one each is placed."""
+    """Circuits by bisection over times, and their time [s]; None if one circuit per pair does not fit."""
     times = attainable_times(data)
     best = first_fit(data, data.transfers.needs(float(times[-1])))
     if best is None:
@@ -97,41 +101,32 @@ def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, floa
         if context is not None:
             context.remaining()
         middle = (low + high) // 2
-        found = first_fit(data, data.transfers.needs(float(times[middle])))
-        if found is None:
+        circuits = first_fit(data, data.transfers.needs(float(times[middle])))
+        if circuits is None:
             low = middle
         else:
-            best, high = found, middle
+            best, high = circuits, middle
     return best, float(times[high])
 
 
 def run_ring_first_fit(context: Context) -> Answer:
-    """First fit at bisected times."""
-    found = search(context.data, context)
-    solver: dict[str, Any] = {
-        "name": "ring-first-fit",
-        "version": None,
-        "algorithm": "longest first, first fit",
-        "options": {},
-    }
-    if found is None:
-        return Answer(
-            Termination.ITERATION_LIMIT, solver=solver, message="first fit places not even one circuit a pair"
-        )
-    return Answer(Termination.TOLERANCE, values={"circuits": found[0].astype(float)}, solver=solver)
+    """Run first fit at bisected times."""
+    result = search(context.data, context)
+    algorithm = "longest first, first fit"
+    solver: dict[str, Any] = {"name": "ring-first-fit", "version": None, "algorithm": algorithm, "options": {}}
+    if result is None:
+        message = "first fit does not place one circuit per pair"
+        return Answer(Termination.ITERATION_LIMIT, solver=solver, message=message)
+    return Answer(Termination.TOLERANCE, values={"circuits": result[0].astype(float)}, solver=solver)
 
 
 RING_FIRST_FIT = Method(
     name="ring-first-fit",
     title="First fit on the ring",
-    summary="circuits on the ring by first fit, longest first, at bisected times; certified by segments and cuts",
+    summary="circuits on the ring by first fit, longest first, at bisected times; bounds by segments and cuts",
     applies=lambda formulation: formulation.name == "sipml.ring-wavelengths",
     run=run_ring_first_fit,
 )
-
-
-#: Excess of wavelengths above which a linear program counts as refuting a time (the bound is recomputed anyway).
-EXCESS = 1e-6
 
 
 class _Program:
@@ -166,7 +161,7 @@ class _Program:
         self.solves = 0
 
     def solve(self, needs: I64, *, whole: bool) -> Outcome:
-        """The least excess for these needs; in whole numbers no excess is allowed, only feasibility asked."""
+        """Minimize the excess for these needs; in integers (``whole``) only test whether no excess is feasible."""
         lower = self.lower.copy()
         lower[self.served] = needs
         cost = np.zeros(self.columns)
@@ -182,15 +177,15 @@ class _Program:
         self.solves += 1
         return solve_here(form, "highs", SolveRequest(self.context.remaining(), task.threads, 1e-7, task.seed))
 
-    def prices(self, needs: I64) -> NDArray[np.float64] | None:
-        """Prices of pairs that speak against these needs, if the relaxation cannot meet them."""
+    def prices(self, needs: I64) -> F64 | None:
+        """Prices of pairs that prove these needs infeasible, if the relaxation cannot meet them."""
         outcome = self.solve(needs, whole=False)
         if outcome.termination != Termination.OPTIMAL or outcome.objective is None or outcome.row_duals is None:
             return None
         return np.abs(np.asarray(outcome.row_duals)[self.served]) if outcome.objective > EXCESS else None
 
     def circuits(self, needs: I64) -> I64 | None:
-        """Circuits that meet these needs, if whole flows do within the limits."""
+        """Circuits that meet these needs, if the integer program finds them within the limits."""
         outcome = self.solve(needs, whole=True)
         if outcome.x is None:
             return None
@@ -207,7 +202,7 @@ class _Program:
 
 
 def run_ring_sets(context: Context) -> Answer:
-    """Refute from below, attain from above."""
+    """Raise the bound by the relaxation, then attain a time by the integer program."""
     data: RingTraffic = context.data
     times = attainable_times(data)
     state = _State(context, data, times)
@@ -222,7 +217,9 @@ def run_ring_sets(context: Context) -> Answer:
 
 
 class _State:
-    def __init__(self, context: Context, data: RingTraffic, times: NDArray[np.float64]) -> None:
+    """Incumbent, bound and progress of one run."""
+
+    def __init__(self, context: Context, data: RingTraffic, times: F64) -> None:
         self.context, self.data, self.times = context, data, times
         self.bound, self.value = data.least, np.inf
         self.source = "analytic"
@@ -233,15 +230,15 @@ class _State:
         self.most = int(context.parameters["tries"])
 
     def first_fit(self) -> None:
-        """A first assignment."""
-        found = search(self.data, self.context)
-        if found is not None:
-            self.circuits, self.value = found
+        """Find a first assignment."""
+        result = search(self.data, self.context)
+        if result is not None:
+            self.circuits, self.value = result
             self.greedy = self.value
             self.context.save(self.answer(), self.value)
 
     def refute(self) -> None:
-        """Bisect for the largest attainable time that the relaxation refutes; the bound is recomputed from prices."""
+        """Bisect for the largest time at which the relaxation is infeasible; bounds are recomputed from prices."""
         self.program = _Program(self.context)
         low = int(np.searchsorted(self.times, self.bound)) - 1
         high = self.times.size if np.isinf(self.value) else int(np.searchsorted(self.times, self.value))
@@ -261,19 +258,19 @@ class _State:
         self.start = high
 
     def attain(self) -> None:
-        """Whole flows at the next attainable times."""
+        """Solve the integer program at the next attainable times."""
         assert self.program is not None
         stop = self.times.size if np.isinf(self.value) else int(np.searchsorted(self.times, self.value))
         for k in range(self.start, min(stop, self.start + self.most)):
-            found = self.program.circuits(self.data.transfers.needs(float(self.times[k])))
-            if found is not None:
-                self.circuits, self.value = found, float(self.times[k])
+            circuits = self.program.circuits(self.data.transfers.needs(float(self.times[k])))
+            if circuits is not None:
+                self.circuits, self.value = circuits, float(self.times[k])
                 return
         if self.circuits is None:
             self.ending = Termination.ITERATION_LIMIT
 
     def answer(self) -> Answer:
-        """What has been found and proven."""
+        """The incumbent and the bound."""
         metrics: dict[str, Any] = {"first_fit_s": self.greedy, "programs": self.program.solves if self.program else 0}
         values = None if self.circuits is None else {"circuits": self.circuits.astype(float)}
         done = self.ending
@@ -288,14 +285,11 @@ class _State:
 RING_SETS = Method(
     name="ring-sets",
     title="Sets of disjoint arcs",
-    summary="circuits on the ring over sets of disjoint arcs: recomputed prices refute times, whole flows attain them",
+    summary="circuits on the ring over sets of disjoint arcs: linear programs bound the time, integer ones attain it",
     applies=lambda formulation: formulation.name == "sipml.ring-wavelengths",
-    parameters=(Parameter("tries", int, default=8, help="attainable times asked in whole numbers, from the bound up"),),
+    parameters=(Parameter("tries", int, default=8, help="attainable times tried in integers, from the bound up"),),
     run=run_ring_sets,
 )
 
 
-METHODS = (
-    RING_FIRST_FIT,
-    RING_SETS,
-)
+METHODS = (RING_FIRST_FIT, RING_SETS)

@@ -1,17 +1,16 @@
-"""Alternating optimisation: a strategy for given circuits, circuits for a given strategy, in turn.
+"""Methods for parallelization strategies: the exact front of time and memory, and TopoOpt's alternating optimization.
 
 Source  TopoOpt, section 4.1, figure 6
 
-1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: one part of one kind to
-   another way; taken with probability min(1, exp(-change / temperature)), memory kept), by Eq. (1) with the load that
-   shortest paths give: T = C + R/(n B) + (greatest point-to-point load of a circuit) / b. Those loads are linear in the
-   strategy, so a move costs one vector.
-2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
-3. Again from the new circuits, until T has not fallen or ``rounds`` are done.
-
-The exact method of the strategy plane: every combination of time and memory that no other beats, kind by kind.
-
-TopoOpt's alternating optimisation as a method of the strategy plane.
+strategy-front
+    Dynamic program over kinds that keeps every Pareto-optimal combination of time and memory.
+alternating
+    1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: parts of one kind to
+       another way within the memory; accepted with probability min(1, exp(-change / temperature))), by Eq. (1) with the
+       loads of shortest paths: T = C + R/(n B) + (largest point-to-point load of a circuit) / b. These loads are linear
+       in the strategy, so a move costs one vector.
+    2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
+    3. Repeat from the new circuits until T does not fall, or for ``rounds`` rounds.
 """
 
 from __future__ import annotations
@@ -24,54 +23,56 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.outward import down
-from opticoll.formulations.topoopt.finder import topology_finder
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from opticoll.formulations.topoopt.design import TopologyDesign
     from opticoll.formulations.topoopt.strategy import Plane
     from opticoll.solvers.methods.method import Context
 
     F64 = NDArray[np.float64]
-    from collections.abc import Callable
-
-    from opticoll.formulations.topoopt.design import TopologyDesign
-
     I64 = NDArray[np.int64]
 
+#: First and last temperature of the chain, relative to the time.
+HEAT, COOL = 0.1, 1e-4
 
-def _splits(parts: int, ways: int) -> NDArray[np.int64]:
-    """Every way to split ``parts`` equal parts among ``ways``, ``(., ways)``."""
+
+def _splits(parts: int, ways: int) -> I64:
+    """Every split of ``parts`` equal parts among ``ways``, ``(., ways)``."""
     if ways == 1:
         return np.array([[parts]])
     return np.concatenate([
-        np.column_stack([np.full(len(rest), here), rest])
-        for here in range(parts + 1) for rest in [_splits(parts - here, ways - 1)]
+        np.column_stack([np.full(len(rest), first), rest])
+        for first in range(parts + 1) for rest in [_splits(parts - first, ways - 1)]
     ])  # fmt: skip
 
 
-def _kept(time: F64, memory: F64) -> NDArray[np.int64]:
-    """Places that no other beats in both, by rising time."""
+def _kept(time: F64, memory: F64) -> I64:
+    """Indices of the Pareto-optimal entries, by increasing time."""
     order = np.lexsort((memory, time))
     best = np.minimum.accumulate(memory[order])
     first = np.concatenate([[True], memory[order][1:] < best[:-1]])
     return np.asarray(order[first], dtype=np.int64)
 
 
-def front(data: Plane) -> tuple[F64, F64, list[NDArray[np.int64]]]:
-    """Seconds and bytes of every strategy that no other beats in both, by rising time, and their parts.
+def front(data: Plane) -> tuple[F64, F64, list[I64]]:
+    """Time [s] and memory [bytes] of every Pareto-optimal strategy, by increasing time, and its parts.
 
     Returns
     -------
     Times and memories, ``(S,)``, and strategies, ``(K, C)`` each.
     """
     time, memory = np.array([data.computing]), np.zeros(1)
-    chosen: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    splits: list[NDArray[np.int64]] = []
+    chosen: list[tuple[I64, I64]] = []
+    splits: list[I64] = []
     for k, parts in enumerate(data.count.tolist()):
         allowed = np.flatnonzero(data.allowed[k])
         own = _splits(parts, allowed.size)
@@ -98,7 +99,7 @@ def front(data: Plane) -> tuple[F64, F64, list[NDArray[np.int64]]]:
 
 
 def run_strategy_front(context: Context) -> Answer:
-    """The fastest of the front."""
+    """Return the fastest strategy of the front."""
     time, _, strategies = front(context.data)
     if not time.size:
         return Answer(
@@ -118,14 +119,10 @@ def run_strategy_front(context: Context) -> Answer:
 STRATEGY_FRONT = Method(
     name="strategy-front",
     title="Front of time and memory",
-    summary="all strategies that no other beats in both time and memory, by dynamic programming",
+    summary="all Pareto-optimal strategies in time and memory, by dynamic programming",
     applies=lambda formulation: formulation.name == "topoopt.strategy",
     run=run_strategy_front,
 )
-
-
-#: Temperature of the chain at its beginning and end, relative to the time.
-HEAT, COOL = 0.1, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +135,7 @@ class Planned:
 
 
 def way_loads(data: Plane, circuits: I64) -> F64:
-    """Point-to-point bytes over every circuit for one part of every kind and way by shortest paths, ``(K, C, m)``."""
+    """Point-to-point bytes over every circuit by shortest paths, for one part of every kind and way, ``(K, C, m)``."""
     found = np.zeros((*data.allowed.shape, len(circuits)))
     for (k, c), (matrix, _) in data.patterns.items():
         if matrix.any():
@@ -148,14 +145,14 @@ def way_loads(data: Plane, circuits: I64) -> F64:
 
 
 def time_over(data: Plane, x: I64, loads: F64) -> float:
-    """T of a strategy over circuits with these loads of its ways [s]."""
+    """T of a strategy [s] over circuits with these loads, ``(K, C, m)``."""
     reduce = float((data.reduced * x).sum())
     worst = float(np.tensordot(x, loads, axes=2).max(initial=0.0))
     return data.computing + reduce / (data.pool.n * data.pool.degree * data.bandwidth) + worst / data.bandwidth
 
 
 def first_strategy(data: Plane) -> I64:
-    """Every kind in its cheapest way that keeps to the memory: replicated where that fits, as few bytes held else."""
+    """All kinds replicated; while they exceed the memory, the largest kinds in the way that holds the fewest bytes."""
     allowed = np.where(data.allowed, data.held, np.inf)
     x = np.zeros(data.allowed.shape, dtype=np.int64)
     x[:, 0] = data.count
@@ -168,7 +165,7 @@ def first_strategy(data: Plane) -> I64:
 
 
 def chain(data: Plane, x: I64, loads: F64, steps: int, random: np.random.Generator) -> tuple[I64, float]:
-    """The best strategy that a chain of ``steps`` moves from x comes by, over fixed circuits, and its T."""
+    """The best strategy on a chain of ``steps`` moves from x over fixed circuits, and its T."""
     now = time_over(data, x, loads)
     best, least = x.copy(), now
     x = x.copy()
@@ -204,9 +201,9 @@ def planned(data: Plane, x: I64) -> Planned:
 def alternate(
     data: Plane, *, rounds: int, steps: int, seed: int, tick: Callable[[Planned], None], start: I64 | None = None
 ) -> tuple[Planned, int]:
-    """Alternate until nothing improves: the best plan, the rounds made. ``tick`` is called with every better plan.
+    """Alternate until T does not fall; returns the best plan and the number of rounds.
 
-    ``start`` is the first strategy, replicated layers (as far as they fit) if none is given.
+    ``tick`` is called with every better plan. ``start`` is the first strategy, :func:`first_strategy` by default.
     """
     random = np.random.default_rng(seed)
     best = planned(data, first_strategy(data) if start is None else start)
@@ -222,7 +219,7 @@ def alternate(
 
 
 def run_alternating(context: Context) -> Answer:
-    """Alternate; the iteration time over the circuits found is a metric, beside the objective of the formulation."""
+    """Alternate; the iteration time over the circuits is a metric beside the formulation's objective."""
     given, data = context.parameters, context.data
     rounds, steps = int(given["rounds"]), int(given["steps"])
     if rounds < 1 or steps < 1:
@@ -239,7 +236,7 @@ def run_alternating(context: Context) -> Answer:
                 "iteration_time": best.time, "over_any_topology": best.time / least if least > 0 else None,
                 "rounds_made": made, "max_load": best.design.max_load, "bandwidth_tax": best.design.bandwidth_tax,
             },
-            message="a heuristic: it stops without trying to prove anything",
+            message="a heuristic: it proves no bound",
         )  # fmt: skip
 
     def tick(best: Planned) -> None:
@@ -252,7 +249,7 @@ def run_alternating(context: Context) -> Answer:
 
 ALTERNATING = Method(
     name="alternating",
-    title="Alternating optimisation (section 4.1)",
+    title="Alternating optimization (section 4.1)",
     summary="MCMC over strategies for fixed circuits, TopologyFinder for a fixed strategy, in turn",
     applies=lambda formulation: formulation.name == "topoopt.strategy",
     parameters=(
@@ -265,7 +262,4 @@ ALTERNATING = Method(
 )  # fmt: skip
 
 
-METHODS = (
-    STRATEGY_FRONT,
-    ALTERNATING,
-)
+METHODS = (STRATEGY_FRONT, ALTERNATING)

@@ -1,16 +1,13 @@
-"""Least maximum load (or tax) over all wirings: exchanges find, enumeration proves.
+"""Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-2. All wirings, server by server, as far as none of these rules a part out at the target tau:
-   layers of a partial wiring (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), lengths for whole ones,
-   the LP's duals for
-   what is left. When nothing is left, no wiring is below tau: tau is a bound. tau rises to the value found in steps,
-   so that a search that is stopped has proven the last one.
+2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
+   (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by the
+   LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the
+   incumbent, so that an interrupted search keeps the last bound.
 
-Traffic that looks the same after a renaming of servers (all-to-all) has wirings that do: only those are taken whose
-first servers have the least options among their images. That drops no optimum for any set of renamings.
-
-The exact method of the topology design: exchanges for a good wiring, enumeration with bounds for the proof.
+If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
+have the least options among their images. This keeps an optimum for any set of renamings.
 """
 
 from __future__ import annotations
@@ -18,13 +15,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations.model import Parameter
+from opticoll.formulations.topoopt import topology
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
+from opticoll.solvers.methods.topoopt.topology_finder import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, enumerate_wirings, exchange
 from opticoll.solvers.task import Termination
 
@@ -35,25 +35,26 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topoopt.design import TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
+    from opticoll.solvers.methods.method import Context
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
-    from opticoll.solvers.methods.method import Context
 
-
+#: Seconds between two saved states.
+SAVE_S = 1.0
 #: Options of a server, and servers, above which wirings are not enumerated.
 MOST_OPTIONS, MOST_SERVERS = 50_000, 24
-#: Nodes between two looks at the clock; survivors that are routed at a time; steps of lengths for a whole wiring.
+#: Nodes between two checks of the clock; survivors that are routed at a time; steps of lengths for a complete wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
-#: Where tau stands between the analytic bound and the value found.
+#: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
 STAGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Relative round-off of the bounds that rule out a wiring: sums of some thousand positive terms at most.
 ROUND_OFF = 1e-12
 #: Exchanges of one descent for every pair of circuits, most of them times n^3, steps of the bounds they compare.
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
-#: Temperatures of a descent, relative to the value, and between how many pieces of it the clock is looked at.
+#: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
-#: Renamings looked for, and prefixes of options compared.
+#: Limits on the renamings, and on the prefixes of options that are compared.
 MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
 
 
@@ -86,7 +87,7 @@ def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What may leave one server: numbers of circuits to each other, as bits, and how many."""
+    """Circuits out of one server: numbers to every other server, the same as bits, and their total."""
 
     counts: I64
     masks: I64
@@ -94,9 +95,7 @@ class Options:
 
     @classmethod
     def of(cls, n: int, degree: int, most: int, *, deficits: bool) -> Options | None:
-        """All of them; None if they are too many."""
-        from math import comb
-
+        """All options; None if there are too many."""
         least = 0 if deficits else degree
         if sum(comb(n + k - 1, k) for k in range(least, degree + 1)) > MOST_OPTIONS:
             return None
@@ -150,12 +149,10 @@ class WiringSearch:
         self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], None],
         found: Callable[[TopologyDesign], None],
     ) -> None:  # fmt: skip
-        from opticoll.formulations.topoopt import topology
-
         self.data, self.tol, self.seed, self.tick, self.found = data, tol, seed, tick, found
         self.tax = data.objective == "bandwidth-tax"
         self.oracle = Oracle(data)
-        self.best = data.start
+        self.best = starting_design(data)
         self.value = data.worth(self.best)
         self.bound = max(one.value for one in topology.bounds(data))
         self.tally = np.zeros(4, dtype=np.int64)
@@ -173,23 +170,21 @@ class WiringSearch:
 
     @property
     def closed(self) -> bool:
-        """Whether value and bound meet."""
+        """Whether the gap is closed."""
         return self.value - self.bound <= self.tol * abs(self.value)
 
     def _cut(self) -> float:
-        """What counts as no better than the value found."""
+        """The largest value that counts as an improvement."""
         return self.value * (1 - 0.5 * self.tol)
 
     def take(self, made: TopologyDesign | None) -> None:
-        """Keep a design if it is better."""
+        """Keep a design if it improves the incumbent."""
         if made is not None and self.data.worth(made) < self.value:
             self.best, self.value = made, self.data.worth(made)
             self.found(made)
 
-    # finding ------------------------------------------------------------------------------------------------------
-
     def exchanges(self, descents: int, moves: int | None = None) -> None:
-        """Descents by 2-exchanges, the first from the circuits at hand, the others from random ones."""
+        """Descents by 2-exchanges, the first from the incumbent's circuits, the others from random ones."""
         data, back = self.data, np.argsort(self.order)
         random = np.random.default_rng(self.seed)
         for descent in range(descents):
@@ -199,20 +194,20 @@ class WiringSearch:
             if circuits is None or not self._allowed(circuits):
                 continue
             tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-            each = self._moves(tail.size) if moves is None else moves
+            budget = self._moves(tail.size) if moves is None else moves
             heats = np.geomspace(HEAT, COOL, PIECES + 1)
             for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
                 self.tick()
                 exchange(
                     tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
-                    -(-each // PIECES), heat, cool, int(random.integers(2**31)),
+                    -(-budget // PIECES), heat, cool, int(random.integers(2**31)),
                 )  # fmt: skip
             count = np.zeros((data.n, data.n), dtype=np.int64)
             np.add.at(count, (self.order[tail], self.order[head]), 1)
             self.take(self.oracle.route(count, self.value).design)
 
     def _moves(self, circuits: int) -> int:
-        """Exchanges of one descent: as many for every pair of circuits, fewer where one takes long."""
+        """Exchanges of one descent: proportional to pairs of circuits, fewer for many servers."""
         return max(min(MOVES * circuits**2, WORK // self.data.n**3), PIECES)
 
     def _allowed(self, circuits: I64) -> bool:
@@ -220,7 +215,7 @@ class WiringSearch:
         return bool(number.max() <= self.data.parallel)
 
     def _random(self, random: np.random.Generator) -> I64 | None:
-        """Circuits of random permutations without fixed points, pairs no more often than allowed; None if unlucky."""
+        """Circuits of random permutations without fixed points, within the limit on pairs; None if none is found."""
         n, most = self.data.n, self.data.parallel
         count = np.zeros((n, n), dtype=np.int64)
         for _ in range(min(self.data.degree, most * (n - 1))):
@@ -232,16 +227,14 @@ class WiringSearch:
         tail, head = np.nonzero(count)
         return np.repeat(np.stack([tail, head], axis=1), count[tail, head], axis=0) if tail.size else None
 
-    # proving ------------------------------------------------------------------------------------------------------
-
     def prove(self) -> bool:
-        """Enumerate until value and bound meet; False if there are too many options to begin."""
+        """Enumerate until the gap is closed; False if there are too many options to start."""
         data = self.data
         if self.closed:
             return True
         most = 1 if self.tax else data.parallel
-        # With no limit but the ports there is always a best wiring that uses all of them (free ports u -> . -> w of one
-        # server go into any circuit a -> b, which becomes a -> v -> b); hops may suffer by that, and limits forbid it.
+        # Without a limit on pairs some optimal wiring uses all ports: free ports of v can split any circuit a -> b into
+        # a -> v -> b. That may add hops, and a limit on pairs may forbid it.
         deficits = self.tax or most < data.degree
         options = Options.of(data.n, data.degree, most, deficits=deficits) if data.n <= MOST_SERVERS else None
         if options is None:
@@ -265,7 +258,7 @@ class WiringSearch:
         return all((m[image] == m).all() for m in self.member for image in alike)
 
     def _none_below(self, options: Options, prefixes: I64, stage: float | None, *, deficits: bool, most: int) -> float:
-        """Rule out every wiring below the target (None: the value found, as it falls); returns what is proven then."""
+        """Exclude every wiring below the target (None: the incumbent's value as it falls) and return the bound."""
         n = self.data.n
         ranked = np.argsort(-self.demand, axis=1, kind="stable")
         turned = np.ascontiguousarray(self.demand.T)
@@ -297,7 +290,7 @@ class WiringSearch:
         return least
 
     def _route(self, ordered: I64, target: float) -> float:
-        """Route a survivor; what it proves: its own bound, or the value found if that is less."""
+        """Route a survivor and return its bound, infinite if that reaches the target."""
         self.tick()
         count = np.zeros_like(ordered)
         count[np.ix_(self.order, self.order)] = ordered
@@ -306,12 +299,8 @@ class WiringSearch:
         return found.bound if found.bound < min(target, self._cut()) else np.inf
 
 
-#: Seconds between two saved states.
-SAVE_S = 1.0
-
-
 def run(context: Context) -> Answer:
-    """Exchanges, then proof."""
+    """Run exchanges, then the enumeration."""
     proof = bool(context.parameters["prove"])
     saved = time.monotonic()
 
@@ -330,20 +319,20 @@ def run(context: Context) -> Answer:
 
     search = WiringSearch(context.data, tol=context.task.tol, seed=context.task.seed, tick=tick, found=found)
     save()
-    ending, message = Termination.TOLERANCE, "exchanges alone prove nothing beyond the analytic bounds"
+    ending, message = Termination.TOLERANCE, "exchanges alone prove no more than the analytic bounds"
     try:
         search.exchanges(int(context.parameters["descents"]))
         if proof:
             done = search.prove()
             ending = Termination.OPTIMAL if done else Termination.TOLERANCE
-            message = "" if done else "too many ways to wire one server: the bound is analytic"
+            message = "" if done else "too many options to wire one server: the bound is analytic"
     except TimeoutError:
         ending, message = Termination.TIME_LIMIT, ""
     return answer(search, ending, message)
 
 
 def answer(search: WiringSearch, ending: Termination, message: str = "") -> Answer:
-    """The best design so far and what is proven."""
+    """The incumbent and the bound."""
     counted: dict[str, Any] = dict(
         zip(("survivors", "nodes", "whole_wirings", "closed_by_lengths"), search.tally.tolist(), strict=True)
     )
@@ -363,11 +352,11 @@ METHODS = (
     Method(
         name="design-search",
         title="Exchanges and enumeration of circuits",
-        summary="simulated annealing over circuits, then every wiring excluded by hops, lengths or routing duals",
+        summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
         applies=lambda formulation: formulation.name == "topoopt.topology",
         parameters=(
-            Parameter("descents", int, default=12, help="descents by 2-exchanges, each from other circuits"),
-            Parameter("prove", bool, default=True, help="enumerate afterwards; no: a heuristic"),
+            Parameter("descents", int, default=12, help="descents by 2-exchanges, each from different circuits"),
+            Parameter("prove", bool, default=True, help="enumerate afterwards; without it a heuristic"),
         ),
         run=run,
     ),

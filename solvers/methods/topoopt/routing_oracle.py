@@ -1,11 +1,11 @@
-r"""The best routing over given circuits: a small LP whose bound is recomputed, or shortest ways where hops are counted.
+r"""The best routing over given circuits: a small LP with a recomputed bound, or shortest paths for the bandwidth tax.
 
 For circuits ``count (n,n)`` and the problem's demand, any lengths l >= 0 of circuits prove
 
     Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
 
-Of groups too large to list their rings, the sum of every member's least distance to another bounds the last minimum,
-and routings share their bytes over the +p rings: what is found is then a design, what is proven may be less.
+For groups too large to list their rings, the sum of every member's least distance to another one bounds the last
+minimum, and routings share their bytes over the +p rings: the bound may then be below the design's value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """The least objective over given circuits as far as it is known: what is proven, and a design (None: no way)."""
+    """A lower bound on the objective over given circuits, a design (None: not routed), and its value."""
 
     bound: float
     design: TopologyDesign | None
@@ -58,7 +58,7 @@ class Oracle:
         self.group = np.array([ring.group for ring in rings], dtype=np.int64)
         self.transfer = np.array([data.pool.groups[g].transfer for g in self.group.tolist()])
         listed = [group.size <= MOST_MEMBERS for group in data.pool.groups]
-        #: Groups of which every ring is a candidate; of the others only what a member needs at least is known.
+        #: Groups all of whose rings are candidates; the others have only a bound per member.
         self.listed = [g for g in range(len(listed)) if listed[g]] if data.free_rings else []
         self.unlisted = [g for g in range(len(listed)) if not listed[g]] if data.free_rings else []
         self.solved = 0
@@ -71,7 +71,7 @@ class Oracle:
         ])  # fmt: skip
 
     def paid(self, dist: F64) -> float:
-        """What the demand pays at least under these distances."""
+        """Lower bound on the total length of the demand's routes under these distances."""
         wanted = self.fixed > 0
         total = float((self.fixed[wanted] * dist[wanted]).sum())
         if self.listed:
@@ -120,7 +120,7 @@ class Oracle:
         return Routed(value, found, found.bandwidth_tax)
 
     def _least_load(self, count: I64, target: float) -> Routed:
-        """The LP: min t, sum_s f_sa <= count_a t, flows balanced, rings shared; in units that keep it near 1."""
+        """The LP: min t, sum_s f_sa <= count_a t, flows balanced, rings shared; in the model's unit."""
         import highspy
         import scipy.sparse as sp
 

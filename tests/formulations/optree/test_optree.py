@@ -331,7 +331,7 @@ def test_corrupted_trees_are_refused(values):
     y = np.zeros(data.graph.arcs)
     y[[0, 1]] = 1.0  # two stages from the same product
     assert np.isinf(max(tree.residuals(data, {"y": y}).values()))
-    with pytest.raises(NotApplicable, match="no tree"):
+    with pytest.raises(NotApplicable, match="not a tree"):
         tree.decode(data, {"radices": np.array([3.0])})
 
 

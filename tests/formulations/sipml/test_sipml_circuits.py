@@ -220,7 +220,7 @@ def test_corrupted_circuits_are_refused():
     assert ocs_circuits.residuals(data, {"c": counts, "t": np.asarray(1e-3)})["time"] > 0.5
     for wrong in ({}, {"c": counts[:-1]}, {"match": match[:-1]}, {"x": match}):
         assert np.isinf(max(ocs_circuits.residuals(data, wrong).values()))
-    with pytest.raises(NotApplicable, match="no circuits"):
+    with pytest.raises(NotApplicable, match="not circuits"):
         ocs_circuits.decode(data, {"c": counts + 3})
     assert np.array_equal(ocs_circuits.decode(data, good), match)
     again = ocs_circuits.decode(data, {"c": counts})

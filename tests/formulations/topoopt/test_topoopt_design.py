@@ -15,13 +15,13 @@ from opticoll.analysis.papers.topoopt import network_cost as cost
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import design
 from opticoll.formulations.topoopt import design as iteration_time
-from opticoll.formulations.topoopt import server_circuits as circuits
 from opticoll.formulations.topoopt.design import Ring, build_design, lower_bounds, read_design, residuals
-from opticoll.formulations.topoopt.finder import group_ports, ocs_reconfig, ring_ports, topology_finder
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
 from opticoll.solvers.methods.procedure import _rebuild, send
+from opticoll.solvers.methods.topoopt import server_circuits as circuits
+from opticoll.solvers.methods.topoopt.topology_finder import group_ports, ocs_reconfig, ring_ports, topology_finder
 from opticoll.solvers.task import Task
 
 SPECS = [

@@ -9,22 +9,26 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.formulations.topoopt import routing
 from opticoll.formulations.topoopt.design import TopologyDesign, residuals
-from opticoll.formulations.topoopt.finder import topology_finder
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
-from opticoll.solvers import runner
+from opticoll.solvers import methods, runner
 from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Proof, Task
 
 NAME = "topoopt.routing"
 MODEL = formulation(NAME)
 
 
+def data_of(instance, parameters):
+    return methods.prepared(MODEL, parse(instance), read_parameters(MODEL.parameters, parameters, NAME))
+
+
 def prepared(spec, **parameters):
-    return MODEL.prepare(parse(f"servers:{spec}"), parameters)
+    return data_of(f"servers:{spec}", parameters)
 
 
 def best(data, form="matrix"):
@@ -108,5 +112,5 @@ def test_from_the_command_to_the_proof():
 ])  # fmt: skip
 def test_bad_tasks_are_refused_in_one_line(instance, given_, says):
     with pytest.raises(NotApplicable, match=says) as caught:
-        MODEL.prepare(parse(instance), given_)
+        data_of(instance, given_)
     assert "\n" not in str(caught.value)

@@ -207,7 +207,7 @@ def test_methods_end_to_end(method):
 @pytest.mark.parametrize(
     ("spec", "given", "told"),
     [
-        ("servers:n=4,degree=2,traffic=random", {}, "trains no model"), ("ring:5", {}, "server pool"),
+        ("servers:n=4,degree=2,traffic=random", {}, "not a training job"), ("ring:5", {}, "server pool"),
         ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
         ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),

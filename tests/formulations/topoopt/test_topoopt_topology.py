@@ -18,13 +18,13 @@ from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import topology
-from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.topoopt.design_search import Options, WiringSearch, renamings
 from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
+from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 from opticoll.solvers.routing_table import PREFERRED_METHODS
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import totient_rings as binary_trees
-from opticoll.formulations.topoopt import totient_rings as rings
-from opticoll.formulations.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
+from opticoll.solvers.methods.topoopt import binary_trees
+from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
 
 
 def test_the_papers_examples():
@@ -135,5 +135,5 @@ def test_permuted_trees_are_the_same_trees_renamed():
         binary_trees.permuted(trees, [0] * 16)
     with pytest.raises(NotApplicable, match="at least 2"):
         binary_trees.binary_tree(1)
-    with pytest.raises(NotApplicable, match="circle"):
+    with pytest.raises(NotApplicable, match="cycle"):
         binary_trees.depth(np.array([1, 0]))

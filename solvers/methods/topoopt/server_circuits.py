@@ -1,4 +1,4 @@
-"""Circuits between servers with few ports: matchings, the demand-driven heuristic, and connecting what is apart.
+"""Circuits between servers of limited degree: matchings, greedy by demand, and repair of connectivity.
 
 Source  TopoOpt, Algorithm 1 (lines 13-17), Algorithm 5, appendix E.4 (1), (2)
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.formulations.topoopt.design import sorted_circuits
+from opticoll.formulations.topoopt.design import ports_left, sorted_circuits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,20 +18,14 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 Matching = Literal["blossom", "assignment"]
-#: What a further circuit of one pair is worth of the one before: Discount(l) = sum_{x=1..l} 2^-x.
+#: Value of another circuit of a pair relative to the previous one: Discount(l) = sum_{x=1..l} 2^-x.
 HALF = 0.5
-#: Weights are changed by at most this part: among equal ones no pattern is preferred, which would leave
-#: the circuits in clusters.
+#: Relative perturbation of weights that breaks ties without a pattern; ties by number would cluster the circuits.
 TIE = 1e-6
 
 
-def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
-    """Free ports out of and into every server, ``(n,)`` each."""
-    return degree - np.bincount(circuits[:, 0], minlength=n), degree - np.bincount(circuits[:, 1], minlength=n)
-
-
 def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom") -> I64:
-    """Circuits of maximum-weight matchings, one after the other until ports or demand run out, ``(m, 2)``.
+    """Circuits of successive maximum-weight matchings until ports or demand run out, ``(m, 2)``.
 
     Parameters
     ----------
@@ -41,7 +35,7 @@ def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom
         Free ports of every server, ``(n,)``.
     kind
         ``blossom``: the paper's matching of a general graph; a matched pair gets a circuit each way, its weight is
-        the demand both ways. ``assignment``: a matching of senders with receivers, one circuit a pair.
+        the demand both ways. ``assignment``: a matching of senders with receivers, one circuit per pair.
     """
     weight, out, into = demand.astype(np.float64), out.copy(), into.copy()
     found: list[tuple[int, int]] = []
@@ -75,12 +69,12 @@ def _blossom(weight: F64, out: I64, into: I64) -> list[tuple[int, int]]:
 
 
 def _mixed(u: I64, v: I64) -> F64:
-    """Numbers in [0, 1) without pattern, one for each pair: always the same, and equal weights are told apart."""
+    """Deterministic pseudo-random numbers in [0, 1), one for each pair."""
     key = (u * 73_856_093) ^ (v * 19_349_663)
     return (key * 2_654_435_761 % (1 << 32)) / float(1 << 32)
 
 
-def _told_apart(demand: F64) -> F64:
+def _without_ties(demand: F64) -> F64:
     n = len(demand)
     changed: F64 = demand * (1.0 + TIE * _mixed(*np.divmod(np.arange(n * n), n)).reshape(n, n))
     return changed
@@ -91,19 +85,19 @@ def _assignment(weight: F64) -> list[tuple[int, int]]:
 
     if not weight.any():
         return []
-    rows, columns = linear_sum_assignment(_told_apart(weight), maximize=True)
+    rows, columns = linear_sum_assignment(_without_ties(weight), maximize=True)
     kept = weight[rows, columns] > 0
     return list(zip(rows[kept].tolist(), columns[kept].tolist(), strict=True))
 
 
 def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
-    """Algorithm 5, lines 6-20: a circuit for the highest demand again and again, ``(m, 2)``.
+    """Algorithm 5, lines 6-20: repeatedly a circuit for the highest demand, ``(m, 2)``.
 
-    The demand of a pair that got a circuit is multiplied by ``discount``. Pairs without demand get circuits too while
-    there are ports, the lowest numbers first.
+    The demand of a pair is multiplied by ``discount`` after each circuit. Remaining ports connect pairs without demand,
+    lowest numbers first.
     """
     n = len(demand)
-    left = _told_apart(demand)
+    left = _without_ties(demand)
     np.fill_diagonal(left, -1.0)
     out, into = np.full(n, degree), np.full(n, degree)
     found: list[tuple[int, int]] = []
@@ -122,10 +116,10 @@ def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
 
 
 def connected(n: int, circuits: I64, degree: int, demand: F64) -> I64:
-    """Circuits that connect every server with every other, as near to the given ones as 2-edge replacement keeps them.
+    """Circuits that connect all servers, changed from the given ones by 2-edge replacement.
 
-    Nothing is changed where they do already. Else free ports are filled (u -> v and w -> w become u -> w -> v), so that
-    every server has ``degree`` circuits each way and every component is strongly connected; then two circuits of
+    Connected circuits are returned as they are. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
+    so that every server has ``degree`` circuits each way and every component is strongly connected. Then circuits of
     two components, those of least demand, exchange their heads until one component is left.
     """
     kept = sorted_circuits(circuits)
@@ -161,10 +155,10 @@ def _components(n: int, circuits: I64) -> list[I64]:
 
 
 def _filled(n: int, circuits: I64, degree: int) -> list[tuple[int, int]]:
-    """The circuits and more, until no server has a free port.
+    """The circuits with more added until no server has a free port.
 
-    Ports are paired off; what would be a circuit of a server with itself is paired with another such, and the last of
-    them put into a circuit elsewhere (there is one: all other servers send as much as they can, and not all to it).
+    Free ports are paired. Two self-loops become a pair of circuits; the last one is inserted into a circuit between
+    other servers, which exists because they have no free port and cannot all be connected to it alone.
     """
     links = [(int(u), int(v)) for u, v in circuits]
     out, into = ports_left(n, degree, circuits)

@@ -1,0 +1,201 @@
+"""Rings of all-reduce groups by TotientPerms and SelectPermutations, and routes over them by CoinChangeMod.
+
+Source  TopoOpt, sections 4.3 and E, Algorithms 2, 3 and 4, Theorems 1 and 2
+
+The +p ring on k places goes from place i to i + p mod k. Theorem 2: it is a single ring if and only if gcd(p, k) = 1,
+so there are phi(k) different ones. d of them together are a directed circulant, in which a server reaches the one m
+places on in as many hops as the fewest coins p_1 .. p_d that add up to m modulo k. CoinChangeMod tabulates these
+numbers breadth first, with the last coin of every entry to trace routes back; one table serves all servers.
+
+Theorem 1: d rings near a geometric sequence of ratio x = k^(1/d) have a diameter of O(d k^(1/d)). Appendix E.2 argues
+with coins 1, x, .. x^(d-1) for an integer x and k = x^d, without wrapping round: the largest amount, k - 1, then takes
+x - 1 of each coin, d (x - 1) together (the text bounds this by d x).
+
+As printed, Algorithm 4 starts a coin at distance 0 although it is one hop, so all its distances are one too small; the
+routes are the same. :func:`as_printed` follows the print, for the comparison with the paper.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.model import NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+
+def totient_perms(size: int, *, primes: bool = False) -> list[int]:
+    """Steps p of all regular rings on ``size`` places, ascending: 1 <= p < size, gcd(p, size) = 1 (Algorithm 2).
+
+    With ``primes`` only +1 and the prime steps, as section 4.3 suggests for large clusters.
+
+    Raises
+    ------
+    NotApplicable
+        For fewer than two places.
+    """
+    if size < 2:
+        msg = f"rings: a ring needs at least 2 servers, not {size}"
+        raise NotApplicable(msg)
+    steps = np.arange(1, size)
+    found: list[int] = steps[np.gcd(steps, size) == 1].tolist()
+    return [p for p in found if p == 1 or _is_prime(p)] if primes else found
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % q for q in range(2, int(number**0.5) + 1))
+
+
+def is_single_ring(size: int, step: int) -> bool:
+    """Whether steps of +step from place 0 visit every place once and return, by walking them."""
+    place, seen = 0, np.zeros(size, dtype=bool)
+    for _ in range(size):
+        if seen[place]:
+            return False
+        seen[place] = True
+        place = (place + step) % size
+    return place == 0
+
+
+def select_permutations(size: int, count: int, candidates: Sequence[int]) -> list[int]:
+    """Steps of ``count`` rings near a geometric sequence of ratio size^(1/count) (Algorithm 3).
+
+    Starts at the least candidate. The next one is always the unused candidate nearest to the ratio times the previous
+    one, the lower of two at the same distance. With fewer candidates than rings, all are used before any is reused.
+
+    Raises
+    ------
+    NotApplicable
+        Without candidates, or for fewer than one ring.
+    """
+    if not candidates or count < 1:
+        msg = f"rings: cannot choose {count} rings from {len(candidates)} candidates; take at least one of each"
+        raise NotApplicable(msg)
+    ratio = size ** (1.0 / count)
+    unused = sorted(candidates)
+    chosen = [unused.pop(0)]
+    while len(chosen) < count:
+        if not unused:
+            unused = sorted(candidates)
+        wanted = ratio * chosen[-1]
+        chosen.append(unused.pop(int(np.argmin(np.abs(np.array(unused) - wanted)))))
+    return chosen
+
+
+def hops(size: int, steps: Sequence[int]) -> I64:
+    """Fewest hops to the server m places on over the +p rings, for m = 0 .. size-1; -1 if unreachable."""
+    distance = np.full(size, -1, dtype=np.int64)
+    distance[0] = 0
+    front, count = np.zeros(1, dtype=np.int64), 0
+    coins = np.asarray(sorted(set(steps)), dtype=np.int64)
+    while front.size:
+        count += 1
+        reached = np.unique((front[:, None] + coins) % size)
+        front = reached[distance[reached] < 0]
+        distance[front] = count
+    return distance
+
+
+@lru_cache(maxsize=65536)
+def selected(size: int, count: int, primes: bool = False) -> tuple[int, ...]:
+    """Steps that SelectPermutations chooses among those of TotientPerms."""
+    return tuple(select_permutations(size, count, totient_perms(size, primes=primes)))
+
+
+def diameter(size: int, steps: Sequence[int]) -> int:
+    """Most hops between two servers on these rings.
+
+    Raises
+    ------
+    NotApplicable
+        If they do not connect the servers.
+    """
+    distance = hops(size, steps)
+    if (distance < 0).any():
+        msg = f"rings: steps {', '.join(map(str, steps))} do not connect {size} servers; add a step co-prime to it"
+        raise NotApplicable(msg)
+    return int(distance.max())
+
+
+def mean_hops(size: int, steps: Sequence[int]) -> float:
+    """Mean hops over all ordered pairs of distinct servers."""
+    return float(hops(size, steps).sum()) / (size - 1)
+
+
+def theorem_1(size: int, count: int) -> float:
+    """The expression d n^(1/d) inside the O of Theorem 1."""
+    return count * size ** (1.0 / count)
+
+
+def geometric_coins(ratio: int, count: int) -> int:
+    """Most coins 1, x, .. x^(d-1) that any amount below x^d needs without wrapping round, by dynamic programming."""
+    most = ratio**count
+    needed = np.zeros(most, dtype=np.int64)
+    coins = [ratio**i for i in range(count)]
+    for amount in range(1, most):
+        needed[amount] = 1 + min(int(needed[amount - c]) for c in coins if c <= amount)
+    return int(needed.max())
+
+
+def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
+    """Fewest coins that add up to each m modulo ``size``, and the last of them; ``(size,)`` each, 0 and 0 for m = 0.
+
+    Raises
+    ------
+    NotApplicable
+        If some m cannot be reached.
+    """
+    distance = hops(size, coins)
+    if (distance < 0).any():
+        msg = f"coin change: steps {', '.join(map(str, coins))} do not reach all {size} servers; add one co-prime to it"
+        raise NotApplicable(msg)
+    last = np.zeros(size, dtype=np.int64)
+    amounts = np.arange(1, size)
+    for coin in sorted(set(coins), reverse=True):  # the least fitting coin is written last
+        fits = distance[(amounts - coin) % size] == distance[amounts] - 1
+        last[amounts[fits]] = coin
+    return distance, last
+
+
+def coin_sequence(size: int, last: I64, amount: int) -> list[int]:
+    """The coins that add up to ``amount``, in the order of the route."""
+    found: list[int] = []
+    left = amount % size
+    while left:
+        found.append(int(last[left]))
+        left = (left - found[-1]) % size
+    return found[::-1]
+
+
+def coin_routes(size: int, coins: Sequence[int]) -> list[list[int]]:
+    """Places on the route from place 0 to place m, both included, for every m = 0 .. size-1."""
+    _, last = coin_table(size, coins)
+    return [np.cumsum([0, *coin_sequence(size, last, m)]).tolist() for m in range(size)]
+
+
+def as_printed(size: int, coins: Sequence[int]) -> I64 | None:
+    """The distances that Algorithm 4 computes as printed, ``(size,)``; None if it does not terminate.
+
+    The print does not set entry 0; it is taken as infinite, like all entries that are not coins.
+    """
+    distance = np.full(size, np.inf)
+    distance[list(coins)] = 0
+    for _ in range(2 * size):
+        if np.isfinite(distance[1:]).all():
+            return np.concatenate([[0], distance[1:]]).astype(np.int64)
+        new = distance.copy()
+        for i in range(1, size):
+            for coin in coins:
+                before = distance[(i - coin) % size]
+                if before < new[i]:
+                    new[i] = before + 1
+        distance = new
+    return None
