@@ -1,36 +1,36 @@
-"""Lower bounds on the rounds of a copying collective, on any topology.
+"""Lower bounds on the number of rounds of a collective, on any topology.
 
 Source  LuMorph, section 3 (the constraints of Algorithm 1); the arguments are elementary
 
 In one round a vertex v sends at most o_v = L min(P, W outdeg v) circuits and receives at most i_v = L min(P, W indeg v)
-(L wavelengths, W waveguides, P ports a wavelength), each with at most ``load`` chunks; an arc holds at most L W
-circuits. A chunk reaches vertices of Post only.
+(L wavelengths, W waveguides, P ports per wavelength), each with at most ``load`` chunks; an arc holds at most L W
+circuits.
 
-    receptions  v receives all its deliveries:              R >= D_v / (load i_v)
-    sole        chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
-                rounds before the end:                      R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
-    spread      holders of a chunk grow by at most 1 + max o in a round:   h_c (1 + o)^R >= h_c + D_c
-    supply      a vertex that holds nothing sends nothing, and those that hold something grow by 1 + max o
-    cut         chunks wanted in S and held outside only enter S at least once, over the arcs into S:
+Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v, D_c are the deliveries to v and of chunk c.
+
+    receptions   v receives all its deliveries:             R >= D_v / (load i_v)
+    sole holder  chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
+                 rounds before the end:                     R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
+    spread       holders of a chunk grow by a factor of at most 1 + max o per round:   h_c (1 + o)^R >= h_c + D_c
+    supply       a vertex without chunks sends nothing, and the vertices with chunks grow by a factor of 1 + max o
+    cut          chunks required inside S and held only outside enter S at least once, over the arcs into S:
                                                             R >= X(S) / (load L W |arcs into S|)
-    arc use     a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; with
-                any prices p >= 0 on arcs:                  R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
+    arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
+                 any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
 
-The last holds for the dual prices of any relaxation, however inexact (:func:`priced_bound`).
+The last holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
 
-Lower bounds on the rounds of sums that several vertices need, however they are composed.
+Sums (:func:`sum_bounds`) that several vertices require, for every composition: reduce-scatter and all-gather, exchange
+of whole buffers, two trees, and so on. P_c are the contributors and T_c the targets of chunk c.
 
-An all-reduce may be a reduce-scatter and an all-gather, an exchange of whole buffers, two trees, ...: these bounds hold
-for each. With P_c the contributors and T_c the targets of chunk c, o_v and i_v circuits out of and into a vertex in a
-round (:mod:`opticoll.formulations.lumorph.round_bounds`) and one chunk a circuit and ``load``:
-
-    transfers    before the first vertex has the whole sum, |P_c| - 1 transfers bring it together, each from another
+    transfers    before the first vertex has the complete sum, |P_c| - 1 transfers combine it, each from a different
                  contributor; every further target completes by a reception of its own, later than all of these:
-                                                     R >= sum_c (|P_c| - 1 + |T_c| - 1) / (load min(sum o, sum i))
-    receptions   v receives each chunk that it wants and others contribute to
-    sends        v sends each chunk that it contributes to and others want
-    spread       what a vertex knows of grows by 1 + max i in a round, who knows of it by 1 + max o
-    cut          each chunk contributed to outside S and wanted inside enters S at least once
+                                                       R >= sum_c (|P_c| - 1 + |T_c| - 1) / (load min(sum o, sum i))
+    receptions   v receives every chunk that it requires and others contribute to
+    sends        v sends every chunk that it contributes to and others require
+    spread       the contributions in a vertex grow by a factor of at most 1 + max i per round, the vertices that have
+                 a given contribution by 1 + max o
+    cut          every chunk contributed to outside S and required inside enters S at least once
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ if TYPE_CHECKING:
 
 
 PAPER = "lumorph"
-#: Multiplications that the search for a tight cut may take.
+#: Most multiplications in the search for a tight cut.
 MOST_WORK = 250_000_000
-#: Tables of chunks by vertices up to this size are dense ones.
+#: Tables of chunks by vertices are dense up to this size.
 FEW_ENTRIES = 100_000
-#: So many of the tightest cuts are made tighter vertex by vertex.
-CLIMBS = 6
+#: Number of best cuts that are improved vertex by vertex.
+MOST_IMPROVED = 6
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Every bound of the module on the rounds of one copying collective, each at least 0, rounded up.
+    """The bounds for copies on one copying collective, each at least 0, rounded up.
 
     Raises
     ------
     ValueError
-        For a summing collective: bound the phases it is composed of.
+        For a summing collective: bound its phases, or use :func:`sum_bounds`.
     """
     if collective.summing:
-        msg = f"collective {collective.name!r} sums: bound its phases"
+        msg = f"collective {collective.name!r} sums; bound its phases, or use sum_bounds"
         raise ValueError(msg)
     if collective.deliveries.size == 0:
-        return [Bound("nothing to deliver", 0.0, "every vertex holds what it is to hold", PAPER, exact=True)]
+        return [Bound("nothing to deliver", 0.0, "every vertex already holds its required chunks", PAPER, exact=True)]
     return [
         receptions(topology, collective, limits),
         sole_sends(topology, collective, limits),
@@ -88,12 +88,12 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
 
 
 def rounded_up(value: float) -> float:
-    """Whole rounds, ``ceil(value)`` for a quotient of whole numbers below 2^53 that at most three roundings made."""
+    """``ceil(value)`` for a quotient of whole numbers below 2^53 computed with at most three roundings, at least 0."""
     return float(max(np.ceil(outward.down(value, 3)), 0.0))
 
 
 def circuits(degree: I64, limits: Limits) -> F64:
-    """Circuits that a vertex of this many arcs ends in one round."""
+    """Most circuits in one round at vertices with ``degree`` arcs in that direction."""
     most = limits.waveguides * degree.astype(np.float64)
     if limits.ports is not None:
         most = np.minimum(most, limits.ports)
@@ -106,13 +106,13 @@ def per_circuit(limits: Limits) -> float:
 
 
 def _over(count: NDArray[np.generic], room: F64) -> F64:
-    """``count / room`` where there is anything to count, else 0 (a vertex that is cut off has no bound here)."""
-    wanted = np.asarray(count, dtype=np.float64)
-    return np.divide(wanted, room, out=np.zeros_like(wanted), where=(wanted > 0) & (room > 0))
+    """``count / room``; 0 where either is 0, since an unreachable vertex gives no bound."""
+    required = np.asarray(count, dtype=np.float64)
+    return np.divide(required, room, out=np.zeros_like(required), where=(required > 0) & (room > 0))
 
 
 def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """A vertex receives all its deliveries."""
+    """Bound by the deliveries to one vertex."""
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
     need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
     worst = int(need.argmax())
@@ -123,7 +123,7 @@ def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 
 def _rounds_to_spread(collective: Collective, most: float) -> I64:
-    """Rounds until every chunk can have as many holders as it must, ``(chunks,)``; holders grow by ``1 + most``."""
+    """Rounds until every chunk can have its required holders, ``(chunks,)``; holders grow by ``1 + most`` per round."""
     holders = collective.holders.astype(np.float64)
     wanted = holders + collective.spread
     rounds = np.zeros(collective.chunks, dtype=np.int64)
@@ -138,7 +138,7 @@ def _most_sent(topology: Topology, limits: Limits) -> float:
 
 
 def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Holders of a chunk multiply by at most ``1 + max o`` in a round."""
+    """Bound by the holders of one chunk, which grow by at most ``1 + max o`` per round."""
     most = _most_sent(topology, limits)
     rounds = _rounds_to_spread(collective, most)
     worst = int(rounds.argmax())
@@ -150,7 +150,7 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Chunks that only one vertex holds must leave it, and early enough to be spread."""
+    """Bound by chunks with one holder, which must leave it early enough to be spread."""
     rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
     holder = _sole_holder(collective)
     sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
@@ -169,7 +169,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 
 def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """All deliveries are sent by vertices that hold something to send; those grow by at most ``1 + max o``."""
+    """Bound by the vertices that have a chunk to send, which grow by at most ``1 + max o`` per round."""
     most, load = _most_sent(topology, limits), per_circuit(limits)
     chunks = np.flatnonzero(collective.spread)
     able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
@@ -188,7 +188,7 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """The tightest cut found: rectangles of a mesh, balls, sweeps along eigenvectors, and climbs from these."""
+    """The best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
     best, size, many, arcs = 0.0, 0, 0, 0
     load = per_circuit(limits)
     joined = np.zeros((topology.n, topology.n))
@@ -196,20 +196,20 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     demand, rest = single_demand(collective)
     tightest: list[tuple[float, NDArray[np.bool_]]] = []
 
-    def tried() -> Iterator[NDArray[np.bool_]]:
+    def sets() -> Iterator[NDArray[np.bool_]]:
         yield from candidate_sets(topology, collective)
         if demand.any():
             tightest.sort(key=lambda each: -each[0])
-            yield _climbed(np.array([each for _, each in tightest[:CLIMBS]]), joined, demand)
+            yield _improved(np.array([each for _, each in tightest[:MOST_IMPROVED]]), joined, demand)
 
-    for inside in tried():
+    for inside in sets():
         entering = crossings(inside, joined)
         wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
         if rest.size:
             wanted += _copies_inside(collective, rest, inside)
         need = _over(wanted, entering * (limits.wavelengths * limits.waveguides)) / load
         worst = int(need.argmax())
-        tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:CLIMBS]]
+        tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:MOST_IMPROVED]]
         if need[worst] > best:
             best, size = float(need[worst]), int(inside[worst].sum())
             many, arcs = int(wanted[worst]), int(entering[worst])
@@ -229,8 +229,8 @@ def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
     return np.asarray((((1 - dense) @ pairs.astype(single)) * dense).sum(axis=1, dtype=np.float64))
 
 
-def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.bool_]:
-    """Sets, ``(B, n)``, made tighter by moving one vertex at a time in or out while demand over arcs grows."""
+def _improved(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.bool_]:
+    """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to arcs grows."""
     sets = inside.copy()
     for chosen in sets:
         for _ in range(2 * chosen.size):
@@ -238,7 +238,7 @@ def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.
             change = []
             for pairs in (demand, joined):
                 from_outside, to_inside = (1.0 - x) @ pairs, pairs @ x
-                # A vertex that joins no longer sends in, and receives from outside; one that leaves the reverse.
+                # A joining vertex stops sending into the set and starts receiving from outside; leaving is the reverse.
                 change.append(np.where(chosen, to_inside - from_outside, from_outside - to_inside))
                 change.append(np.asarray(from_outside @ x))
             wanted, arcs = change[0] + change[1], change[2] + change[3]
@@ -251,19 +251,19 @@ def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.
 
 
 def _sole_holder(collective: Collective) -> I64:
-    """The vertex that holds each chunk, where there is one only, ``(chunks,)``."""
+    """The holder of each chunk with only one, ``(chunks,)``; other entries are arbitrary."""
     holder = np.zeros(collective.chunks, dtype=np.int64)
     holder[collective.pre[:, 0]] = collective.pre[:, 1]
     return holder
 
 
 def _one_to_one(collective: Collective) -> NDArray[np.bool_]:
-    """Chunks that one vertex holds and one is to get, ``(chunks,)``."""
+    """Whether each chunk has one holder and one delivery, ``(chunks,)``."""
     return np.asarray((collective.holders == 1) & (collective.spread == 1))
 
 
 def single_demand(collective: Collective) -> tuple[F64, I64]:
-    """Chunks from one vertex to one other by pair, ``(n, n)``, and the numbers of all other chunks to deliver."""
+    """One-to-one chunks by pair, ``(n, n)``, and the numbers of all other chunks with deliveries."""
     single, n = _one_to_one(collective), collective.n
     alone = collective.deliveries[single[collective.deliveries[:, 0]]]
     pairs = np.bincount(_sole_holder(collective)[alone[:, 0]] * n + alone[:, 1], minlength=n * n)
@@ -271,7 +271,7 @@ def single_demand(collective: Collective) -> tuple[F64, I64]:
 
 
 def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_]) -> I64:
-    """How many of ``chunks`` each set wants and does not hold, ``(B,)``."""
+    """Number of ``chunks`` that each set requires and does not hold, ``(B,)``."""
     place = np.full(collective.chunks, -1)
     place[chunks] = np.arange(chunks.size)
 
@@ -295,7 +295,7 @@ def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_
 
 
 def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
-    """Sets of vertices to try as cuts, in blocks ``(B, n)``: all of a small topology, else the likely ones."""
+    """Vertex sets to evaluate as cuts, in blocks ``(B, n)``: all on a small topology, else likely ones."""
     n = topology.n
     if n <= 10:
         codes = np.arange(1, 2**n - 1)
@@ -317,10 +317,10 @@ def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArr
 
 
 def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
-    """Rectangles of a mesh: straight bands, those at a corner, then all, as far as there is room."""
+    """Rectangles of a mesh: bands, those at a corner, then all if ``room`` allows, ``(B, n)``."""
 
     def intervals(size: int, least: int) -> NDArray[np.bool_]:
-        """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end."""
+        """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end, ``(B, size)``."""
         first, last = np.triu_indices(size)
         keep = (first == 0) | (last == size - 1) | (least == 0)
         at = np.arange(size)
@@ -341,7 +341,7 @@ def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
 
 
 def _balls(topology: Topology) -> NDArray[np.bool_]:
-    """Vertices within d arcs of a vertex, for every vertex (of at most 256) and distance."""
+    """Vertices within d arcs of a terminal, for at most 256 terminals and 64 distances."""
     every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
     hops = topology.hops[every]
     farthest = int(np.max(hops, where=np.isfinite(hops), initial=0.0))
@@ -349,7 +349,7 @@ def _balls(topology: Topology) -> NDArray[np.bool_]:
 
 
 def _sweeps(topology: Topology) -> NDArray[np.bool_]:
-    """The prefixes of the vertices in the order of a few eigenvectors of the Laplacian."""
+    """Prefixes of the vertices ordered by each of a few eigenvectors of the Laplacian."""
     n = topology.n
     if n > 2048:
         return np.zeros((0, n), dtype=bool)
@@ -362,7 +362,7 @@ def _sweeps(topology: Topology) -> NDArray[np.bool_]:
 
 
 def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
-    """The arc-use bound of the module with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
+    """The arc-use bound with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
 
     Distances are shortened by their rounding error, so the bound holds for any prices.
     """
@@ -405,7 +405,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
         start = np.searchsorted(which, np.unique(which))
         for c, part in zip(np.unique(which).tolist(), np.split(several, start[1:]), strict=True):
             members = vertex[first[c] : first[c + 1]]
-            # Everybody wants the same in most collectives: one minimum a distinct set.
+            # In most collectives many chunks share one set of members: one minimum per distinct set.
             code = members.tobytes()
             if code not in groups:
                 groups[code] = between[members].min(axis=0)
@@ -414,7 +414,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
 
 
 def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Every bound of the module, rounded up.
+    """The bounds for sums, rounded up.
 
     Raises
     ------
@@ -422,7 +422,7 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
         For a copying collective.
     """
     if not collective.summing:
-        msg = f"collective {collective.name!r} copies: see round_bounds"
+        msg = f"collective {collective.name!r} copies; use round_bounds"
         raise ValueError(msg)
     out = circuits(topology.out_degree, limits) * per_circuit(limits)
     into = circuits(topology.in_degree, limits) * per_circuit(limits)
@@ -458,7 +458,7 @@ def _transfers(
 def _ends(
     P: NDArray[np.bool_], T: NDArray[np.bool_], many: NDArray[np.int64], room: NDArray[np.float64], name: str, verb: str
 ) -> Bound:  # fmt: skip
-    """Vertices of T whose chunk has some other vertex in P."""
+    """Bound by the chunks of each vertex in T with another vertex in P."""
     others = P.sum(axis=1)[:, None] - P > 0
     count = ((T & others) * many[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
@@ -469,7 +469,7 @@ def _ends(
 def _spread(
     P: NDArray[np.bool_], T: NDArray[np.bool_], out: NDArray[np.float64], into: NDArray[np.float64]
 ) -> Bound:  # fmt: skip
-    best, reason = 0, "nothing is spread"
+    best, reason = 0, "no chunk is spread"
     for members, most, what in ((P, into, "contributions come together"), (T, out, "sums are spread")):
         wide, fan = int(members.sum(axis=1).max(initial=0)), float(most.max(initial=0.0))
         rounds, reached = 0, 1.0
@@ -487,7 +487,7 @@ def _cut(
 ) -> Bound:  # fmt: skip
     joined = np.zeros((topology.n, topology.n))
     np.add.at(joined, (topology.tail, topology.head), 1.0)
-    best, reason = 0.0, "no cut tried holds anything up"
+    best, reason = 0.0, "no evaluated cut gives a bound"
     for inside in candidate_sets(topology, collective):
         entering = crossings(inside, joined)
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0

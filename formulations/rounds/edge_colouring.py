@@ -1,6 +1,6 @@
-"""Circuits into matchings: Koenig's theorem, one matching for each optical switch.
+"""Decompose circuits into matchings, one for each optical switch.
 
-Source  D. Koenig, Math. Annalen 77, 1916: a bipartite multigraph of largest degree D splits into D matchings
+Source  D. Koenig, Math. Annalen 77, 1916: a bipartite multigraph of maximum degree D splits into D matchings
 """
 
 from __future__ import annotations

@@ -1,30 +1,28 @@
-"""An independent check of a schedule of rounds, by numpy alone: it replays what the schedule says.
+"""Schedules of rounds, and their check by replay.
 
-In every round r
+*Circuits* are light paths: in round r, wavelength w connects s to d over a chain of arcs. *Transfers* are chunks: in
+round r, s sends chunk c to d over the circuits from s to d in that round, striped evenly over them where there are
+several. A transfer either copies the chunk or adds the partial sum of s to that of d (``adds``).
 
-    paths        every circuit is a simple chain of existing arcs from its source to its target, a wavelength in range
-    lasers       a vertex sends at most ``ports`` circuits of one wavelength
-    photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
-    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
-    payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
-    causality    what is sent was held, or summed, before the round began
-    redundant    nothing is received that is held, or by who neither contributes nor wants; no contribution counts twice
-    post         every (chunk, vertex) of Post is there at the end, sums complete
-
-Each block counts what violates it, so 0 everywhere is a valid schedule.
-
-A schedule of rounds: which circuits stand in every round, and which chunks they carry.
-
-*Circuits* are light paths: in round r, wavelength w goes from s to d over a chain of arcs. *Transfers* are chunks: in
-round r, s sends chunk c to d over the circuits that stand from s to d in that round, evenly striped over them where
-there are several. A transfer either copies the chunk, or adds what s has summed so far to what d has (``adds``).
-
-Named arrays (values of the formulations that have a schedule as solution):
+Named arrays (values of the formulations whose solutions are schedules):
 
     circuit_round, circuit_source, circuit_target, circuit_wavelength      (K,)
     circuit_start (K + 1,), circuit_arcs                                   circuit k: arcs[start[k] : start[k + 1]]
     transfer_round, transfer_source, transfer_target, transfer_chunk       (T,)
     transfer_adds                                                          (T,), 0 or 1
+
+The check (:func:`violations`) uses numpy alone. Each block counts its violations; a valid schedule has 0 everywhere.
+In every round
+
+    paths        every circuit is a simple chain of existing arcs from its source to its target, wavelength in range
+    lasers       a vertex sends at most ``ports`` circuits of one wavelength
+    photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
+    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
+    payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
+    causality    a chunk or partial sum is sent only if it was held before the round began
+    redundant    no vertex receives a chunk that it holds or that it neither contributes to nor requires; no
+                 contribution counts twice
+    post         every (chunk, vertex) of Post is held at the end, sums complete
 """
 
 from __future__ import annotations
@@ -36,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.rounds.ragged import select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,7 +112,7 @@ class RoundSchedule:
         """These circuits and transfers only, in this order (indices or masks)."""
         circuit = np.arange(self.circuits)[np.asarray(circuits)]
         transfer = np.arange(self.transfers)[np.asarray(transfers)]
-        start, arcs = taken_paths(self.circuit_start, self.circuit_arcs, circuit)
+        start, arcs = select(self.circuit_start, self.circuit_arcs, circuit)
         fields: dict[str, Any] = {name: getattr(self, name)[circuit] for name in CIRCUITS}
         fields |= {name: getattr(self, name)[transfer] for name in (*TRANSFERS, "transfer_adds")}
         return RoundSchedule(**fields, circuit_start=start, circuit_arcs=arcs)
@@ -244,14 +243,6 @@ def opposite_arcs(topology: Topology, other: Topology) -> I64:
     """For every arc of ``other`` (the topology turned round) the arc of ``topology`` that it is, ``(m,)``."""
     of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
     return np.asarray([of[v, u] for u, v in zip(other.tail.tolist(), other.head.tolist(), strict=True)], dtype=np.int64)
-
-
-def taken_paths(start: I64, arcs: I64, which: I64) -> tuple[I64, I64]:
-    """Pick paths: those numbered ``which`` out of ``arcs[start[p] : start[p + 1]]``, in that order."""
-    length = np.diff(start)[which]
-    out = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-    at = np.arange(out[-1]) - np.repeat(out[:-1], length) + np.repeat(start[:-1][which], length)
-    return out, arcs[at]
 
 
 BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")

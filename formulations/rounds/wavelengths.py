@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.rounds.ragged import offsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,7 +170,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> t
         The pair of every span.
     """
     hops = np.where(onward, target - source, source - target) % n
-    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(hops)])
+    start = offsets(hops)
     owner = np.repeat(np.arange(source.size), hops)
     step = np.arange(start[-1]) - start[owner]
     span = np.where(onward[owner], source[owner] + step, source[owner] - 1 - step) % n

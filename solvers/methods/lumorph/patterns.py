@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.rounds.ragged import offsets, positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -107,12 +108,9 @@ class Pattern:
         """
         place, owner = (np.asarray(a, dtype=np.int64) for a in (vertices, owners))
         count = np.bincount(owner, minlength=place.size)
-        many = count[self.chunk]
-        _refuse_large(int(many.sum()))
+        _refuse_large(int(count[self.chunk].sum()))
         chunks = np.argsort(owner, kind="stable")
-        first = np.cumsum(count) - count
-        row = np.repeat(np.arange(self.transfers), many)
-        at = np.arange(row.size) - np.repeat(np.cumsum(many) - many, many) + first[self.chunk[row]]
+        row, at = positions(offsets(count), self.chunk)
         return Pattern(
             self.steps, self.step[row], place[self.source[row]], place[self.target[row]], chunks[at], self.adds[row],
             self.whole, None if self.group is None else self.group[row],

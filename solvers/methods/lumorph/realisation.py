@@ -1,4 +1,4 @@
-"""A pattern on a machine: routes of least overlap, lanes, wavelengths, and rounds split where they do not fit.
+"""Schedule a communication pattern on a topology: routes, wavelengths and rounds, then compaction.
 
 Source  LuMorph, section 4 (lanes), Appendix C ("split this round into two and repeat")
 
@@ -9,20 +9,16 @@ Steps of a pattern follow each other. Within a step every pair of GPUs gets circ
                    with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
 
 Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random
-shortest ones;
-rounds and wavelengths from :func:`solvers.rounds.assign_rounds`, or from an edge colouring where the GPUs alone bind.
-With ``per_wavelength=False`` a waveguide holds one bundle whatever its wavelengths, as the paper's counts of overlaps
-take it; wavelengths are then an edge colouring.
+shortest ones; rounds and wavelengths from :func:`opticoll.solvers.methods.lumorph.assignment.assign_rounds`, or from an
+edge colouring where only the GPUs are limiting. With ``per_wavelength=False`` a waveguide holds one bundle whatever its
+wavelengths, which is how the paper counts overlaps; wavelengths are then an edge colouring.
 
-Steps that need not wait for each other: every transfer as early as its sender and the machine allow.
-
-Within a schedule whose circuits carry one chunk each, transfers are taken in the order of their rounds. Each moves to
-the first round after its sender has all that it is to send (a copy, or a sum with every contribution that was added
-before), in which the sender's laser, the receiver's photodiode and every arc of its route have room for one
-wavelength. Routes stay.
-
-A schedule that sums first and copies then keeps these apart, as Algorithm 1 with a phase for each does (a phase has
-rounds of its own); one that does both at the same time, an all-reduce on a tree, is left as it is.
+Compaction (:func:`compacted`) starts every transfer as early as possible. In a schedule whose circuits carry one chunk
+each, transfers are processed in the order of their rounds. Each moves to the first round after its sender has its
+complete payload (a copy, or a sum with every contribution that was added before), in which the sender's laser, the
+receiver's photodiode and every arc of its route have room for one wavelength. Routes do not change. A schedule that
+sums first and copies then keeps the two parts apart, as Algorithm 1 gives each phase its own rounds; a schedule that
+mixes them, an all-reduce on a tree, is left unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +33,8 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.edge_colouring import matchings
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct, taken_paths
+from opticoll.formulations.rounds.ragged import offsets, select
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.lumorph.patterns import Pattern
 
     I64 = NDArray[np.int64]
-    from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
 
 
 Routing = Literal["min-overlap", "random"]
@@ -153,7 +149,7 @@ def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
     length = np.concatenate([np.diff(part.start) for part in parts])
     rows = np.concatenate([part.rows for part in parts])
     return RoundSchedule(
-        when, source, target, wavelength, np.concatenate([[0], np.cumsum(length)]),
+        when, source, target, wavelength, offsets(length),
         np.concatenate([part.arcs for part in parts]),
         np.concatenate([part.when for part in parts]), pattern.source[rows], pattern.target[rows], pattern.chunk[rows],
         pattern.adds[rows],
@@ -195,7 +191,7 @@ class _Machine:
         if not used.all():
             when = when.copy()
             _, when[kept] = np.unique(when[kept], return_inverse=True)
-        start, arcs = taken_paths(start, arcs, np.repeat(kept, bundle))
+        start, arcs = select(start, arcs, np.repeat(kept, bundle))
         lane = np.tile(np.arange(bundle), kept.size)
         many = np.repeat(kept, bundle)
         circuits = (when[many], source[wanted[many]], target[wanted[many]], wave[many] * bundle + lane)

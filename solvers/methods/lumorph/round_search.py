@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import positions, select
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances.photonic import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import (
@@ -141,10 +142,8 @@ class PhaseSearch:
         pre, deliveries = self.collective.pre, self.collective.deliveries
         first = np.searchsorted(pre[:, 0], np.arange(self.collective.chunks + 1))
         chunk, target = deliveries.T
-        many = np.diff(first)[chunk]
-        delivery = np.repeat(np.arange(chunk.size), many)
-        at = np.arange(delivery.size) - np.repeat(np.cumsum(many) - many, many) + first[chunk[delivery]]
-        holder = pre[at, 1]
+        delivery, position = positions(first, chunk)
+        holder = pre[position, 1]
         hops = self._hops()[holder, target[delivery]]
         order = np.lexsort((self.random.random(delivery.size), hops, delivery))
         return np.asarray(holder[order[np.searchsorted(delivery[order], np.arange(chunk.size))]], dtype=np.int64)
@@ -207,13 +206,8 @@ class PhaseSearch:
         code = known.source * n + known.target
         order = np.argsort(code)
         pair = order[np.searchsorted(code[order], sources * n + targets)]
-        many = np.diff(known.first)[pair]
-        owner = np.repeat(np.arange(pair.size), many)
-        path = np.arange(owner.size) - np.repeat(np.cumsum(many) - many, many) + known.first[pair[owner]]
-        length = np.diff(known.start)[path]
-        start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-        at = np.arange(start[-1]) - np.repeat(start[:-1], length) + np.repeat(known.start[path], length)
-        return RouteSet(sources, targets, owner, start, known.arcs[at]), self.tied.wave[path]
+        owner, path = positions(known.first, pair)
+        return RouteSet(sources, targets, owner, *select(known.start, known.arcs, path)), self.tied.wave[path]
 
     def _first_fit(self, sources: I64, targets: I64) -> None:
         if self.tied is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import offsets
 from opticoll.formulations.rounds.round_schedule import direct
 
 if TYPE_CHECKING:
@@ -108,5 +109,4 @@ def spread_copies(
         left_over = np.bitwise_count(wants).sum(axis=1).astype(np.int64)
     when = np.repeat(np.arange(len(rounds)), [each[0].size for each in rounds])
     wave, sources, targets, chunks, lengths, arcs = (np.concatenate(each) for each in zip(*rounds, strict=True))
-    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    return direct(when, sources, targets, chunks, wave, start, arcs)
+    return direct(when, sources, targets, chunks, wave, offsets(lengths), arcs)

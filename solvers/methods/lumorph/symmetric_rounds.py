@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import offsets, positions, select
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances.photonic import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import candidates, intact
@@ -134,12 +135,12 @@ class Quotient:
         self.route, self.after, self.first = np.array(route), np.array(after), np.array(first)
         ends = self.routes.pair[self.route]
         size = length[self.route] + 2
-        self.start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(size)])
+        self.start = offsets(size)
         needs = np.empty(self.start[-1], dtype=np.int64)
         needs[self.start[:-1]], needs[self.start[:-1] + 1] = m + vertex[source[ends]], m + n + vertex[goal[ends]]
-        owner = np.repeat(np.arange(self.route.size), size - 2)
-        at = np.arange(owner.size) - np.repeat(np.cumsum(size - 2) - (size - 2), size - 2)
-        needs[self.start[owner] + 2 + at] = arc[self.routes.arcs[self.routes.start[self.route[owner]] + at]]
+        owner, position = positions(self.routes.start, self.route)
+        place_on_route = position - self.routes.start[self.route[owner]]
+        needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
         self.needs = needs
         self._drop_clashes()
         self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
@@ -157,26 +158,23 @@ class Quotient:
         item = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))[~bad]
         self.first = np.searchsorted(item, np.arange(self.first.size))
         self.needs = self.needs[~bad[owner]]
-        self.start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.diff(self.start)[~bad])])
+        self.start = offsets(np.diff(self.start)[~bad])
         self.route, self.after = self.route[~bad], self.after[~bad]
 
     def schedule(self, bin_of: I64, choice: I64) -> RoundSchedule:
         """The schedule of the mesh from one of the quotient."""
         parts = []
         path = self.route[choice]
-        length = np.diff(self.routes.start)[path]
-        start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-        at = np.arange(start[-1]) - np.repeat(start[:-1], length) + np.repeat(self.routes.start[path], length)
+        start, route_arcs = select(self.routes.start, self.routes.arcs, path)
         source = self.routes.source[self.routes.pair[path]]
         for each in self.group:
             parts.append(
                 (each.vertex[source], each.vertex[self.items[:, 1]], each.chunk[self.items[:, 0]],
-                 each.arc[self.routes.arcs[at]])
+                 each.arc[route_arcs])
             )  # fmt: skip
         sources, targets, chunks, arcs = (np.concatenate(column) for column in zip(*parts, strict=True))
         when, wave = np.divmod(np.tile(bin_of, len(self.group)), self.limits.wavelengths)
-        lengths = np.tile(length, len(self.group))
-        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        starts = offsets(np.tile(np.diff(start), len(self.group)))
         return direct(when, sources, targets, chunks, wave, starts, arcs)
 
 

@@ -518,7 +518,7 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
     with pytest.raises(BadInput, match="topolog"):
         runner.check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
     hosts = parse("hypercube:2+host=1.5")
-    with pytest.raises(BadInput, match="no ranks"):
+    with pytest.raises(BadInput, match="not ranks"):
         lower(schedule_routes(hosts, shortest_routes(hosts)))
     document = links_document(schedule_routes(hosts, shortest_routes(hosts)))
     assert verify_document(document, tmp_path, hosts, "alltoall").valid
