@@ -1,4 +1,4 @@
-r"""Lemma 1: how many wavelengths a one-stage all-to-all of n nodes takes on a line and on a ring, with the assignment.
+r"""Wavelengths of a one-stage all-to-all on a line or ring of n nodes (Lemma 1), with optimal assignments.
 
 Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
         SPAA 2003
@@ -8,7 +8,7 @@ Every ordered pair (u,v) gets a direction and a wavelength; two pairs of one wav
 Bounds. Line: the arc between nodes i-1 and i carries i (n-i) pairs, at most floor(n^2/4). Ring: shortest paths take
 n floor(n^2/4) arcs in all (n odd: n (1 + ... + p) 2, n even: n p^2) and there are 2n arcs, so ceil(floor(n^2/4)/2).
 
-Assignments that meet them, in closed form.
+Assignments that meet the bounds, in closed form.
 
 Line, h = floor(n/2), pairs u < v (the others in mirror image, on the other fibres): a wavelength for every (l,r) with
 l < h <= r, which holds the pair itself, the pair (u,v) of the left half with v = l and h + u = r, and the pair (u,v)
@@ -74,7 +74,7 @@ class Assignment:
     source, target
         The pairs, ``(n (n - 1),)``.
     onward
-        Whether a pair goes clockwise (on a line: towards higher numbers).
+        Whether a pair is routed clockwise (on a line: towards higher numbers).
     colour
         Wavelength within its direction, from 0.
     colours
@@ -90,18 +90,18 @@ class Assignment:
 
     @property
     def wavelengths(self) -> int:
-        """Wavelengths that both directions take."""
+        """Number of wavelengths, the maximum of both directions."""
         return max(self.colours)
 
     def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
-        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal says nothing."""
+        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is unused."""
         onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
         onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
         return onward, colour
 
 
 def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
-    """An optimal assignment, see the module; ``mirrored`` turns every pair round (and swaps the two directions).
+    """An optimal assignment, see the module; ``mirrored`` reverses every pair (and swaps the two directions).
 
     Raises
     ------
@@ -122,7 +122,7 @@ def assign(n: int, *, ring: bool, mirrored: bool = False) -> Assignment:
 
 
 def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
-    """Pairs u < v with their wavelengths, onward and again for the way back."""
+    """Pairs u < v with their wavelengths, for both directions."""
     half = n // 2
     u, v = np.triu_indices(n, k=1)
     left = np.where(u < half, np.where(v >= half, u, v), n - 1 - v)
@@ -132,7 +132,7 @@ def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
 
 
 def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
-    """Clockwise arcs (u, v) with their wavelengths; and those that are taken backwards, from v to u."""
+    """Pairs (u, v) with their wavelengths: routed clockwise from u to v, and anticlockwise from v to u."""
     p = n // 2
     i, j = np.triu_indices(p, k=1)
     rectangles = i.size
@@ -178,7 +178,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> t
 
 
 def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
-    """How often an arc holds a wavelength twice, plus pairs missing, doubled or (on a line) going round the end."""
+    """Number of repeated wavelengths on arcs, plus missing, repeated and (on a line) wrapping pairs."""
     span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
     key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span
     doubled = key.size - np.unique(key).size

@@ -1,4 +1,4 @@
-"""Programs as MSCCL XML, the files that msccl-tools writes and the MSCCL runtime reads.
+"""Read and write programs as MSCCL XML, the format of msccl-tools and the MSCCL runtime.
 
 Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azure/msccl-executor-nccl (its parser)
 
@@ -7,9 +7,8 @@ Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azur
         <tb id send recv chan>
           <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 
-``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes and not needed when read. Files of others
-are untrusted: entities and document types are refused, sizes are limited before anything is allocated, and nothing is
-allocated by what a file merely declares.
+``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes, optional when read. Files are untrusted:
+entities and document types are refused, sizes are limited before allocation, and declared sizes allocate nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-#: Largest file [bytes], ranks, steps, and chunks a declared size or offset may name.
+#: Largest file [bytes], number of ranks and of steps, and declared size or offset in chunks.
 MAX_BYTES = 256 << 20
 MAX_RANKS = 4096
 MAX_STEPS = 2_000_000
@@ -72,7 +71,7 @@ def read_xml(path: Path) -> Program:
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, or is no MSCCL XML; says where.
+        If the file cannot be read, is too large, or is not MSCCL XML; the message says where.
     """
     from xml.etree.ElementTree import ParseError
 
@@ -93,13 +92,13 @@ def read_xml(path: Path) -> Program:
         msg = f"{path}: cannot be read ({reason.strerror}); name an MSCCL XML file"
         raise BadFile(msg) from None
     except (ParseError, DefusedXmlException, UnicodeError, LookupError) as reason:
-        msg = f"{path}: is no XML that is read here ({type(reason).__name__}: {' '.join(str(reason).split())})"
+        msg = f"{path}: is not valid XML ({type(reason).__name__}: {' '.join(str(reason).split())})"
         raise BadFile(msg) from None
     return reader.finish()
 
 
 class _Reader:
-    """Builds the program out of start and end tags, four levels deep and no deeper."""
+    """Build the program from start and end tags, at most four levels deep."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +110,7 @@ class _Reader:
         self.steps = self.moved = self.declared = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element opens."""
+        """Process a start tag."""
         if self.depth >= len(_LEVELS) or tag != _LEVELS[self.depth]:
             wanted = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
             self._refuse(f"<{str(tag)[:40]}> where {wanted} belongs")
@@ -119,11 +118,11 @@ class _Reader:
         getattr(self, f"_{tag}")(attributes)
 
     def end(self) -> None:
-        """An element closes."""
+        """Process an end tag."""
         self.depth -= 1
 
     def finish(self) -> Program:
-        """The program, complete."""
+        """The complete program."""
         program = self.program
         if program is None:
             self._refuse("there is no <algo>")
