@@ -38,7 +38,7 @@ Methods may return the routes of the arc form as paths: x has one entry per circ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -509,11 +509,6 @@ def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
     if (topology.capacity != 1.0).any():
         topology = topology.with_arcs(topology.tail, topology.head, np.ones(topology.arcs))
     return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
-
-
-def in_model(data: Overlap, model: str, rule: PathRule) -> Overlap:
-    """The same circuits in the other form, over the routes of ``rule``."""
-    return replace(data, model=model, rule=rule)
 
 
 FORMULATION = Formulation(

@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -506,7 +506,7 @@ class _Execution:
         return refused(reason, msg, rank=rank, chunk=place.offset, step=step)
 
     def _valid(self) -> Verdict:
-        metrics: dict[str, Any] = {
+        metrics: dict[str, float | None] = {
             "async_time": max((b.time for b in self.blocks), default=0.0),
             "transfers": self.transfers,
             "redundant": self.redundant,

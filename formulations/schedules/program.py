@@ -26,7 +26,7 @@ In place, input and output share memory: entirely for alltoall and allreduce; th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ class Verdict:
     rank: int | None = None
     chunk: int | None = None
     step: str | None = None
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)
 
 
 def refused(

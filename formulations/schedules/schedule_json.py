@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.shard_routes import Route
 from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
@@ -84,21 +83,6 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Any]:
             entry = {"source": route.source, "target": route.target, "path": path}
             routes.append({**entry, "weight": count / chunked.chunks, "chunks": count})
     return {**_head(topology, "routes"), "chunks": chunked.chunks, "routes": routes}
-
-
-def weighted_routes_document(topology: Topology, routes: list[Route]) -> dict[str, Any]:
-    """Routes with their fluid weights, not cut."""
-    return {
-        **_head(topology, "routes"),
-        "chunks": None,
-        "routes": [
-            {
-                "source": r.source, "target": r.target,
-                "path": [r.source, *topology.head[list(r.arcs)].tolist()], "weight": r.weight,
-            }
-            for r in routes
-        ],
-    }  # fmt: skip
 
 
 def _head(topology: Topology, kind: str) -> dict[str, Any]:

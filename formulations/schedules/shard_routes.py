@@ -127,10 +127,10 @@ def source_routes(data: Any, values: Values) -> list[Route]:
     Raises
     ------
     NotApplicable
-        If what is sent is no all-to-all of equal shards.
+        If the demand is not uniform.
     """
     if not data.uniform:
-        msg = "alltoall.master: a schedule is of equal shards between all ranks; solve with demand=uniform, or --paths"
+        msg = "alltoall.master: schedules need equal shards between ranks; solve with demand=uniform, or use --paths"
         raise NotApplicable(msg)
     topology, F = data.topology, float(np.asarray(values["F"]))
     found: list[Route] = []

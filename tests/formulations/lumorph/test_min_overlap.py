@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -41,7 +42,7 @@ def data_of(spec, **parameters):
 def given_pairs(topology, pairs, **changes):
     s, d = (np.array(ends, dtype=np.int64) for ends in zip(*pairs, strict=True))
     data = min_overlap.unit_data(topology, s, d)
-    return min_overlap.in_model(data, "path", PathRule(**changes)) if changes else data
+    return replace(data, model="path", rule=PathRule(**changes)) if changes else data
 
 
 def best_of(data, form="cvxpy"):
