@@ -304,8 +304,8 @@ def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64
     """Pairs, tails and heads in every rectangle ``[r1, r2] x [c1, c2]``, each ``(R, R, C, C)`` by r1, r2, c1, c2."""
     rows, columns = shape
     boxes = []
-    for one, other in ((tail, head), (tail, tail), (head, head)):
-        r, c = np.divmod(np.stack([one, other]), columns)
+    for first, second in ((tail, head), (tail, tail), (head, head)):
+        r, c = np.divmod(np.stack([first, second]), columns)
         where = (r.min(axis=0), r.max(axis=0), c.min(axis=0), c.max(axis=0))
         flat = np.ravel_multi_index(where, (rows, rows, columns, columns))
         count = np.bincount(flat, minlength=(rows * columns) ** 2).reshape(rows, rows, columns, columns)
@@ -330,11 +330,11 @@ def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, 
     best, line = 0, "none"
     for axis, size in enumerate(shape):
         s, d, u, v = (np.divmod(ends, columns)[axis] for ends in (*pairs, topology.tail, topology.head))
-        for one, other, tail, head in ((s, d, u, v), (d, s, v, u)):
+        for start, end, tail, head in ((s, d, u, v), (d, s, v, u)):
             # Number that cross from index <= i to index > i, for every i.
             crossing, arcs = (
                 np.bincount(a[a < b], minlength=size).cumsum() - np.bincount(b[a < b], minlength=size).cumsum()
-                for a, b in ((one, other), (tail, head))
+                for a, b in ((start, end), (tail, head))
             )
             value = _per_arc(crossing, arcs)
             if int(value.max()) > best:
@@ -373,9 +373,9 @@ def exchange_overlap(circuits: Circuits, shape: tuple[int, int]) -> int | None:
 def cut_bounds(topology: Topology, pairs: tuple[I64, I64]) -> list[Bound]:
     """Every cut bound that applies, best first."""
     shape = grid_shape(topology)
-    found = [vertex_cuts(topology, pairs)]
+    cuts = [vertex_cuts(topology, pairs)]
     if shape is not None:
-        found.append(straight_cuts(topology, pairs, shape))
+        cuts.append(straight_cuts(topology, pairs, shape))
         if topology.n**2 <= MOST_RECTANGLES:
-            found.append(rectangle_cuts(topology, pairs, shape))
-    return sorted(found, key=lambda bound: -bound.value)
+            cuts.append(rectangle_cuts(topology, pairs, shape))
+    return sorted(cuts, key=lambda bound: -bound.value)

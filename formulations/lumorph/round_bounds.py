@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
 
 
 PAPER = "lumorph"
@@ -145,7 +146,7 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     return Bound(
         "spread", float(rounds[worst]),
         f"chunk {worst} goes from {collective.holders[worst]} holders to {collective.spread[worst]} more, "
-        f"each sending at most {most:g} copies a round", PAPER, detail={"chunk": worst},
+        f"each sending at most {most:g} copies per round", PAPER, detail={"chunk": worst},
     )  # fmt: skip
 
 
@@ -191,16 +192,15 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """The best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
     best, size, many, arcs = 0.0, 0, 0, 0
     load = per_circuit(limits)
-    joined = np.zeros((topology.n, topology.n))
-    np.add.at(joined, (topology.tail, topology.head), 1.0)
+    joined = _arc_counts(topology)
     demand, rest = single_demand(collective)
-    tightest: list[tuple[float, NDArray[np.bool_]]] = []
+    tightest: list[tuple[float, Mask]] = []
 
-    def sets() -> Iterator[NDArray[np.bool_]]:
+    def sets() -> Iterator[Mask]:
         yield from candidate_sets(topology, collective)
         if demand.any():
-            tightest.sort(key=lambda each: -each[0])
-            yield _improved(np.array([each for _, each in tightest[:MOST_IMPROVED]]), joined, demand)
+            tightest.sort(key=lambda pair: -pair[0])
+            yield _improved(np.array([inside for _, inside in tightest[:MOST_IMPROVED]]), joined, demand)
 
     for inside in sets():
         entering = crossings(inside, joined)
@@ -219,7 +219,14 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     )  # fmt: skip
 
 
-def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
+def _arc_counts(topology: Topology) -> F64:
+    """Number of arcs from every vertex to every other, ``(n, n)``."""
+    counts = np.zeros((topology.n, topology.n))
+    np.add.at(counts, (topology.tail, topology.head), 1.0)
+    return counts
+
+
+def crossings(inside: Mask, pairs: F64) -> F64:
     """Sum of ``pairs[u, v]`` over u outside and v inside of each set, ``(B,)``; ``inside`` is ``(B, n)``.
 
     Exact for whole numbers below 2^24 a set, as products of single precision are summed.
@@ -229,7 +236,7 @@ def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
     return np.asarray((((1 - dense) @ pairs.astype(single)) * dense).sum(axis=1, dtype=np.float64))
 
 
-def _improved(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.bool_]:
+def _improved(inside: Mask, joined: F64, demand: F64) -> Mask:
     """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to arcs grows."""
     sets = inside.copy()
     for chosen in sets:
@@ -257,7 +264,7 @@ def _sole_holder(collective: Collective) -> I64:
     return holder
 
 
-def _one_to_one(collective: Collective) -> NDArray[np.bool_]:
+def _one_to_one(collective: Collective) -> Mask:
     """Whether each chunk has one holder and one delivery, ``(chunks,)``."""
     return np.asarray((collective.holders == 1) & (collective.spread == 1))
 
@@ -270,7 +277,7 @@ def single_demand(collective: Collective) -> tuple[F64, I64]:
     return pairs.reshape(n, n).astype(np.float64), np.flatnonzero(~single & (collective.spread > 0))
 
 
-def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_]) -> I64:
+def _copies_inside(collective: Collective, chunks: I64, inside: Mask) -> I64:
     """Number of ``chunks`` that each set requires and does not hold, ``(B,)``."""
     place = np.full(collective.chunks, -1)
     place[chunks] = np.arange(chunks.size)
@@ -294,7 +301,7 @@ def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_
     return count
 
 
-def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
+def candidate_sets(topology: Topology, collective: Collective) -> Iterator[Mask]:
     """Vertex sets to evaluate as cuts, in blocks ``(B, n)``: all on a small topology, else likely ones."""
     n = topology.n
     if n <= 10:
@@ -309,24 +316,24 @@ def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArr
     if shape is not None and len(shape) == 2:
         sets.insert(0, _rectangles(int(shape[0]), int(shape[1]), room))
     sets.append(_balls(topology))
-    for each in sets:
-        for first in range(0, min(each.shape[0], room), 2048):
-            block = each[first : min(first + 2048, room)]
+    for family in sets:
+        for first in range(0, min(family.shape[0], room), 2048):
+            block = family[first : min(first + 2048, room)]
             yield block
             yield ~block
 
 
-def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
+def _rectangles(rows: int, columns: int, room: int) -> Mask:
     """Rectangles of a mesh: bands, those at a corner, then all if ``room`` allows, ``(B, n)``."""
 
-    def intervals(size: int, least: int) -> NDArray[np.bool_]:
+    def intervals(size: int, least: int) -> Mask:
         """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end, ``(B, size)``."""
         first, last = np.triu_indices(size)
         keep = (first == 0) | (last == size - 1) | (least == 0)
         at = np.arange(size)
         return (at >= first[keep, None]) & (at <= last[keep, None])
 
-    def products(tall: NDArray[np.bool_], wide: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def products(tall: Mask, wide: Mask) -> Mask:
         return (tall[:, None, :, None] & wide[None, :, None, :]).reshape(-1, rows * columns)
 
     tall, wide = intervals(rows, 0), intervals(columns, 0)
@@ -340,7 +347,7 @@ def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
     return np.concatenate(sets)
 
 
-def _balls(topology: Topology) -> NDArray[np.bool_]:
+def _balls(topology: Topology) -> Mask:
     """Vertices within d arcs of a terminal, for at most 256 terminals and 64 distances."""
     every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
     hops = topology.hops[every]
@@ -348,14 +355,12 @@ def _balls(topology: Topology) -> NDArray[np.bool_]:
     return np.concatenate([hops <= d for d in range(min(farthest, 64))]) if farthest else hops <= -1
 
 
-def _sweeps(topology: Topology) -> NDArray[np.bool_]:
+def _sweeps(topology: Topology) -> Mask:
     """Prefixes of the vertices ordered by each of a few eigenvectors of the Laplacian."""
     n = topology.n
     if n > 2048:
         return np.zeros((0, n), dtype=bool)
-    joined = np.zeros((n, n))
-    np.add.at(joined, (topology.tail, topology.head), 0.5)
-    joined += joined.T
+    joined = (_arc_counts(topology) + _arc_counts(topology).T) / 2
     _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=1)) - joined)
     rank = np.argsort(np.argsort(vectors[:, 1 : min(n, 6)], axis=0, kind="stable"), axis=0)
     return np.concatenate([rank[:, k] < np.arange(1, n)[:, None] for k in range(rank.shape[1])])
@@ -383,7 +388,7 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     value = max(outward.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
-        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,
+        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} per round", PAPER,
         detail={"needed": total, "room": room},
     )  # fmt: skip
 
@@ -431,44 +436,37 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
     given[collective.pre[:, 0], collective.pre[:, 1]] = True
     wanted[collective.post[:, 0], collective.post[:, 1]] = True
     real = wanted.any(axis=1)
-    kinds, many = np.unique(np.packbits(np.hstack([given, wanted])[real], axis=1), axis=0, return_counts=True)
+    kinds, multiplicity = np.unique(np.packbits(np.hstack([given, wanted])[real], axis=1), axis=0, return_counts=True)
     both = np.unpackbits(kinds, axis=1, count=2 * collective.n).astype(bool)
     P, T = both[:, : collective.n], both[:, collective.n :]
     return [
-        _transfers(P, T, many, out, into),
-        _ends(P, T, many, into, "receptions", "receives"),
-        _ends(T, P, many, out, "sends", "sends"),
+        _transfers(P, T, multiplicity, out, into),
+        _ends(P, T, multiplicity, into, "receptions", "receives"),
+        _ends(T, P, multiplicity, out, "sends", "sends"),
         _spread(P, T, out, into),
-        _cut(topology, collective, limits, P, T, many),
+        _cut(topology, collective, limits, P, T, multiplicity),
     ]
 
 
-def _transfers(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], many: NDArray[np.int64], out: NDArray[np.float64],
-    into: NDArray[np.float64],
-) -> Bound:  # fmt: skip
+def _transfers(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:
     least = np.maximum(P.sum(axis=1) - 1, 0) + np.maximum(T.sum(axis=1) - 1, 0)
     takes_part = (P | T).any(axis=0)
     room = float(min(out[takes_part].sum(), into[takes_part].sum()))
-    total = int((least * many).sum())
+    total = int((least * multiplicity).sum())
     value = total / room if room > 0 else 0.0
-    return Bound("transfers", rounded_up(value), f"{total} transfers, at most {room:g} in a round", PAPER)
+    return Bound("transfers", rounded_up(value), f"{total} transfers, at most {room:g} per round", PAPER)
 
 
-def _ends(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], many: NDArray[np.int64], room: NDArray[np.float64], name: str, verb: str
-) -> Bound:  # fmt: skip
+def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) -> Bound:
     """Bound by the chunks of each vertex in T with another vertex in P."""
     others = P.sum(axis=1)[:, None] - P > 0
-    count = ((T & others) * many[:, None]).sum(axis=0)
+    count = ((T & others) * multiplicity[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
     worst = int(need.argmax())
     return Bound(name, rounded_up(float(need[worst])), f"vertex {worst} {verb} {count[worst]} chunks", PAPER)
 
 
-def _spread(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], out: NDArray[np.float64], into: NDArray[np.float64]
-) -> Bound:  # fmt: skip
+def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
     best, reason = 0, "no chunk is spread"
     for members, most, what in ((P, into, "contributions come together"), (T, out, "sums are spread")):
         wide, fan = int(members.sum(axis=1).max(initial=0)), float(most.max(initial=0.0))
@@ -477,22 +475,18 @@ def _spread(
             reached *= 1.0 + fan
             rounds += 1
         if rounds > best:
-            best, reason = rounds, f"{wide} {what}, at most {1 + fan:g} times as many a round"
+            best, reason = rounds, f"{wide} {what}, at most {1 + fan:g} times as many per round"
     return Bound("spread", float(best), reason, PAPER)
 
 
-def _cut(
-    topology: Topology, collective: Collective, limits: Limits, P: NDArray[np.bool_], T: NDArray[np.bool_],
-    many: NDArray[np.int64],
-) -> Bound:  # fmt: skip
-    joined = np.zeros((topology.n, topology.n))
-    np.add.at(joined, (topology.tail, topology.head), 1.0)
+def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T: Mask, multiplicity: I64) -> Bound:
+    joined = _arc_counts(topology)
     best, reason = 0.0, "no evaluated cut gives a bound"
     for inside in candidate_sets(topology, collective):
         entering = crossings(inside, joined)
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0
         wanted = T.astype(np.float32) @ inside.T.astype(np.float32) > 0
-        count = ((held & wanted) * many[:, None]).sum(axis=0)
+        count = ((held & wanted) * multiplicity[:, None]).sum(axis=0)
         room = entering * limits.wavelengths * limits.waveguides * per_circuit(limits)
         need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
         worst = int(need.argmax())

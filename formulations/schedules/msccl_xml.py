@@ -113,7 +113,7 @@ class _Reader:
         """Process a start tag."""
         if self.depth >= len(_LEVELS) or tag != _LEVELS[self.depth]:
             wanted = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
-            self._refuse(f"<{str(tag)[:40]}> where {wanted} belongs")
+            self._refuse(f"<{str(tag)[:40]}> instead of {wanted}")
         self.depth += 1
         getattr(self, f"_{tag}")(attributes)
 
@@ -125,11 +125,11 @@ class _Reader:
         """The complete program."""
         program = self.program
         if program is None:
-            self._refuse("there is no <algo>")
+            self._refuse("missing <algo>")
         assert program is not None
         if sorted(self.ranks) != list(range(self.declared)):
             self._refuse(
-                f"ngpus is {self.declared}, but {len(self.ranks)} gpus have ids from 0 on; give each one <gpu>"
+                f"ngpus is {self.declared}, but there are {len(self.ranks)} gpus; number them from 0 to ngpus - 1"
             )
         program.ranks = [self.ranks[v] for v in range(self.declared)]
         return program
@@ -140,9 +140,9 @@ class _Reader:
         named = attributes.get("coll", "")
         collective = _NAMES.get(named, named)
         if collective not in COLLECTIVES:
-            self._refuse(f"coll={named[:40]!r} is not simulated; {', '.join(COLLECTIVES)} are")
+            self._refuse(f"coll={named[:40]!r} is not supported; use one of {', '.join(COLLECTIVES)}")
         if collective != "allreduce" and per_loop % self.declared:
-            self._refuse(f"nchunksperloop={per_loop} is no multiple of ngpus={self.declared}")
+            self._refuse(f"nchunksperloop={per_loop} is not a multiple of ngpus={self.declared}")
         inplace = bool(self._whole(attributes, "inplace", 0, 1, default=0))
         name, protocol = attributes.get("name", ""), attributes.get("proto", "Simple")
         self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20])
@@ -150,7 +150,7 @@ class _Reader:
     def _gpu(self, attributes: Mapping[str, str]) -> None:
         number = self._whole(attributes, "id", 0, self.declared - 1)
         if number in self.ranks:
-            self._refuse(f"gpu {number} is there twice")
+            self._refuse(f"gpu {number} is declared twice")
         sizes = {b: self._whole(attributes, f"{b}_chunks", 0, MAX_CHUNKS) for b in "ios"}
         self.rank = self.ranks[number] = Rank(sizes)
 
@@ -158,7 +158,7 @@ class _Reader:
         assert self.rank is not None
         number = self._whole(attributes, "id", 0, MAX_STEPS)
         if number in self.rank.blocks:
-            self._refuse(f"gpu {len(self.ranks) - 1}: thread block {number} is there twice")
+            self._refuse(f"gpu {len(self.ranks) - 1}: thread block {number} is declared twice")
         peers = [self._whole(attributes, key, -1, self.declared - 1) for key in ("send", "recv")]
         channel = self._whole(attributes, "chan", -1, MAX_RANKS, default=0)
         self.block = self.rank.blocks[number] = ThreadBlock(number, peers[0], peers[1], channel)
@@ -170,7 +170,7 @@ class _Reader:
             self._refuse(f"more than {MAX_STEPS} steps")
         kind = attributes.get("type", "")
         if kind not in KINDS:
-            self._refuse(f"type={kind[:20]!r} is none of {', '.join(sorted(KINDS))}")
+            self._refuse(f"type={kind[:20]!r} is not one of {', '.join(sorted(KINDS))}")
         nothing = kind == "nop"
         count = self._whole(attributes, "cnt", 0, MAX_MOVED, default=1)
         if count == 0 and not nothing:
@@ -189,7 +189,7 @@ class _Reader:
     def _place(self, attributes: Mapping[str, str], end: str) -> Place:
         buffer = attributes.get(f"{end}buf", "i")
         if buffer not in {"i", "o", "s"}:
-            self._refuse(f"{end}buf={buffer[:20]!r} is none of i, o, s")
+            self._refuse(f"{end}buf={buffer[:20]!r} is not one of i, o, s")
         return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
 
     def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
@@ -197,7 +197,7 @@ class _Reader:
         if text is None and default is not None:
             return default
         if text is None or not _WHOLE.fullmatch(text):
-            self._refuse(f"{key}={'nothing' if text is None else repr(text[:20])} is no whole number")
+            self._refuse(f"{key} must be a whole number, not {'missing' if text is None else repr(text[:20])}")
         value = int(str(text))
         if not least <= value <= most:
             self._refuse(f"{key}={value} is outside {least}..{most}")
@@ -208,5 +208,5 @@ class _Reader:
         where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
         if self.block is not None and level in {"tb", "step"}:
             where += f", thread block {self.block.number}, step {len(self.block.instructions)}"
-        msg = f"{self.path}: no MSCCL XML at {where}: {what}"
+        msg = f"{self.path}: invalid MSCCL XML at {where}: {what}"
         raise BadFile(msg)
