@@ -1,38 +1,39 @@
-"""Circuit lists: which pairs of GPUs are joined at one time.
+"""Circuit lists, and cut bounds on their overlap.
 
-Source  LuMorph paper, section 4 and Appendix B (recursive doubling, quadrupling), Appendix A (any list of pairs)
-Data    k = (s_k, d_k) circuits, k in L; s_k != d_k vertices; a pair as often as it is wanted
+Source  LuMorph, section 4 and Appendix B (recursive doubling, quadrupling), Appendix A (arbitrary pairs), section 3.1
+        (overlap); the bounds are our own
+Data    k = (s_k, d_k) circuits, k in L; s_k != d_k vertices, pairs may repeat; arcs a of a topology
 
+Lists
+-----
 recursive-doubling:STEP     partners differ in binary digit STEP of their rank, STEP = 0 .. log2 N - 1
-recursive-quadrupling:STEP  partners differ in the digit of base 4, three peers each
+recursive-quadrupling:STEP  partners differ in one digit in base 4: three peers each
 recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one of ceil(log_RADIX N) steps. N must be
-                            RADIX^m q with 1 <= q < RADIX; the groups of the last step are then of q
-permutation                 every rank to its image under a random permutation (``seed``); fixed points make no circuit
+                            RADIX^m q with 1 <= q < RADIX; the groups of the last step have q members
+permutation                 every rank to its image under a random permutation (``seed``), fixed points left out
 all                         all ordered pairs
 file:PATH                   a CSV of lines ``source,destination`` or a JSON list of such pairs, by label or number
 
 Ranks are the terminals in ascending order: row-major on a mesh.
 
-Cuts that bound the overlap of circuits from below, and what it is exactly for recursive exchanges on a mesh.
-
-Source  LuMorph paper, section 3.1 (overlap); bounds of our own
-Data    circuits (s_k, d_k), arcs a of a topology; a set S of vertices
-
-Every circuit with s_k in S and d_k outside crosses an arc that leaves S, so that for every S
+Bounds
+------
+Every circuit with s_k inside a vertex set S and d_k outside crosses an arc that leaves S. Hence, for every S,
 
     max_a load_a >= ceil( |{k : s_k in S, d_k not in S}| / |{a : tail in S, head not in S}| ).
 
-All axis-parallel rectangles of a grid are tried at once, for every topology whose vertices have grid places (arcs may
-be missing, or wrap round: any S bounds any graph). Those from edge to edge are the straight cuts. With the bounding box
-of every circuit and arc counted in a 4-D histogram, the number inside each rectangle is a cumulative sum, O(R^2 C^2).
+All axis-parallel rectangles of a grid are evaluated at once, on every topology whose vertices have grid positions
+(arcs may be missing or wrap around, since any S gives a bound on any graph). Straight cuts are the rectangles that span
+the grid. The bounding boxes of circuits and arcs are counted in a 4-D histogram whose cumulative sums give the number
+inside each rectangle, in O(R^2 C^2).
 
-Closed form. On an intact R x C mesh with ranks row-major, where the groups of a recursive exchange line up with the
-rows (they divide a row, or fill rows, or are whole rows apart), its step has exactly
+Closed form. On an intact R x C mesh with row-major ranks, where the groups of a recursive exchange align with the rows
+(they divide a row, fill rows, or are whole rows apart), the busiest arc of a step carries exactly
 
     max( sigma_c g_r floor(g_c^2 / 4),  sigma_r g_c floor(g_r^2 / 4) )
 
-circuits on its busiest arc: a group spans g_c places sigma_c apart in a row and g_r rows sigma_r apart. The straight
-cut through the middle of a group is that bound, and row-first (XY) routes attain it.
+circuits: a group spans g_c places sigma_c apart in a row and g_r rows sigma_r apart. The straight cut through the
+middle of a group gives the bound, and row-first (XY) routes attain it.
 """
 
 from __future__ import annotations
@@ -63,15 +64,20 @@ FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:ST
 MAX_BYTES = 32 << 20
 MAX_CIRCUITS = 1_000_000
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
+#: Histograms of all rectangles have at most this many entries; on larger grids only straight cuts are evaluated.
+MOST_RECTANGLES = 4_000_000
 
 
 class CircuitSpec(str):
-    """The text of a circuit list; a file's is pinned to its contents (:mod:`opticoll.instances.readers.untrusted`)."""
+    """The text of a circuit list; ``file:`` texts are pinned to the contents of the file.
+
+    See :mod:`opticoll.instances.readers.untrusted`.
+    """
 
     __slots__ = ()
 
     def __new__(cls, text: str) -> CircuitSpec:
-        """Pin a file to what it holds now."""
+        """Pin a file to its current contents."""
         return super().__new__(cls, pinned(str(text), MAX_BYTES))
 
 
@@ -84,9 +90,9 @@ class Circuits:
     sources, targets
         s_k and d_k, vertices, each ``(|L|,)``.
     name
-        The list in words.
+        Description of the list.
     exchange
-        ``(stride, group)`` if it is a step of a recursive exchange: the ranks of a group are ``stride`` apart.
+        ``(stride, group)`` for a step of a recursive exchange: the ranks of a group are ``stride`` apart.
     """
 
     sources: I64
@@ -101,14 +107,14 @@ class Circuits:
 
 
 def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circuits:
-    """The list that ``text`` describes on the ranks of ``topology``.
+    """Read the circuit list ``text`` on the ranks of ``topology``.
 
     Raises
     ------
     BadInput
-        For an unknown kind, a step or radix out of range, ranks that the radix does not fit, a seed below 0.
+        For an unknown kind, a step or radix out of range, a radix that does not fit the ranks, or a negative seed.
     BadFile
-        For a file that cannot be read as circuits, or names a vertex that is no rank, or joins one to itself.
+        For a file that is not a circuit list, names a vertex that is not a rank, or joins a vertex to itself.
     """
     word = str(text).strip()
     kind, colon, rest = word.partition(":")
@@ -130,11 +136,12 @@ def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circu
         return _of_ranks(topology, moved, image[moved], f"random permutation, seed {seed}", where)
     if word == "all":
         if topology.ranks**2 > MAX_CIRCUITS:
-            msg = f"{where}: circuits=all are {topology.ranks * (topology.ranks - 1):,} here, above {MAX_CIRCUITS:,}"
+            count = topology.ranks * (topology.ranks - 1)
+            msg = f"{where}: circuits=all has {count:,} circuits; the limit is {MAX_CIRCUITS:,}"
             raise BadInput(msg)
         s, d = np.nonzero(~np.eye(topology.ranks, dtype=bool))
         return _of_ranks(topology, s, d, "all ordered pairs", where)
-    msg = f"{where}: circuits={word!r} is no circuit list; write {FORMS}"
+    msg = f"{where}: circuits={word!r} is not a circuit list; use {FORMS}"
     raise BadInput(msg)
 
 
@@ -147,7 +154,7 @@ def _whole(text: str, name: str, word: str, where: str) -> int:
 
 def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tuple[int, int] | None = None) -> Circuits:
     if not s.size:
-        msg = f"{where}: {name} of {topology.spec} has no circuits; take a larger instance or another list"
+        msg = f"{where}: {name} of {topology.spec} has no circuits; use a larger instance or another list"
         raise BadInput(msg)
     ends = topology.terminals
     return Circuits(ends[s], ends[d], name, of)
@@ -162,13 +169,13 @@ def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") ->
         For a radix out of 2 .. ranks, or ranks that are not RADIX^m q with 1 <= q < RADIX.
     """
     if ranks < 2 or not 2 <= radix <= ranks:
-        msg = f"{where}: radix {radix} lies outside 2..{ranks}, the ranks there are"
+        msg = f"{where}: radix {radix} is out of range; use 2..{ranks}, the number of ranks"
         raise BadInput(msg)
     steps, stride = [], 1
     while stride < ranks:
         group = min(radix, ranks // stride)
         if ranks % (stride * group):
-            msg = f"{where}: {ranks} ranks are no power of {radix}, or one times less than {radix}; take another radix"
+            msg = f"{where}: {ranks} ranks are not a power of {radix} times a factor below {radix}; use another radix"
             raise BadInput(msg)
         steps.append((stride, group))
         stride *= group
@@ -186,7 +193,7 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
     steps = exchange_steps(topology.ranks, radix, where)
     if not 0 <= step < len(steps):
         last = f"0..{len(steps) - 1}"
-        msg = f"{where}: step {step} lies outside {last}, the steps of radix {radix} on {topology.ranks} ranks"
+        msg = f"{where}: step {step} is out of range; radix {radix} on {topology.ranks} ranks has steps {last}"
         raise BadInput(msg)
     stride, group = steps[step]
     rank = np.arange(topology.ranks)
@@ -201,10 +208,10 @@ def _from_file(word: str, topology: Topology, where: str) -> Circuits:
     path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV or JSON file of pairs")
     rows = _json_rows(text, path, where) if path.suffix.lower() == ".json" else _csv_rows(text, path, where)
     if len(rows) > MAX_CIRCUITS:
-        msg = f"{where}: {path} has {len(rows):,} circuits, more than the {MAX_CIRCUITS:,} that are taken"
+        msg = f"{where}: {path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}"
         raise BadFile(msg)
     if not rows:
-        msg = f"{where}: {path} names no circuit; write one source,destination a line"
+        msg = f"{where}: {path} contains no circuits; write one source,destination per line"
         raise BadFile(msg)
     return _of_rows(rows, path, topology, where)
 
@@ -214,11 +221,13 @@ def _json_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
         document = json.loads(text)
     except (ValueError, RecursionError) as reason:
         first = (str(reason).splitlines() or ["nested too deep"])[0]
-        msg = f"{where}: {path} is no JSON ({first}); write a list of [source, destination]"
+        msg = f"{where}: {path} is not valid JSON ({first}); write a list of [source, destination]"
         raise BadFile(msg) from None
     listed = document.get("circuits") if isinstance(document, dict) else document
     if not isinstance(listed, list):
-        msg = f"{where}: {path} must hold a list of [source, destination], or such a list as 'circuits'"
+        msg = (
+            f"{where}: {path} must contain a list of [source, destination], or an object with such a list as 'circuits'"
+        )
         raise BadFile(msg)
     return [(f"entry {number}", row) for number, row in enumerate(listed, 1)]
 
@@ -232,7 +241,7 @@ def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
             if any(cells) and not cells[0].startswith("#") and not heading:
                 rows.append((f"line {number}", cells))
     except csv.Error as reason:
-        msg = f"{where}: {path} is no CSV ({reason}); write one source,destination a line"
+        msg = f"{where}: {path} is not valid CSV ({reason}); write one source,destination per line"
         raise BadFile(msg) from None
     return rows
 
@@ -243,30 +252,26 @@ def _of_rows(rows: list[tuple[str, Any]], path: Path, topology: Topology, where:
     ends = np.empty((len(rows), 2), dtype=np.int64)
     for k, (place, row) in enumerate(rows):
         if not isinstance(row, list) or len(row) != 2 or any(type(cell) not in (int, str) for cell in row):
-            msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is no pair; write source and destination"
+            msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination"
             raise BadFile(msg)
         for side, cell in enumerate(row):
             vertex = number.get(str(cell))
             if vertex is None or vertex not in ranks:
-                what = "is a relay, no GPU" if vertex is not None else "is no vertex"
+                problem = "is a relay, not a GPU," if vertex is not None else "is not a vertex"
                 known = f"{topology.spec} (vertices 0..{topology.n - 1})"
-                msg = f"{where}: {path}, {place}: {str(cell)[:60]!r} {what} of {known}"
+                msg = f"{where}: {path}, {place}: {str(cell)[:60]!r} {problem} of {known}"
                 raise BadFile(msg)
             ends[k, side] = vertex
         if ends[k, 0] == ends[k, 1]:
-            msg = f"{where}: {path}, {place}: the circuit joins {str(row[0])!r} to itself; leave it out"
+            msg = f"{where}: {path}, {place}: the circuit joins {str(row[0])!r} to itself; remove it"
             raise BadFile(msg)
     return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")
 
 
-#: Histograms of all rectangles have at most this many entries; on larger grids only straight cuts are tried.
-MOST_RECTANGLES = 4_000_000
-
-
 def grid_shape(topology: Topology) -> tuple[int, int] | None:
-    """Rows and columns, if the vertices have places on a grid in row-major order; further dimensions count as rows.
+    """Rows and columns if the vertices have row-major grid positions, else None; further dimensions count as rows.
 
-    Only where the vertices lie is taken from this, never which arcs there are.
+    The shape says where the vertices lie, not which arcs exist.
     """
     shape = getattr(topology, "shape", None) or dict(topology.parameters).get("shape")
     if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
@@ -276,7 +281,7 @@ def grid_shape(topology: Topology) -> tuple[int, int] | None:
 
 
 def is_mesh(topology: Topology, shape: tuple[int, int]) -> bool:
-    """Whether the arcs are exactly those of the intact mesh of this shape, one each way."""
+    """Whether the arcs are exactly those of the intact mesh of this shape, one in each direction."""
     rows, columns = shape
     place = np.arange(rows * columns).reshape(shape)
     links = np.concatenate(
@@ -291,16 +296,16 @@ def is_mesh(topology: Topology, shape: tuple[int, int]) -> bool:
 
 
 def _per_arc(crossing: I64, arcs: I64) -> I64:
-    """Circuits over arcs, rounded up; where nothing crosses (or, then, no arc leaves) 0."""
+    """Circuits divided by arcs, rounded up; 0 where no circuit crosses."""
     return np.where(crossing > 0, -(-crossing // np.maximum(arcs, 1)), 0)
 
 
 def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64]:
-    """For all rectangles ``[r1, r2] x [c1, c2]``, ``(R, R, C, C)`` by r1, r2, c1, c2: pairs inside, tails, heads in."""
+    """Pairs, tails and heads in every rectangle ``[r1, r2] x [c1, c2]``, each ``(R, R, C, C)`` by r1, r2, c1, c2."""
     rows, columns = shape
     boxes = []
-    for one, other in ((tail, head), (tail, tail), (head, head)):
-        r, c = np.divmod(np.stack([one, other]), columns)
+    for first, second in ((tail, head), (tail, tail), (head, head)):
+        r, c = np.divmod(np.stack([first, second]), columns)
         where = (r.min(axis=0), r.max(axis=0), c.min(axis=0), c.max(axis=0))
         flat = np.ravel_multi_index(where, (rows, rows, columns, columns))
         count = np.bincount(flat, minlength=(rows * columns) ** 2).reshape(rows, rows, columns, columns)
@@ -310,7 +315,7 @@ def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64
 
 
 def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
-    """The best bound of all rectangles, both directions; ``detail`` names rows and columns (last one included)."""
+    """The best bound of all rectangles in both directions; ``detail`` gives rows and columns, ends included."""
     inside, sources, targets = _inside(*pairs, shape)
     arcs, tails, heads = _inside(topology.tail, topology.head, shape)
     value = np.maximum(_per_arc(sources - inside, tails - arcs), _per_arc(targets - inside, heads - arcs))
@@ -325,11 +330,11 @@ def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, 
     best, line = 0, "none"
     for axis, size in enumerate(shape):
         s, d, u, v = (np.divmod(ends, columns)[axis] for ends in (*pairs, topology.tail, topology.head))
-        for one, other, tail, head in ((s, d, u, v), (d, s, v, u)):
-            # How many go from at most i to above i, for every line i.
+        for start, end, tail, head in ((s, d, u, v), (d, s, v, u)):
+            # Number that cross from index <= i to index > i, for every i.
             crossing, arcs = (
                 np.bincount(a[a < b], minlength=size).cumsum() - np.bincount(b[a < b], minlength=size).cumsum()
-                for a, b in ((one, other), (tail, head))
+                for a, b in ((start, end), (tail, head))
             )
             value = _per_arc(crossing, arcs)
             if int(value.max()) > best:
@@ -341,36 +346,36 @@ def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, 
 
 
 def vertex_cuts(topology: Topology, pairs: tuple[I64, I64]) -> Bound:
-    """The best bound of single vertices: what leaves or enters one over the arcs it has for that."""
+    """The best bound of single vertices: circuits out of or into a vertex over its arcs in that direction."""
     ends = ((pairs[0], topology.out_degree), (pairs[1], topology.in_degree))
     value = max(int(_per_arc(np.bincount(v, minlength=topology.n), degree).max()) for v, degree in ends)
-    return Bound("vertex-cut", float(value), "circuits that one GPU sends or receives over the arcs it has for them")
+    return Bound("vertex-cut", float(value), "circuits that one GPU sends or receives, over its arcs in that direction")
 
 
 def exchange_overlap(circuits: Circuits, shape: tuple[int, int]) -> int | None:
-    """The closed form above for an intact mesh; None where the groups do not line up with its rows."""
+    """The closed form for an intact mesh; None where the groups do not align with its rows."""
     if circuits.exchange is None:
         return None
     (stride, group), (_, columns) = circuits.exchange, shape
     if stride * group <= columns:
-        lines_up, across, along = columns % (stride * group) == 0, (stride, group), (1, 1)
+        aligned, across, along = columns % (stride * group) == 0, (stride, group), (1, 1)
     elif stride >= columns:
-        lines_up, across, along = stride % columns == 0, (1, 1), (stride // columns, group)
+        aligned, across, along = stride % columns == 0, (1, 1), (stride // columns, group)
     else:
         wide = columns // stride
-        lines_up = columns % stride == 0 and group % wide == 0
+        aligned = columns % stride == 0 and group % wide == 0
         across, along = (stride, wide), (1, group // wide)
-    if not lines_up:
+    if not aligned:
         return None
     return max(across[0] * along[1] * (across[1] ** 2 // 4), along[0] * across[1] * (along[1] ** 2 // 4))
 
 
 def cut_bounds(topology: Topology, pairs: tuple[I64, I64]) -> list[Bound]:
-    """Every cut above that applies, best first."""
+    """Every cut bound that applies, best first."""
     shape = grid_shape(topology)
-    found = [vertex_cuts(topology, pairs)]
+    cuts = [vertex_cuts(topology, pairs)]
     if shape is not None:
-        found.append(straight_cuts(topology, pairs, shape))
+        cuts.append(straight_cuts(topology, pairs, shape))
         if topology.n**2 <= MOST_RECTANGLES:
-            found.append(rectangle_cuts(topology, pairs, shape))
-    return sorted(found, key=lambda bound: -bound.value)
+            cuts.append(rectangle_cuts(topology, pairs, shape))
+    return sorted(cuts, key=lambda bound: -bound.value)

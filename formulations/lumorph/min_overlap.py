@@ -1,9 +1,8 @@
-r"""Routes of least overlap: one path a circuit, the busiest arc with as few circuits as possible.
+r"""Routes of least overlap: one path per circuit, fewest circuits on the busiest arc.
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path incidence, B circuit-path
-incidence
+Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda integer, the overlap
 
 Arc form (``model=arc``), as printed:  min Lambda  s.t.
@@ -17,29 +16,29 @@ Arc form (``model=arc``), as printed:  min Lambda  s.t.
     no_exit[k]        sum_out(d_k) x_ak <= 0                                              (15)
     arrive[k]         sum_in(d_k) x_ak = 1                                                (16)
 
-Corrections of the print: (16) has right-hand side 0, with which nothing arrives and the model is infeasible; the
-appendix prints (14) and (15) a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d, not at
-every v; circuits are indexed by their place in the list, so that a pair may be wanted several times. Cycles disjoint
-from the path satisfy the model; they are never needed, and are dropped when the routes are traced.
+Corrections: (16) is printed with right-hand side 0, which makes the model infeasible; the appendix prints (14) and (15)
+a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d, not at every v; circuits are indexed
+by their position in the list, so pairs may repeat. Cycles disjoint from the path satisfy the model; they never help,
+and are dropped when the routes are traced.
 
 Path form (``model=path``): the same over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by
 Yen):  min Lambda  s.t.  congestion[a] (A x)_a <= Lambda, choose[k] (B x)_k = 1. Its optimum is one *of the route set*.
 
-Overlap counts circuits and ignores wavelengths and capacities, as the paper does; parallel arcs count apart. Any
-topology will do, also with links missing, so long as every circuit has a path.
+Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
+topology is allowed, also with missing links, if every circuit has a path.
 
 Bounds: cuts (:mod:`opticoll.formulations.lumorph.circuits`), a closed form for recursive exchanges on intact meshes,
-and for any
-lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ), LP duality; lengths are rounded to integers first,
-so that the rounding up is exact.
+and
+for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
+integers first, so that the rounding up is exact.
 
-Methods may give the arc form's routes as paths: x of one entry a circuit with ``path_arcs`` and ``path_pair`` as in
-:mod:`opticoll.formulations.flows.path_flow`, instead of m entries a circuit.
+Methods may return the routes of the arc form as paths: x has one entry per circuit, with ``path_arcs`` and
+``path_pair`` as in :mod:`opticoll.formulations.flows.path_flow`, instead of m entries per circuit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +79,7 @@ MOST_VARIABLES = 4_000_000
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Overlap(PathFlow):
-    """Data of the model: topology with every capacity 1, route rule, circuits, and which form is meant."""
+    """Data of the model: topology with every capacity 1, route rule, circuits, and form (``arc`` or ``path``)."""
 
     circuits: Circuits
     model: str
@@ -108,7 +107,7 @@ class Overlap(PathFlow):
 
     @cached_property
     def hop_bound(self) -> Bound:
-        """The bound of unit lengths: every circuit loads as many arcs as its ends are apart."""
+        """The bound of unit lengths: every circuit loads at least as many arcs as the distance of its ends."""
         value = length_bound(self, np.ones(self.topology.arcs))
         return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
 
@@ -121,11 +120,11 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Overl
     BadInput
         For a circuit list that cannot be read or does not fit the instance.
     NotApplicable
-        If the instance is no topology of at least two ranks, a circuit has no path, or the route rule allows none.
+        If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows none.
     """
     given = parameters or {}
     if not isinstance(instance, Topology):
-        msg = f"{NAME}: {getattr(instance, 'spec', instance)} is no topology; name one, e.g. lightpath:4x4"
+        msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
         raise NotApplicable(msg)
     if instance.ranks < 2:
         msg = f"{NAME}: {instance.spec} has {instance.ranks} rank; a circuit joins two"
@@ -150,7 +149,7 @@ def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
         s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
         msg = (
             f"{NAME}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); use another failure "
-            "seed, or leave these circuits out"
+            "seed, or remove these circuits"
         )
         raise NotApplicable(msg)
 
@@ -163,7 +162,7 @@ def _refuse_large(data: Overlap) -> None:
     if size > MOST_VARIABLES:
         msg = (
             f"{NAME}: the arc form of {data.circuits.count:,} circuits on {data.topology.spec} has {size:,} variables, "
-            f"above {MOST_VARIABLES:,}; take model=path or --method negotiated-rerouting"
+            f"above {MOST_VARIABLES:,}; use model=path or --method negotiated-rerouting"
         )
         raise NotApplicable(msg)
 
@@ -180,9 +179,9 @@ def _arcs_at(data: Overlap) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def _row_blocks(data: Overlap) -> list[tuple[str, sp.csr_array, I64, str, float]]:
-    """(10)-(16) over vec(x), column-major: name, rows, their places in the named array, relation, right-hand side.
+    """(10)-(16) over vec(x), column-major: name, rows, their indices in the named array, relation, right-hand side.
 
-    Rows without an arc are left out. The named arrays are ``(n, |L|)`` for (10)-(12), ``(|L|,)`` for the rest.
+    Rows without an arc are omitted. The named arrays are ``(n, |L|)`` for (10)-(12), ``(|L|,)`` for the rest.
     """
     import scipy.sparse as sp
 
@@ -285,17 +284,17 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
 
 
 def build_cvxpy(data: Overlap) -> CvxpyModel:
-    """The form asked for, in matrix form."""
+    """The chosen form in CVXPY."""
     return _arc_cvxpy(data) if data.model == "arc" else single_path.build_cvxpy(data)
 
 
 def build_pyomo(data: Overlap) -> PyomoModel:
-    """The form asked for, in Pyomo."""
+    """The chosen form in Pyomo."""
     return _arc_pyomo(data) if data.model == "arc" else single_path.build_pyomo(data)
 
 
 def estimate(data: Overlap) -> dict[str, int]:
-    """Size of the model; the route set is listed for that in path form, as the model needs it anyway."""
+    """Size of the model; in path form the route set is listed for this, as the model needs it anyway."""
     if data.model == "path":
         return single_path.estimate(data)
     topology, count = data.topology, data.circuits.count
@@ -320,12 +319,12 @@ def estimate(data: Overlap) -> dict[str, int]:
 
 
 def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
-    """Whether x is the arc form's own, one entry an arc and circuit."""
+    """Whether x has one entry per arc and circuit."""
     return data.model == "arc" and "path_arcs" not in values
 
 
 def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
-    """X and Lambda, on arcs or on paths."""
+    """Shapes of x and Lambda, on arcs or on paths."""
     if data.model == "arc" and "path_arcs" not in names:
         return {"x": Array((data.topology.arcs, data.circuits.count)), "Lambda": Array()}
     return single_path.arrays(data, names)
@@ -364,9 +363,9 @@ def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def traced(data: Overlap, x: F64) -> PathSet | None:
-    """The paths that x on arcs, ``(m, |L|)``, holds: from each s_k along its arcs to d_k, cycles elsewhere dropped.
+    """Trace the path of every circuit from s_k to d_k in x, ``(m, |L|)``, and drop disjoint cycles.
 
-    None where some circuit's arcs do not lead from its source to its target.
+    None if the arcs of some circuit do not lead from its source to its target.
     """
     topology, (s, d), count = data.topology, data.commodities, data.circuits.count
     if x.shape != (topology.arcs, count):
@@ -390,12 +389,12 @@ def traced(data: Overlap, x: F64) -> PathSet | None:
 
 
 def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
-    """The path of every circuit, in the list's order.
+    """The path of every circuit, in list order.
 
     Raises
     ------
     NotApplicable
-        If the values do not hold exactly one path a circuit.
+        If the values do not hold exactly one path per circuit.
     """
     if not _on_arcs(data, values):
         return single_path.chosen_paths(data, values)
@@ -407,12 +406,12 @@ def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
 
 
 def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, list[int]]]:
-    """``(s, d, arcs of the route)`` of every circuit, in the list's order.
+    """``(s, d, arcs of the route)`` of every circuit, in list order.
 
     Raises
     ------
     NotApplicable
-        If the values do not hold exactly one path a circuit.
+        If the values do not hold exactly one path per circuit.
     """
     found = routes(data, values)
     ends = zip(*(v.tolist() for v in data.commodities), strict=True)
@@ -420,12 +419,12 @@ def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, lis
 
 
 def overlap(paths: PathSet) -> int:
-    """Circuits on the busiest arc if each takes its one path of the set."""
+    """Number of circuits on the busiest arc, one path per circuit."""
     return int(np.bincount(paths.arcs, minlength=1).max())
 
 
 def objective(data: Overlap, values: Mapping[str, F64]) -> float:
-    """The overlap of the routes, recomputed; infinite where there are none to read."""
+    """The overlap of the routes, recomputed; infinite if the values hold no routes."""
     if not _on_arcs(data, values):
         return single_path.objective(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
@@ -433,7 +432,7 @@ def objective(data: Overlap, values: Mapping[str, F64]) -> float:
 
 
 def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Whole routes out of x, without cycles, and Lambda their overlap; None where no routes can be read."""
+    """Integral routes traced in x, without cycles, and their overlap as Lambda; None if x holds no routes."""
     if not _on_arcs(data, values):
         return single_path.repair(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
@@ -493,7 +492,7 @@ def bounds(data: Overlap) -> list[Bound]:
 
 
 def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
-    """The overlap, what was asked for, every analytic bound by name."""
+    """The overlap, the circuit list and form, and every analytic bound by name."""
     return {
         "max_load": value,
         "circuits": data.circuits.count,
@@ -506,15 +505,10 @@ def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
-    """Data of the arc form for circuits given as arrays, each ``(|L|,)``; nothing is checked."""
+    """Data of the arc form for circuits given as arrays, each ``(|L|,)``, without checks."""
     if (topology.capacity != 1.0).any():
         topology = topology.with_arcs(topology.tail, topology.head, np.ones(topology.arcs))
     return Overlap(topology, PathRule("all"), circuits=Circuits(sources, targets, "given"), model="arc")
-
-
-def in_model(data: Overlap, model: str, rule: PathRule) -> Overlap:
-    """The same circuits in the other form, over the routes of ``rule``."""
-    return replace(data, model=model, rule=rule)
 
 
 FORMULATION = Formulation(
@@ -525,11 +519,8 @@ FORMULATION = Formulation(
     sense="min",
     problem="MILP",
     parameters=(
-        Parameter(
-            "circuits", CircuitSpec, default="permutation",
-            help=FORMS,
-        ),
-        Parameter("seed", int, default=0, help="of circuits=permutation"),
+        Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
+        Parameter("seed", int, default=0, help="seed of circuits=permutation"),
         Parameter("model", str, default="arc", help="on arcs as printed, or over a route set", choices=("arc", "path")),
         *rule_parameters("k"),
     ),

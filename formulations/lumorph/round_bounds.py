@@ -1,36 +1,36 @@
-"""Lower bounds on the rounds of a copying collective, on any topology.
+"""Lower bounds on the number of rounds of a collective, on any topology.
 
 Source  LuMorph, section 3 (the constraints of Algorithm 1); the arguments are elementary
 
 In one round a vertex v sends at most o_v = L min(P, W outdeg v) circuits and receives at most i_v = L min(P, W indeg v)
-(L wavelengths, W waveguides, P ports a wavelength), each with at most ``load`` chunks; an arc holds at most L W
-circuits. A chunk reaches vertices of Post only.
+(L wavelengths, W waveguides, P ports per wavelength), each with at most ``load`` chunks; an arc holds at most L W
+circuits.
 
-    receptions  v receives all its deliveries:              R >= D_v / (load i_v)
-    sole        chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
-                rounds before the end:                      R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
-    spread      holders of a chunk grow by at most 1 + max o in a round:   h_c (1 + o)^R >= h_c + D_c
-    supply      a vertex that holds nothing sends nothing, and those that hold something grow by 1 + max o
-    cut         chunks wanted in S and held outside only enter S at least once, over the arcs into S:
+Copies (:func:`round_bounds`). Only vertices of Post receive a chunk. D_v, D_c are the deliveries to v and of chunk c.
+
+    receptions   v receives all its deliveries:             R >= D_v / (load i_v)
+    sole holder  chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
+                 rounds before the end:                     R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
+    spread       holders of a chunk grow by a factor of at most 1 + max o per round:   h_c (1 + o)^R >= h_c + D_c
+    supply       a vertex without chunks sends nothing, and the vertices with chunks grow by a factor of 1 + max o
+    cut          chunks required inside S and held only outside enter S at least once, over the arcs into S:
                                                             R >= X(S) / (load L W |arcs into S|)
-    arc use     a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; with
-                any prices p >= 0 on arcs:                  R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
+    arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
+                 any arc prices p >= 0:                     R >= sum_(c,v) min_u dist_p(u, v) / (load L W sum p)
 
-The last holds for the dual prices of any relaxation, however inexact (:func:`priced_bound`).
+The last holds for the duals of any relaxation, however inexact (:func:`priced_bound`).
 
-Lower bounds on the rounds of sums that several vertices need, however they are composed.
+Sums (:func:`sum_bounds`) that several vertices require, for every composition: reduce-scatter and all-gather, exchange
+of whole buffers, two trees, and so on. P_c are the contributors and T_c the targets of chunk c.
 
-An all-reduce may be a reduce-scatter and an all-gather, an exchange of whole buffers, two trees, ...: these bounds hold
-for each. With P_c the contributors and T_c the targets of chunk c, o_v and i_v circuits out of and into a vertex in a
-round (:mod:`opticoll.formulations.lumorph.round_bounds`) and one chunk a circuit and ``load``:
-
-    transfers    before the first vertex has the whole sum, |P_c| - 1 transfers bring it together, each from another
+    transfers    before the first vertex has the complete sum, |P_c| - 1 transfers combine it, each from a different
                  contributor; every further target completes by a reception of its own, later than all of these:
-                                                     R >= sum_c (|P_c| - 1 + |T_c| - 1) / (load min(sum o, sum i))
-    receptions   v receives each chunk that it wants and others contribute to
-    sends        v sends each chunk that it contributes to and others want
-    spread       what a vertex knows of grows by 1 + max i in a round, who knows of it by 1 + max o
-    cut          each chunk contributed to outside S and wanted inside enters S at least once
+                                                       R >= sum_c (|P_c| - 1 + |T_c| - 1) / (load min(sum o, sum i))
+    receptions   v receives every chunk that it requires and others contribute to
+    sends        v sends every chunk that it contributes to and others require
+    spread       the contributions in a vertex grow by a factor of at most 1 + max i per round, the vertices that have
+                 a given contribution by 1 + max o
+    cut          every chunk contributed to outside S and required inside enters S at least once
 """
 
 from __future__ import annotations
@@ -53,30 +53,31 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
 
 
 PAPER = "lumorph"
-#: Multiplications that the search for a tight cut may take.
+#: Most multiplications in the search for a tight cut.
 MOST_WORK = 250_000_000
-#: Tables of chunks by vertices up to this size are dense ones.
+#: Tables of chunks by vertices are dense up to this size.
 FEW_ENTRIES = 100_000
-#: So many of the tightest cuts are made tighter vertex by vertex.
-CLIMBS = 6
+#: Number of best cuts that are improved vertex by vertex.
+MOST_IMPROVED = 6
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Every bound of the module on the rounds of one copying collective, each at least 0, rounded up.
+    """The bounds for copies on one copying collective, each at least 0, rounded up.
 
     Raises
     ------
     ValueError
-        For a summing collective: bound the phases it is composed of.
+        For a summing collective: bound its phases, or use :func:`sum_bounds`.
     """
     if collective.summing:
-        msg = f"collective {collective.name!r} sums: bound its phases"
+        msg = f"collective {collective.name!r} sums; bound its phases, or use sum_bounds"
         raise ValueError(msg)
     if collective.deliveries.size == 0:
-        return [Bound("nothing to deliver", 0.0, "every vertex holds what it is to hold", PAPER, exact=True)]
+        return [Bound("nothing to deliver", 0.0, "every vertex already holds its required chunks", PAPER, exact=True)]
     return [
         receptions(topology, collective, limits),
         sole_sends(topology, collective, limits),
@@ -88,12 +89,12 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
 
 
 def rounded_up(value: float) -> float:
-    """Whole rounds, ``ceil(value)`` for a quotient of whole numbers below 2^53 that at most three roundings made."""
+    """``ceil(value)`` for a quotient of whole numbers below 2^53 computed with at most three roundings, at least 0."""
     return float(max(np.ceil(outward.down(value, 3)), 0.0))
 
 
 def circuits(degree: I64, limits: Limits) -> F64:
-    """Circuits that a vertex of this many arcs ends in one round."""
+    """Most circuits in one round at vertices with ``degree`` arcs in that direction."""
     most = limits.waveguides * degree.astype(np.float64)
     if limits.ports is not None:
         most = np.minimum(most, limits.ports)
@@ -106,13 +107,13 @@ def per_circuit(limits: Limits) -> float:
 
 
 def _over(count: NDArray[np.generic], room: F64) -> F64:
-    """``count / room`` where there is anything to count, else 0 (a vertex that is cut off has no bound here)."""
-    wanted = np.asarray(count, dtype=np.float64)
-    return np.divide(wanted, room, out=np.zeros_like(wanted), where=(wanted > 0) & (room > 0))
+    """``count / room``; 0 where either is 0, since an unreachable vertex gives no bound."""
+    required = np.asarray(count, dtype=np.float64)
+    return np.divide(required, room, out=np.zeros_like(required), where=(required > 0) & (room > 0))
 
 
 def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """A vertex receives all its deliveries."""
+    """Bound by the deliveries to one vertex."""
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
     need = _over(wanted, circuits(topology.in_degree, limits)) / per_circuit(limits)
     worst = int(need.argmax())
@@ -123,7 +124,7 @@ def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 
 def _rounds_to_spread(collective: Collective, most: float) -> I64:
-    """Rounds until every chunk can have as many holders as it must, ``(chunks,)``; holders grow by ``1 + most``."""
+    """Rounds until every chunk can have its required holders, ``(chunks,)``; holders grow by ``1 + most`` per round."""
     holders = collective.holders.astype(np.float64)
     wanted = holders + collective.spread
     rounds = np.zeros(collective.chunks, dtype=np.int64)
@@ -138,19 +139,19 @@ def _most_sent(topology: Topology, limits: Limits) -> float:
 
 
 def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Holders of a chunk multiply by at most ``1 + max o`` in a round."""
+    """Bound by the holders of one chunk, which grow by at most ``1 + max o`` per round."""
     most = _most_sent(topology, limits)
     rounds = _rounds_to_spread(collective, most)
     worst = int(rounds.argmax())
     return Bound(
         "spread", float(rounds[worst]),
         f"chunk {worst} goes from {collective.holders[worst]} holders to {collective.spread[worst]} more, "
-        f"each sending at most {most:g} copies a round", PAPER, detail={"chunk": worst},
+        f"each sending at most {most:g} copies per round", PAPER, detail={"chunk": worst},
     )  # fmt: skip
 
 
 def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Chunks that only one vertex holds must leave it, and early enough to be spread."""
+    """Bound by chunks with one holder, which must leave it early enough to be spread."""
     rounds = _rounds_to_spread(collective, _most_sent(topology, limits))
     holder = _sole_holder(collective)
     sole = np.flatnonzero((collective.holders == 1) & (rounds > 0))
@@ -169,7 +170,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
 
 
 def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """All deliveries are sent by vertices that hold something to send; those grow by at most ``1 + max o``."""
+    """Bound by the vertices that have a chunk to send, which grow by at most ``1 + max o`` per round."""
     most, load = _most_sent(topology, limits), per_circuit(limits)
     chunks = np.flatnonzero(collective.spread)
     able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
@@ -188,28 +189,27 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """The tightest cut found: rectangles of a mesh, balls, sweeps along eigenvectors, and climbs from these."""
+    """The best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
     best, size, many, arcs = 0.0, 0, 0, 0
     load = per_circuit(limits)
-    joined = np.zeros((topology.n, topology.n))
-    np.add.at(joined, (topology.tail, topology.head), 1.0)
+    joined = _arc_counts(topology)
     demand, rest = single_demand(collective)
-    tightest: list[tuple[float, NDArray[np.bool_]]] = []
+    tightest: list[tuple[float, Mask]] = []
 
-    def tried() -> Iterator[NDArray[np.bool_]]:
+    def sets() -> Iterator[Mask]:
         yield from candidate_sets(topology, collective)
         if demand.any():
-            tightest.sort(key=lambda each: -each[0])
-            yield _climbed(np.array([each for _, each in tightest[:CLIMBS]]), joined, demand)
+            tightest.sort(key=lambda pair: -pair[0])
+            yield _improved(np.array([inside for _, inside in tightest[:MOST_IMPROVED]]), joined, demand)
 
-    for inside in tried():
+    for inside in sets():
         entering = crossings(inside, joined)
         wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
         if rest.size:
             wanted += _copies_inside(collective, rest, inside)
         need = _over(wanted, entering * (limits.wavelengths * limits.waveguides)) / load
         worst = int(need.argmax())
-        tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:CLIMBS]]
+        tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:MOST_IMPROVED]]
         if need[worst] > best:
             best, size = float(need[worst]), int(inside[worst].sum())
             many, arcs = int(wanted[worst]), int(entering[worst])
@@ -219,7 +219,14 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     )  # fmt: skip
 
 
-def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
+def _arc_counts(topology: Topology) -> F64:
+    """Number of arcs from every vertex to every other, ``(n, n)``."""
+    counts = np.zeros((topology.n, topology.n))
+    np.add.at(counts, (topology.tail, topology.head), 1.0)
+    return counts
+
+
+def crossings(inside: Mask, pairs: F64) -> F64:
     """Sum of ``pairs[u, v]`` over u outside and v inside of each set, ``(B,)``; ``inside`` is ``(B, n)``.
 
     Exact for whole numbers below 2^24 a set, as products of single precision are summed.
@@ -229,8 +236,8 @@ def crossings(inside: NDArray[np.bool_], pairs: F64) -> F64:
     return np.asarray((((1 - dense) @ pairs.astype(single)) * dense).sum(axis=1, dtype=np.float64))
 
 
-def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.bool_]:
-    """Sets, ``(B, n)``, made tighter by moving one vertex at a time in or out while demand over arcs grows."""
+def _improved(inside: Mask, joined: F64, demand: F64) -> Mask:
+    """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to arcs grows."""
     sets = inside.copy()
     for chosen in sets:
         for _ in range(2 * chosen.size):
@@ -238,7 +245,7 @@ def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.
             change = []
             for pairs in (demand, joined):
                 from_outside, to_inside = (1.0 - x) @ pairs, pairs @ x
-                # A vertex that joins no longer sends in, and receives from outside; one that leaves the reverse.
+                # A joining vertex stops sending into the set and starts receiving from outside; leaving is the reverse.
                 change.append(np.where(chosen, to_inside - from_outside, from_outside - to_inside))
                 change.append(np.asarray(from_outside @ x))
             wanted, arcs = change[0] + change[1], change[2] + change[3]
@@ -251,27 +258,27 @@ def _climbed(inside: NDArray[np.bool_], joined: F64, demand: F64) -> NDArray[np.
 
 
 def _sole_holder(collective: Collective) -> I64:
-    """The vertex that holds each chunk, where there is one only, ``(chunks,)``."""
+    """The holder of each chunk with only one, ``(chunks,)``; other entries are arbitrary."""
     holder = np.zeros(collective.chunks, dtype=np.int64)
     holder[collective.pre[:, 0]] = collective.pre[:, 1]
     return holder
 
 
-def _one_to_one(collective: Collective) -> NDArray[np.bool_]:
-    """Chunks that one vertex holds and one is to get, ``(chunks,)``."""
+def _one_to_one(collective: Collective) -> Mask:
+    """Whether each chunk has one holder and one delivery, ``(chunks,)``."""
     return np.asarray((collective.holders == 1) & (collective.spread == 1))
 
 
 def single_demand(collective: Collective) -> tuple[F64, I64]:
-    """Chunks from one vertex to one other by pair, ``(n, n)``, and the numbers of all other chunks to deliver."""
+    """One-to-one chunks by pair, ``(n, n)``, and the numbers of all other chunks with deliveries."""
     single, n = _one_to_one(collective), collective.n
     alone = collective.deliveries[single[collective.deliveries[:, 0]]]
     pairs = np.bincount(_sole_holder(collective)[alone[:, 0]] * n + alone[:, 1], minlength=n * n)
     return pairs.reshape(n, n).astype(np.float64), np.flatnonzero(~single & (collective.spread > 0))
 
 
-def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_]) -> I64:
-    """How many of ``chunks`` each set wants and does not hold, ``(B,)``."""
+def _copies_inside(collective: Collective, chunks: I64, inside: Mask) -> I64:
+    """Number of ``chunks`` that each set requires and does not hold, ``(B,)``."""
     place = np.full(collective.chunks, -1)
     place[chunks] = np.arange(chunks.size)
 
@@ -294,8 +301,8 @@ def _copies_inside(collective: Collective, chunks: I64, inside: NDArray[np.bool_
     return count
 
 
-def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArray[np.bool_]]:
-    """Sets of vertices to try as cuts, in blocks ``(B, n)``: all of a small topology, else the likely ones."""
+def candidate_sets(topology: Topology, collective: Collective) -> Iterator[Mask]:
+    """Vertex sets to evaluate as cuts, in blocks ``(B, n)``: all on a small topology, else likely ones."""
     n = topology.n
     if n <= 10:
         codes = np.arange(1, 2**n - 1)
@@ -309,24 +316,24 @@ def candidate_sets(topology: Topology, collective: Collective) -> Iterator[NDArr
     if shape is not None and len(shape) == 2:
         sets.insert(0, _rectangles(int(shape[0]), int(shape[1]), room))
     sets.append(_balls(topology))
-    for each in sets:
-        for first in range(0, min(each.shape[0], room), 2048):
-            block = each[first : min(first + 2048, room)]
+    for family in sets:
+        for first in range(0, min(family.shape[0], room), 2048):
+            block = family[first : min(first + 2048, room)]
             yield block
             yield ~block
 
 
-def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
-    """Rectangles of a mesh: straight bands, those at a corner, then all, as far as there is room."""
+def _rectangles(rows: int, columns: int, room: int) -> Mask:
+    """Rectangles of a mesh: bands, those at a corner, then all if ``room`` allows, ``(B, n)``."""
 
-    def intervals(size: int, least: int) -> NDArray[np.bool_]:
-        """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end."""
+    def intervals(size: int, least: int) -> Mask:
+        """Intervals of ``0 .. size - 1``; with ``least`` = 1 only those at an end, ``(B, size)``."""
         first, last = np.triu_indices(size)
         keep = (first == 0) | (last == size - 1) | (least == 0)
         at = np.arange(size)
         return (at >= first[keep, None]) & (at <= last[keep, None])
 
-    def products(tall: NDArray[np.bool_], wide: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def products(tall: Mask, wide: Mask) -> Mask:
         return (tall[:, None, :, None] & wide[None, :, None, :]).reshape(-1, rows * columns)
 
     tall, wide = intervals(rows, 0), intervals(columns, 0)
@@ -340,29 +347,27 @@ def _rectangles(rows: int, columns: int, room: int) -> NDArray[np.bool_]:
     return np.concatenate(sets)
 
 
-def _balls(topology: Topology) -> NDArray[np.bool_]:
-    """Vertices within d arcs of a vertex, for every vertex (of at most 256) and distance."""
+def _balls(topology: Topology) -> Mask:
+    """Vertices within d arcs of a terminal, for at most 256 terminals and 64 distances."""
     every = np.unique(np.linspace(0, topology.ranks - 1, min(topology.ranks, 256)).astype(np.int64))
     hops = topology.hops[every]
     farthest = int(np.max(hops, where=np.isfinite(hops), initial=0.0))
     return np.concatenate([hops <= d for d in range(min(farthest, 64))]) if farthest else hops <= -1
 
 
-def _sweeps(topology: Topology) -> NDArray[np.bool_]:
-    """The prefixes of the vertices in the order of a few eigenvectors of the Laplacian."""
+def _sweeps(topology: Topology) -> Mask:
+    """Prefixes of the vertices ordered by each of a few eigenvectors of the Laplacian."""
     n = topology.n
     if n > 2048:
         return np.zeros((0, n), dtype=bool)
-    joined = np.zeros((n, n))
-    np.add.at(joined, (topology.tail, topology.head), 0.5)
-    joined += joined.T
+    joined = (_arc_counts(topology) + _arc_counts(topology).T) / 2
     _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=1)) - joined)
     rank = np.argsort(np.argsort(vectors[:, 1 : min(n, 6)], axis=0, kind="stable"), axis=0)
     return np.concatenate([rank[:, k] < np.arange(1, n)[:, None] for k in range(rank.shape[1])])
 
 
 def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
-    """The arc-use bound of the module with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
+    """The arc-use bound with prices p >= 0 on arcs, ``(m,)``; unit prices count arcs.
 
     Distances are shortened by their rounding error, so the bound holds for any prices.
     """
@@ -383,7 +388,7 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     value = max(outward.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
     return Bound(
-        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} in a round", PAPER,
+        name, rounded_up(value), f"the deliveries take at least {total:.6g} {what}, of {room:.6g} per round", PAPER,
         detail={"needed": total, "room": room},
     )  # fmt: skip
 
@@ -405,7 +410,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
         start = np.searchsorted(which, np.unique(which))
         for c, part in zip(np.unique(which).tolist(), np.split(several, start[1:]), strict=True):
             members = vertex[first[c] : first[c + 1]]
-            # Everybody wants the same in most collectives: one minimum a distinct set.
+            # In most collectives many chunks share one set of members: one minimum per distinct set.
             code = members.tobytes()
             if code not in groups:
                 groups[code] = between[members].min(axis=0)
@@ -414,7 +419,7 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
 
 
 def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Every bound of the module, rounded up.
+    """The bounds for sums, rounded up.
 
     Raises
     ------
@@ -422,7 +427,7 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
         For a copying collective.
     """
     if not collective.summing:
-        msg = f"collective {collective.name!r} copies: see round_bounds"
+        msg = f"collective {collective.name!r} copies; use round_bounds"
         raise ValueError(msg)
     out = circuits(topology.out_degree, limits) * per_circuit(limits)
     into = circuits(topology.in_degree, limits) * per_circuit(limits)
@@ -431,45 +436,38 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
     given[collective.pre[:, 0], collective.pre[:, 1]] = True
     wanted[collective.post[:, 0], collective.post[:, 1]] = True
     real = wanted.any(axis=1)
-    kinds, many = np.unique(np.packbits(np.hstack([given, wanted])[real], axis=1), axis=0, return_counts=True)
+    kinds, multiplicity = np.unique(np.packbits(np.hstack([given, wanted])[real], axis=1), axis=0, return_counts=True)
     both = np.unpackbits(kinds, axis=1, count=2 * collective.n).astype(bool)
     P, T = both[:, : collective.n], both[:, collective.n :]
     return [
-        _transfers(P, T, many, out, into),
-        _ends(P, T, many, into, "receptions", "receives"),
-        _ends(T, P, many, out, "sends", "sends"),
+        _transfers(P, T, multiplicity, out, into),
+        _ends(P, T, multiplicity, into, "receptions", "receives"),
+        _ends(T, P, multiplicity, out, "sends", "sends"),
         _spread(P, T, out, into),
-        _cut(topology, collective, limits, P, T, many),
+        _cut(topology, collective, limits, P, T, multiplicity),
     ]
 
 
-def _transfers(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], many: NDArray[np.int64], out: NDArray[np.float64],
-    into: NDArray[np.float64],
-) -> Bound:  # fmt: skip
+def _transfers(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:
     least = np.maximum(P.sum(axis=1) - 1, 0) + np.maximum(T.sum(axis=1) - 1, 0)
     takes_part = (P | T).any(axis=0)
     room = float(min(out[takes_part].sum(), into[takes_part].sum()))
-    total = int((least * many).sum())
+    total = int((least * multiplicity).sum())
     value = total / room if room > 0 else 0.0
-    return Bound("transfers", rounded_up(value), f"{total} transfers, at most {room:g} in a round", PAPER)
+    return Bound("transfers", rounded_up(value), f"{total} transfers, at most {room:g} per round", PAPER)
 
 
-def _ends(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], many: NDArray[np.int64], room: NDArray[np.float64], name: str, verb: str
-) -> Bound:  # fmt: skip
-    """Vertices of T whose chunk has some other vertex in P."""
+def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) -> Bound:
+    """Bound by the chunks of each vertex in T with another vertex in P."""
     others = P.sum(axis=1)[:, None] - P > 0
-    count = ((T & others) * many[:, None]).sum(axis=0)
+    count = ((T & others) * multiplicity[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
     worst = int(need.argmax())
     return Bound(name, rounded_up(float(need[worst])), f"vertex {worst} {verb} {count[worst]} chunks", PAPER)
 
 
-def _spread(
-    P: NDArray[np.bool_], T: NDArray[np.bool_], out: NDArray[np.float64], into: NDArray[np.float64]
-) -> Bound:  # fmt: skip
-    best, reason = 0, "nothing is spread"
+def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
+    best, reason = 0, "no chunk is spread"
     for members, most, what in ((P, into, "contributions come together"), (T, out, "sums are spread")):
         wide, fan = int(members.sum(axis=1).max(initial=0)), float(most.max(initial=0.0))
         rounds, reached = 0, 1.0
@@ -477,22 +475,18 @@ def _spread(
             reached *= 1.0 + fan
             rounds += 1
         if rounds > best:
-            best, reason = rounds, f"{wide} {what}, at most {1 + fan:g} times as many a round"
+            best, reason = rounds, f"{wide} {what}, at most {1 + fan:g} times as many per round"
     return Bound("spread", float(best), reason, PAPER)
 
 
-def _cut(
-    topology: Topology, collective: Collective, limits: Limits, P: NDArray[np.bool_], T: NDArray[np.bool_],
-    many: NDArray[np.int64],
-) -> Bound:  # fmt: skip
-    joined = np.zeros((topology.n, topology.n))
-    np.add.at(joined, (topology.tail, topology.head), 1.0)
-    best, reason = 0.0, "no cut tried holds anything up"
+def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T: Mask, multiplicity: I64) -> Bound:
+    joined = _arc_counts(topology)
+    best, reason = 0.0, "no evaluated cut gives a bound"
     for inside in candidate_sets(topology, collective):
         entering = crossings(inside, joined)
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0
         wanted = T.astype(np.float32) @ inside.T.astype(np.float32) > 0
-        count = ((held & wanted) * many[:, None]).sum(axis=0)
+        count = ((held & wanted) * multiplicity[:, None]).sum(axis=0)
         room = entering * limits.wavelengths * limits.waveguides * per_circuit(limits)
         need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
         worst = int(need.argmax())

@@ -1,15 +1,11 @@
-"""Columns and rows of the round ILP of one phase, as flat arrays: what both modelling layers state.
+"""Columns and rows of the round program, shared by every modelling layer.
 
-A column is one possible transfer: delivery k (chunk ``c_k`` to vertex ``d_k``), its source s, one route i of the pair,
-wavelength w, round r. A *move* is a column without route, wavelength and round.
+A column is one possible transfer: delivery k (chunk ``c_k`` to vertex ``d_k``), its source s, a route i of the pair,
+a wavelength w and a round r. A *move* is a column without route, wavelength and round.
 
-Symmetries of a round program: reflections and transpositions of the mesh that leave all its data as they are.
-
-A permutation g of the tiles maps schedules to schedules with as many rounds if it maps arcs to arcs, the collective to
-itself (chunks renamed accordingly) and candidate routes to candidate routes. Each is *checked*; failed links, one-sided
-collectives or odd route sets break it.
-
-The named rows of the round program, as sparse matrices over its variables: what every modelling layer states.
+Mesh symmetries. A permutation g of the tiles maps schedules to schedules of equal length if it maps arcs to arcs, the
+collective to itself (with chunks renamed) and candidate routes to candidate routes. Each condition is checked, so
+failed links, one-sided collectives and irregular route sets are handled.
 """
 
 from __future__ import annotations
@@ -22,9 +18,13 @@ import numpy as np
 
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.ragged import positions
 from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from opticoll.formulations.rounds.collectives import Collective
@@ -32,14 +32,10 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import scipy.sparse as sp
-
     F64 = NDArray[np.float64]
 
 
-#: More columns than this are refused: methods that list none go further.
+#: Most columns of a program; methods that do not list columns can go further.
 MOST_COLUMNS = 20_000_000
 
 
@@ -47,11 +43,9 @@ MOST_COLUMNS = 20_000_000
 class RoundProgram:
     """One phase: a copying collective on a topology, in at most ``rounds`` rounds.
 
-    ``routes_kind`` and ``paths`` say which routes
-    (:func:`~opticoll.formulations.lumorph.route_sets.candidate_routes`), unless
-    they are ``given`` (of the pairs in the order of :attr:`pairs`);
-    ``fixed`` gives every route one wavelength (:meth:`wave`); ``symmetry`` drops columns that a relabelling of
-    wavelengths makes superfluous.
+    Routes are those of :func:`~opticoll.formulations.lumorph.route_sets.candidate_routes` with ``routes_kind`` and
+    ``paths``, unless they are ``given`` (for the pairs in the order of :attr:`pairs`). ``fixed`` gives every route one
+    wavelength (:meth:`wave`); ``symmetry`` drops columns that are redundant under relabelling of wavelengths.
     """
 
     topology: Topology
@@ -66,17 +60,15 @@ class RoundProgram:
 
     @cached_property
     def moves(self) -> tuple[I64, I64]:
-        """Delivery and source of every move, ``(M,)`` each: from holders, and from those who are to receive it."""
+        """Delivery and source of every move, ``(M,)`` each; sources are holders and other receivers of the chunk."""
         collective = self.collective
         deliveries = collective.deliveries
         chunk, who = np.concatenate([collective.pre, deliveries]).T
         order = np.argsort(chunk, kind="stable")
         chunk, who = chunk[order], who[order]
         first = np.searchsorted(chunk, np.arange(collective.chunks + 1))
-        many = np.diff(first)[deliveries[:, 0]]
-        delivery = np.repeat(np.arange(len(deliveries)), many)
-        at = np.arange(delivery.size) - np.repeat(np.cumsum(many) - many, many) + first[deliveries[delivery, 0]]
-        source = who[at]
+        delivery, position = positions(first, deliveries[:, 0])
+        source = who[position]
         real = source != deliveries[delivery, 1]
         return delivery[real], source[real]
 
@@ -89,32 +81,32 @@ class RoundProgram:
 
     @cached_property
     def steps(self) -> int:
-        """Number of H[k,r]: deliveries by rounds but the last, none where nobody can forward."""
+        """Number of H[k,r]: deliveries times rounds but the last; 0 if no vertex can forward a chunk."""
         return 0 if self.holds.all() else len(self.collective.deliveries) * (self.rounds - 1)
 
     @cached_property
     def obtained(self) -> I64:
-        """By which delivery the source of a move gets the chunk, ``(M,)``; means nothing where it holds it."""
+        """The delivery by which the source of a move gets the chunk, ``(M,)``; arbitrary where it holds the chunk."""
         delivery, source = self.moves
         wanted = self.collective.key(self.collective.deliveries)
         return np.searchsorted(wanted, self.collective.deliveries[delivery, 0] * self.collective.n + source)
 
     @cached_property
     def pair_of_move(self) -> I64:
-        """The pair of vertices of every move, a number into ``routes``."""
+        """Index of every move's pair in :attr:`pairs`, ``(M,)``."""
         delivery, source = self.moves
         key = source * self.topology.n + self.collective.deliveries[delivery, 1]
         return np.searchsorted(self.pairs, key)
 
     @cached_property
     def pairs(self) -> I64:
-        """The pairs of vertices that some move needs, ``source n + target``, sorted."""
+        """Pairs of vertices of the moves as ``source n + target``, sorted."""
         delivery, source = self.moves
         return np.unique(source * self.topology.n + self.collective.deliveries[delivery, 1])
 
     @cached_property
     def routes(self) -> RouteSet:
-        """The candidate routes of every pair that some move needs.
+        """The candidate routes of :attr:`pairs`.
 
         Raises
         ------
@@ -129,20 +121,20 @@ class RoundProgram:
     def wave(self, source: I64, target: I64, index: I64) -> I64:
         """WAVE of the ``index``-th route from ``source`` to ``target``: ``(target - source + index) mod wavelengths``.
 
-        So every vertex sends, and receives, on every wavelength about equally often.
+        Every vertex then sends and receives on every wavelength about equally often.
         """
         return (target - source + index) % self.limits.wavelengths
 
     @cached_property
     def size(self) -> int:
-        """Number of columns, counted without listing anything (an upper bound: some pairs have fewer routes)."""
+        """Upper bound on the number of columns, without listing them (some pairs have fewer routes)."""
         waves = 1 if self.fixed else self.limits.wavelengths
         spread = self.collective.spread
         held, forwarded = int((spread * self.collective.holders).sum()), int((spread * (spread - 1)).sum())
         return (held * self.rounds + forwarded * (self.rounds - 1)) * self.paths * waves
 
     def refuse_size(self) -> None:
-        """Refuse what is too large to list.
+        """Refuse a program with too many columns.
 
         Raises
         ------
@@ -152,7 +144,7 @@ class RoundProgram:
         if self.size > MOST_COLUMNS:
             msg = (
                 f"lumorph.rounds: {self.size:,} possible transfers on {self.topology.spec} are too many to list; "
-                "lower rmax or paths, or solve it by certified-rounds"
+                "lower rmax or paths, or use --method certified-rounds"
             )
             raise NotApplicable(msg)
 
@@ -168,9 +160,7 @@ class RoundProgram:
         self.refuse_size()
         routes, pair = self.routes, self.pair_of_move
         waves = self.limits.wavelengths
-        many = np.diff(routes.first)[pair]
-        move = np.repeat(np.arange(pair.size), many)
-        path = np.arange(move.size) - np.repeat(np.cumsum(many) - many, many) + routes.first[pair[move]]
+        move, path = positions(routes.first, pair)
         if self.fixed:
             index = path - routes.first[pair[move]]
             wavelength = self.wave(routes.source[pair[move]], routes.target[pair[move]], index)
@@ -180,19 +170,19 @@ class RoundProgram:
             kept = self._kept(move, wavelength)
             move, path, wavelength = move[kept], path[kept], wavelength[kept]
         early = self.holds[move]
-        found = {name: [] for name in ("round", "move", "path", "wavelength")}  # type: dict[str, list[I64]]
+        parts: dict[str, list[I64]] = {name: [] for name in ("round", "move", "path", "wavelength")}
         for r in range(self.rounds):
             here = np.flatnonzero(early) if r == 0 else np.arange(move.size)
-            found["round"].append(np.full(here.size, r))
+            parts["round"].append(np.full(here.size, r))
             for name, array in (("move", move), ("path", path), ("wavelength", wavelength)):
-                found[name].append(array[here])
-        return {name: np.concatenate(parts) for name, parts in found.items()}
+                parts[name].append(array[here])
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def _kept(self, move: I64, wavelength: I64) -> NDArray[np.bool_]:
-        """Columns that remain if wavelengths are named by the busiest receiver.
+        """Columns that remain if wavelengths are numbered by the busiest receiver.
 
-        In every round the wavelengths can be renamed so that the chunks this vertex receives come in the order of
-        their numbers; then its q-th delivery, counted from 0, never needs a wavelength above q.
+        In every round the wavelengths can be renumbered so that the chunks this vertex receives are in ascending
+        order; its q-th delivery, counted from 0, then never needs a wavelength above q.
         """
         if not self.symmetry or self.limits.ports != 1:
             return np.ones(move.size, dtype=bool)
@@ -212,11 +202,8 @@ class RoundProgram:
     @cached_property
     def arcs(self) -> tuple[I64, I64]:
         """Column and arc of every arc that a column occupies."""
-        routes, path = self.routes, self.columns["path"]
-        length = np.diff(routes.start)[path]
-        column = np.repeat(np.arange(path.size), length)
-        at = np.arange(column.size) - np.repeat(np.cumsum(length) - length, length)
-        return column, routes.arcs[routes.start[path][column] + at]
+        column, position = positions(self.routes.start, self.columns["path"])
+        return column, self.routes.arcs[position]
 
     def groups(self, *keys: I64) -> tuple[I64, list[I64]]:
         """Number the distinct tuples of ``keys``: the row of every entry, and the keys of every row."""
@@ -226,7 +213,7 @@ class RoundProgram:
 
 
 def delivery_symmetries(program: RoundProgram) -> list[I64]:
-    """Permutations of the deliveries by the checked symmetries of the mesh, the identity left out."""
+    """Permutations of the deliveries under the symmetries of the mesh, without the identity."""
     if not isinstance(program.topology, LightpathMesh) or program.fixed:
         return []
     found = []
@@ -238,7 +225,7 @@ def delivery_symmetries(program: RoundProgram) -> list[I64]:
 
 
 def _mesh_maps(mesh: LightpathMesh) -> Iterator[I64]:
-    """Reflections, and transpositions of a square mesh, that map arcs to arcs: vertex v goes to ``map[v]``."""
+    """Reflections (of a square mesh also transpositions) that map arcs to arcs: vertex v goes to ``map[v]``."""
     grid = np.arange(mesh.n).reshape(mesh.shape[0], mesh.shape[1])
     images = [grid[::-1], grid[:, ::-1], grid[::-1, ::-1]]
     if mesh.shape[0] == mesh.shape[1]:
@@ -251,7 +238,7 @@ def _mesh_maps(mesh: LightpathMesh) -> Iterator[I64]:
 
 
 def _of_deliveries(collective: Collective, tiles: I64) -> I64 | None:
-    """Where every delivery goes if tiles are renamed, None if the collective does not stay the same."""
+    """The image of every delivery under a renaming of tiles; None if it does not preserve the collective."""
     renamed = collective.relabelled(tiles)
     kinds: dict[bytes, list[int]] = {}
     for chunk, kind in enumerate(_kinds(collective)):
@@ -266,7 +253,7 @@ def _of_deliveries(collective: Collective, tiles: I64) -> I64 | None:
 
 
 def _kinds(collective: Collective) -> list[bytes]:
-    """Who holds and who wants each chunk, as something to compare."""
+    """Holders and destinations of each chunk as a comparable key."""
     parts = []
     for pairs in (collective.pre, collective.post):
         first = np.searchsorted(pairs[:, 0], np.arange(collective.chunks + 1))
@@ -275,7 +262,7 @@ def _kinds(collective: Collective) -> list[bytes]:
 
 
 def _keeps_routes(program: RoundProgram, tiles: I64) -> bool:
-    """Whether the image of every candidate route is one."""
+    """Whether the image of every candidate route is a candidate route."""
     routes, t = program.routes, program.topology
     arc_of = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(t.tail, t.head, strict=True))}
     image = np.array([arc_of[int(tiles[u]), int(tiles[v])] for u, v in zip(t.tail, t.head, strict=True)])
@@ -285,7 +272,7 @@ def _keeps_routes(program: RoundProgram, tiles: I64) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """Named rows: a matrix for each variable (C, H, R, flat over all phases), their sum in ``[lower, upper]``."""
+    """Constraints ``lower <= sum of parts[x] x <= upper`` over x in C, H, R, each flat over all phases."""
 
     name: str
     parts: Mapping[str, sp.csr_array]
@@ -299,7 +286,7 @@ class Rows:
 
 
 def rows(programs: Sequence[RoundProgram]) -> list[Rows]:
-    """All rows of the model, block by block, as :mod:`opticoll.formulations.lumorph.rounds` names them."""
+    """All rows of the model by block, named as in :mod:`opticoll.formulations.lumorph.rounds`."""
     import scipy.sparse as sp
 
     found: dict[str, list[dict[str, sp.csr_array]]] = {}
@@ -323,7 +310,7 @@ def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, dict[str, sp.csr_a
     every = np.arange(width["C"])
 
     def block(count: int, **entries: tuple[I64, I64, F64 | float]) -> dict[str, sp.csr_array]:
-        """So many rows: for some variables (row, column, value) of their entries, nothing for the others."""
+        """``count`` rows: (row, column, value) of the entries of some variables, zero for the others."""
         parts = {name: sp.csr_array((count, size)) for name, size in width.items()}
         for name, (row, column, value) in entries.items():
             numbers = np.broadcast_to(np.asarray(value, dtype=float), row.shape)
@@ -371,7 +358,7 @@ def _phase_rows(program: RoundProgram) -> Iterator[tuple[str, dict[str, sp.csr_a
 
 
 def _mirror_entries(program: RoundProgram) -> tuple[I64, I64, F64] | None:
-    """The first delivery is no later than any of its mirror images; None without symmetry."""
+    """Rows that make the first delivery no later than its mirror images; None without symmetry."""
     images = delivery_symmetries(program) if program.symmetry else []
     others = np.unique([int(image[0]) for image in images if image[0] != 0]).astype(np.int64)
     if not others.size or program.rounds < 2:

@@ -18,30 +18,32 @@ min sum_pr R[p,r]  s.t.
     order[r]             R[p,r] - R[p,r-1] <= 0                                 (9)
     R[p,r] = 1 for r < R_min                                                    (8)
 
-Corrected against the print: (2) as printed has no Pre term (who holds a chunk at the start may send it) and sums over
-Post; (3) is a statement for each chunk *and destination*, and nothing goes to who is not in Post; (4) and (5) are "at
-most 1", not "= 1"; (8), (9) and the range of the objective drop their end indices, which makes a round at R_max free;
-max r R_r is sum R_r once (9) holds, which is linear. (1) follows from (3). (4)-(6) carry R_r on the right, (7) row by
-row: the linear relaxation then knows receptions, sends and cuts.
-R_min "from a smaller interconnect" is no bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16): R_min here
-is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; a larger
-``rmin`` limits
-the program to so many rounds, and is refused where a greedy schedule takes fewer. Possession cannot express sums:
-reductions are copies run backwards, and an all-reduce is a reduce-scatter and an all-gather one after the other
+Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
+(3) is one constraint per chunk *and destination*, and only vertices of Post receive a chunk; (4) and (5) are "at most
+1", not "= 1"; (8), (9) and the range of the objective drop their end indices, so that a round at R_max is free;
+max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4)-(6) carry R_r on the right-hand side,
+(7) row by row, so that the linear relaxation respects the limits on receptions, sends and cuts.
+
+R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
+here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``. A larger
+``rmin`` forces that many rounds, and is refused if a shorter schedule is known. R_max is ``rmax``, or by default the
+upper bound of :func:`opticoll.formulations.lumorph.sufficient_rounds.sufficient_rounds`. Possession of chunks cannot
+express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
-An optimum of the program is one over its routes P_sd and, for an all-reduce, over such compositions; the check takes
-any schedule over any routes, and two vertices that exchange whole buffers are done in one round. The analytic bounds
-hold for all: ``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition,
+The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
+schedule over any routes, where two vertices may exchange whole buffers in one round. The analytic bounds hold for all:
+``metrics.unrestricted_proven`` says whether they prove the value for any routes and any composition,
 ``composition_proven`` whether each phase on its own is proven, over any routes.
+
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_rows.RoundProgram.wave`.
 
-Symmetry (``symmetry=true``) is broken twice: wavelengths are named round by round by the busiest receiver, and
+Symmetry (``symmetry=true``) is broken twice: wavelengths are numbered round by round by the busiest receiver, and
     mirror[g]            round of delivery 0 <= round of its image under g, for every symmetry g of the mesh that
-                         leaves arcs, collective and routes as they are
-                         (:mod:`opticoll.formulations.lumorph.round_rows`).
-Schedules by other methods come as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any
+                         preserves arcs, collective and routes (:mod:`opticoll.formulations.lumorph.round_rows`).
+
+Schedules by other methods are given as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any
 routes.
 """
 
@@ -55,9 +57,9 @@ import numpy as np
 
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.lumorph import PAPER
-from opticoll.formulations.lumorph.greedy_rounds import greedy_rounds
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_rows import RoundProgram, Rows, rows
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
@@ -69,6 +71,7 @@ from opticoll.formulations.model import (
     PyomoModel,
 )
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
+from opticoll.formulations.rounds.ragged import select
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
     RoundSchedule,
@@ -97,15 +100,15 @@ PARAMETERS = (
     Parameter("collective", CollectiveSpec, CollectiveSpec("all-gather"), "broadcast, scatter, gather, all-gather, "
               "all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH"),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
-    Parameter("pieces", int, 1, "chunks a shard"),
-    Parameter("paths", int, 2, "routes a pair, K"),
-    Parameter("routes", str, "straight", "which: the straight ones first, or Yen's shortest", ("straight", "yen")),
-    Parameter("wavelengths", str, "free", "of a route: any, or a fixed one", ("free", "fixed")),
-    Parameter("lasers", int, 0, "lasers a tile; 0 for the instance's"),
-    Parameter("waveguides", int, 0, "waveguides an arc; 0 for the instance's"),
-    Parameter("rmin", int, 0, "rounds taken as used in any case; 0 for the best bound"),
-    Parameter("rmax", int, 0, "rounds a phase may take; 0 for what a greedy schedule takes"),
-    Parameter("bounds", bool, True, "whether analytic bounds are used; false leaves the proof to the program"),
+    Parameter("pieces", int, 1, "chunks per shard"),
+    Parameter("paths", int, 2, "routes per pair, K"),
+    Parameter("routes", str, "straight", "route set: straight routes first, or Yen's shortest", ("straight", "yen")),
+    Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
+    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
+    Parameter("rmin", int, 0, "number of rounds that are always used; 0 for the best bound"),
+    Parameter("rmax", int, 0, "most rounds of a phase; 0 for a sufficient number"),
+    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
     Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh"),
 )  # fmt: skip
 
@@ -114,10 +117,8 @@ PARAMETERS = (
 class RoundModel:
     """Data of the model.
 
-    ``topology`` any (a :class:`~opticoll.instances.photonic.LightpathMesh` brings its own limits); ``collective`` as
-    asked
-    for, ``phases`` what it is composed of; ``limits`` of one round; ``given`` programs instead of those made here;
-    ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` as the parameters.
+    ``collective`` is composed of ``phases``; ``limits`` are those of one round; ``given`` programs replace the default
+    ones; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` are the parameters.
     """
 
     topology: Topology
@@ -134,17 +135,17 @@ class RoundModel:
     given: tuple[RoundProgram, ...] | None = None
 
     def arena(self, phase: Phase) -> Topology:
-        """The topology on which a phase is scheduled: turned round where it runs backwards."""
+        """The topology on which a phase is scheduled: reversed if the phase runs backwards."""
         t = self.topology
         return t.with_arcs(t.head, t.tail, t.capacity) if phase.backwards else t
 
     def composed(self, schedules: list[RoundSchedule]) -> RoundSchedule:
-        """One schedule of all phases from one of each on its :meth:`arena`, those run backwards turned round."""
-        turned = []
+        """Chain the schedules of all phases, each on its :meth:`arena`, and reverse those that run backwards."""
+        forward = []
         for phase, schedule in zip(self.phases, schedules, strict=True):
             arcs = opposite_arcs(self.topology, self.arena(phase)) if phase.backwards else None
-            turned.append(schedule if arcs is None else schedule.backwards(arcs))
-        return chained(turned)
+            forward.append(schedule if arcs is None else schedule.backwards(arcs))
+        return chained(forward)
 
     @cached_property
     def phase_bounds(self) -> list[list[Bound]]:
@@ -174,20 +175,19 @@ class RoundModel:
         """
         if self.given is not None:
             return self.given
-        return tuple(self.program(phase, self.rmax or self._enough(phase)) for phase in self.phases)
+        return tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
 
-    def _enough(self, phase: Phase) -> int:
-        program = self.program_of_one(phase)
-        # At 256 tiles the greedy itself takes a minute, and what it finds is too large to list.
+    def _default_rounds(self, phase: Phase) -> int:
+        # Check the size first: at 256 tiles the upper bound takes a minute, and the program is too large anyway.
         self.program(phase, max(self.least)).refuse_size()
-        return greedy_rounds(program)
+        return sufficient_rounds(self.program_of_one(phase))
 
     def program_of_one(self, phase: Phase) -> RoundProgram:
         """The program of a phase in a single round: its moves and routes."""
         return self.program(phase, 1)
 
     def program(self, phase: Phase, rounds: int) -> RoundProgram:
-        """The program of a phase in at most so many rounds."""
+        """The program of a phase with R_max = ``rounds``."""
         return RoundProgram(
             self.arena(phase), phase.copying, self.limits, rounds, self.paths, self.routes_kind, self.fixed,
             self.symmetry,
@@ -200,22 +200,22 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     Raises
     ------
     NotApplicable
-        If the instance is no topology, says nothing of lasers, or leaves some receiver out of reach.
+        If the instance is not a topology, has no lasers, or has an unreachable receiver.
     BadInput
-        For a collective that makes no sense, or parameters out of range.
+        For an invalid collective, or parameters out of range.
     """
     from opticoll.formulations.model import read_parameters
 
     given = read_parameters(PARAMETERS, parameters or {}, NAME)
     if not isinstance(instance, Topology):
-        msg = f"{NAME}: takes a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
+        msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
         raise NotApplicable(msg)
     for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
         if given[name] < 0:
-            msg = f"{NAME}: {name}={given[name]} is negative; 0 is the default"
+            msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
             raise NotApplicable(msg)
     if 0 < given["rmax"] < given["rmin"]:
-        msg = f"{NAME}: rmin={given['rmin']} is above rmax={given['rmax']}; leave one of them out"
+        msg = f"{NAME}: rmin={given['rmin']} is above rmax={given['rmax']}; remove one of them"
         raise NotApplicable(msg)
     if not 1 <= given["paths"] <= 64:
         msg = f"{NAME}: paths={given['paths']} is not between 1 and 64"
@@ -223,11 +223,11 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
     lasers, waveguides = given["lasers"] or own[0], given["waveguides"] or own[1]
     if not lasers or not waveguides:
-        msg = f"{NAME}: {instance.spec} says nothing of lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
+        msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
         raise NotApplicable(msg)
     wanted = collective(given["collective"], instance.n, instance.terminals, root=given["root"], pieces=given["pieces"])
     if not len(wanted.post):
-        msg = f"{NAME}: collective {wanted.name!r} wants nothing of anybody; its Post is empty"
+        msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
         raise NotApplicable(msg)
     _refuse_unreachable(instance, wanted)
     return RoundModel(
@@ -237,45 +237,47 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
 
 
 def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
-    """A receiver must be reachable from some holder (backwards for sums: from every contributor)."""
+    """Refuse a receiver that no holder can reach; for sums, a contributor that cannot reach the target."""
     hops = topology.hops
     for phase in phases(wanted):
         reach = np.isfinite(hops.T if phase.backwards else hops)
         chunk, vertex = phase.copying.pre.T
-        sees = np.zeros((phase.copying.chunks, topology.n), dtype=bool)
-        np.logical_or.at(sees, chunk, reach[vertex])
-        lost = ~sees[phase.copying.deliveries[:, 0], phase.copying.deliveries[:, 1]]
+        reachable = np.zeros((phase.copying.chunks, topology.n), dtype=bool)
+        np.logical_or.at(reachable, chunk, reach[vertex])
+        lost = ~reachable[phase.copying.deliveries[:, 0], phase.copying.deliveries[:, 1]]
         if lost.any():
             c, v = phase.copying.deliveries[lost][0].tolist()
-            msg = f"{NAME}: {topology.spec} has no way from a holder of chunk {c} to vertex {v}; fewer links may fail"
+            msg = (
+                f"{NAME}: {topology.spec} has no path from a holder of chunk {c} to vertex {v}; use fewer failed links"
+            )
             raise NotApplicable(msg)
 
 
-# builds ---------------------------------------------------------------------------------------------------------
+# Builds ---------------------------------------------------------------------------------------------------------
 
 
 def _fixed_rounds(data: RoundModel) -> F64:
-    """Lower bounds of R[p, r], ``(phases, T)`` flat: the rounds that are used in any case (8).
+    """Lower bounds of R[p, r], ``(phases, T)`` flat: 1 for r < R_min (8).
 
     Raises
     ------
     NotApplicable
-        For an ``rmin`` that a schedule undercuts.
+        For an ``rmin`` above the length of a known schedule.
     """
-    found = []
+    blocks = []
     for number, program in enumerate(data.programs):
         if data.rmin > data.least[number]:
-            known = greedy_rounds(program) if data.rmax else program.rounds
+            known = sufficient_rounds(program) if data.rmax else program.rounds
             if known < data.rmin:
-                msg = f"{NAME}: rmin={data.rmin} is no bound, a schedule of {known} rounds is known; leave it out"
+                msg = f"{NAME}: rmin={data.rmin} is not a lower bound: a schedule of {known} rounds is known; remove it"
                 raise NotApplicable(msg)
         least = max(data.rmin, data.least[number] if data.use_bounds else 0)
-        found.append((np.arange(program.rounds) < least).astype(float))
-    return np.concatenate(found)
+        blocks.append((np.arange(program.rounds) < least).astype(float))
+    return np.concatenate(blocks)
 
 
 def build_pyomo(data: RoundModel) -> PyomoModel:
-    """The model in Pyomo: ``C[j]``, ``H[k]``, ``R[t]``, and the rows of the docstring by name."""
+    """The model in Pyomo: ``C[j]``, ``H[k]``, ``R[t]``, and the constraints of the docstring by name."""
     import pyomo.environ as pyo
 
     blocks = rows(data.programs)
@@ -302,7 +304,7 @@ def build_pyomo(data: RoundModel) -> PyomoModel:
 
 
 def _linear_rows(block: Rows, variables: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """The left sides of a block as Pyomo expressions."""
+    """The left-hand sides of a block as Pyomo expressions."""
     from pyomo.core.expr.numeric_expr import LinearExpression
 
     for k in range(block.count):
@@ -316,7 +318,7 @@ def _linear_rows(block: Rows, variables: Mapping[str, list[Any]]) -> Iterator[An
 
 
 def build_cvxpy(data: RoundModel) -> CvxpyModel:
-    """The model in matrix form."""
+    """The model in CVXPY."""
     import cvxpy as cp
 
     blocks = rows(data.programs)
@@ -341,7 +343,7 @@ def build_cvxpy(data: RoundModel) -> CvxpyModel:
 
 
 def build_matrix(data: RoundModel) -> MatrixModel:
-    """The rows and columns themselves."""
+    """The model as sparse matrices."""
     import scipy.sparse as sp
 
     blocks = rows(data.programs)
@@ -365,11 +367,11 @@ def build_matrix(data: RoundModel) -> MatrixModel:
     )
 
 
-# reading back -----------------------------------------------------------------------------------------------------
+# Solutions --------------------------------------------------------------------------------------------------------
 
 
 def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule that values hold: its own arrays, or else C of the program; None if neither can be read."""
+    """The schedule in the values: its named arrays, or else C of the program; None if neither is valid."""
     if "transfer_round" in values or "C" not in values:
         return from_values(values)
     return _of_columns(data, np.asarray(values["C"], dtype=float))
@@ -384,17 +386,15 @@ def _of_columns(data: RoundModel, C: F64) -> RoundSchedule | None:
 
 
 def unfold(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
-    """The schedule's arrays beside C and R, where C can be read."""
+    """Add the schedule's named arrays to C, H and R if C is valid."""
     schedule = _of_columns(data, np.asarray(values["C"], dtype=float))
     return {**values, **({} if schedule is None else schedule.values())}
 
 
 def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
-    from opticoll.formulations.rounds.round_schedule import taken_paths
-
     here = np.flatnonzero(taken)
     columns, ends = program.columns, program.ends
-    start, arcs = taken_paths(program.routes.start, program.routes.arcs, columns["path"][here])
+    start, arcs = select(program.routes.start, program.routes.arcs, columns["path"][here])
     return direct(
         columns["round"][here], ends["source"][here], ends["target"][here], ends["chunk"][here],
         columns["wavelength"][here], start, arcs,
@@ -402,7 +402,7 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
 
 
 def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
-    """A schedule of rounds, or the columns of the program, or both."""
+    """Arrays of a schedule, of the program, or of both."""
     found: dict[str, Array] = {}
     if "transfer_round" in names or "C" not in names:
         found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
@@ -416,10 +416,10 @@ def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """The schedule replayed, see :mod:`opticoll.formulations.rounds.round_schedule`; each block counts its violations.
+    """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
-    ``wave`` counts circuits off their fixed wavelength, ``rmax`` rounds beyond those that the phases may take together.
-    Where C is given, ``binary`` is how far it is from whole numbers, and ``columns`` whether it says the same schedule.
+    ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond R_max of all phases.
+    If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
     """
     schedule = schedule_of(data, values)
     found = violations(data.topology, data.collective, data.limits, schedule)
@@ -429,9 +429,9 @@ def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str,
         found["wave"] = np.inf if schedule is None else _off_wave(data, schedule)
     if "C" in values and schedule is not None:
         C = np.asarray(values["C"], dtype=float)
-        told = _of_columns(data, C)
-        same = told is not None and all(
-            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in told.values().items()
+        encoded = _of_columns(data, C)
+        same = encoded is not None and all(
+            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
         )
         found["columns"] = 0.0 if same else np.inf
         found["binary"] = float(np.minimum(np.abs(C), np.abs(C - 1.0)).max(initial=0.0)) if same else np.inf
@@ -439,7 +439,7 @@ def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str,
 
 
 def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
-    """Circuits whose route is no candidate, or has another wavelength (WAVE belongs to the candidate routes)."""
+    """Number of circuits whose route is not a candidate or whose wavelength is not that of the candidate."""
     allowed: set[tuple[int, int, int, tuple[int, ...]]] = set()
     for phase in data.phases:
         program = data.program_of_one(phase)
@@ -447,11 +447,11 @@ def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
         index = np.arange(routes.paths) - routes.first[routes.pair]
         source, target = routes.source[routes.pair], routes.target[routes.pair]
         wave = program.wave(source, target, index)
-        turn = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
+        reverse = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
         for p, (s, d, w) in enumerate(zip(source.tolist(), target.tolist(), wave.tolist(), strict=True)):
             path = tuple(routes.path(p))
-            if turn is not None:
-                s, d, path = d, s, tuple(turn[list(path[::-1])].tolist())
+            if reverse is not None:
+                s, d, path = d, s, tuple(reverse[list(path[::-1])].tolist())
             allowed.add((s, d, w, path))
     ends = zip(
         schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), schedule.circuit_wavelength.tolist(),
@@ -461,13 +461,13 @@ def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
 
 
 def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule; infinite where there is none to read."""
+    """Rounds of the schedule; infinite if the values hold none."""
     schedule = schedule_of(data, values)
     return np.inf if schedule is None else float(schedule.rounds)
 
 
 def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
-    """C and R rounded, H recomputed, and the schedule of that; None where C cannot be read."""
+    """Round C and R, recompute H, and add the schedule; None if C is missing or invalid."""
     if "C" not in values or "R" not in values or not np.isfinite(values["C"]).all():
         return None
     C = np.rint(np.asarray(values["C"], dtype=float))
@@ -477,8 +477,8 @@ def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, ND
 
 
 def made_by(data: RoundModel, C: F64) -> F64:
-    """H of a given C: how far every delivery is made by each round."""
-    found, first = [], 0
+    """H of a given C: whether every delivery is made by each round."""
+    parts, first = [], 0
     for program in data.programs:
         columns, T = program.columns, program.rounds
         own = C[first : first + columns["round"].size]
@@ -486,19 +486,19 @@ def made_by(data: RoundModel, C: F64) -> F64:
         if program.steps:
             made = np.zeros((len(program.collective.deliveries), T))
             np.add.at(made, (program.ends["delivery"], columns["round"]), own)
-            found.append(np.cumsum(made, axis=1)[:, :-1].ravel())
-    return np.concatenate(found) if found else np.zeros(0)
+            parts.append(np.cumsum(made, axis=1)[:, :-1].ravel())
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def bounds(data: RoundModel) -> list[Bound]:
-    """The analytic bounds, for any routes and composition; none with ``bounds=false``."""
+    """The analytic bounds for any routes and composition; none with ``bounds=false``."""
     return data.any_bounds if data.use_bounds else []
 
 
 def refute(data: RoundModel) -> Bound | None:
-    """The bound that leaves no schedule within ``rmax`` rounds a phase, if one does."""
-    for found in data.phase_bounds if data.rmax else []:
-        best = max(found, key=lambda bound: bound.value)
+    """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one."""
+    for phase_bounds in data.phase_bounds if data.rmax else []:
+        best = max(phase_bounds, key=lambda bound: bound.value)
         if best.value > data.rmax:
             reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
             return Bound(best.name, best.value, reason, best.paper)
@@ -506,7 +506,7 @@ def refute(data: RoundModel) -> Bound | None:
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
-    """Rounds, what the collective asks for, and over what the value is proven: see the module."""
+    """Rounds, size of the collective, limits, and the scope of the proof (see the module)."""
     composed = sum(data.least)
     return {
         "rounds": None if value is None or not np.isfinite(value) else int(value),
@@ -538,7 +538,7 @@ def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedul
 
 
 def estimate(data: RoundModel) -> dict[str, int]:
-    """The size for ``rmax`` rounds, or for as few as the bounds allow; counted, nothing is listed."""
+    """Size with ``rmax`` rounds, or with as few as the bounds allow, counted without listing columns."""
     variables = constraints = nonzeros = integers = 0
     hops = data.topology.hops
     far = float(hops[np.isfinite(hops)].max(initial=1.0))

@@ -3,7 +3,7 @@ r"""Candidate routes of circuits: straight ones of a mesh, and Yen's k shortest.
 Source  LuMorph, section 3.1; Yen 1970 (k shortest simple paths)
 
 Routes of pairs (s, d) are a :class:`RouteSet`: path p goes from ``source[pair[p]]`` to ``target[pair[p]]`` over
-``arcs[start[p] : start[p + 1]]``; the paths of a pair stand together, in order of preference.
+``arcs[start[p] : start[p + 1]]``; the paths of a pair are consecutive, in order of preference.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.ragged import offsets
 from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: More arcs than this in all routes together are refused.
+#: Most arcs in all routes together.
 MOST_ARCS = 20_000_000
 
 
@@ -40,11 +41,11 @@ class RouteSet:
 
     @classmethod
     def of_paths(cls, source: I64, target: I64, paths: list[list[list[int]]]) -> RouteSet:
-        """The set of these paths: of every pair a list of them, each a list of arcs."""
+        """A route set from the paths of every pair, each a list of arcs."""
         pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
         flat = [path for each in paths for path in each]
-        start = np.concatenate([[0], np.cumsum([len(path) for path in flat])]).astype(np.int64)
-        return cls(source, target, pair, start, np.array([arc for path in flat for arc in path], dtype=np.int64))
+        arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
+        return cls(source, target, pair, offsets([len(path) for path in flat]), arcs)
 
     @cached_property
     def first(self) -> I64:
@@ -66,9 +67,8 @@ def straight_routes(
 ) -> tuple[I64, I64, NDArray[np.bool_]]:
     """Routes with one bend: ``columns`` moves along the row to the target's column first (XY), ``rows`` the other way.
 
-    Returns ``start`` ``(K + 1,)``, ``arcs``, and which pairs have the route (``(K,)``; the others have no arcs): on a
-    mesh with failed arcs some are broken. ``columns`` is the width of the grid on which the vertices lie row by row;
-    a LIGHTPATH mesh knows its own.
+    Returns ``start`` ``(K + 1,)``, ``arcs``, and whether each pair has the route, ``(K,)``: failed arcs break some,
+    which then have no arcs. ``columns`` is the width of the vertices' grid, by default that of the LIGHTPATH mesh.
     """
     if columns is None:
         assert isinstance(mesh, LightpathMesh)
@@ -77,7 +77,7 @@ def straight_routes(
     row, column = np.divmod(sources, columns)
     to_row, to_column = np.divmod(targets, columns)
     along, across = np.abs(to_column - column), np.abs(to_row - row)
-    start = np.concatenate([[0], np.cumsum(along + across)])
+    start = offsets(along + across)
     owner = np.repeat(np.arange(sources.size), along + across)
     at = np.arange(start[-1]) - start[:-1][owner]
     right = np.where(to_column > column, 1, -1)
@@ -96,7 +96,7 @@ def straight_routes(
     whole[owner[arcs < 0]] = False
     kept = whole[owner]
     length = np.where(whole, along + across, 0)
-    return np.concatenate([[0], np.cumsum(length)]), arcs[kept], whole
+    return offsets(length), arcs[kept], whole
 
 
 def _steps(mesh: Topology, columns: int) -> I64:
@@ -111,20 +111,20 @@ def _steps(mesh: Topology, columns: int) -> I64:
 
 
 def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, k: int) -> RouteSet:
-    """At most k routes a pair.
+    """At most k routes per pair.
 
-    ``straight``: the two routes of one bend (one where they coincide), as far as they are whole, then Yen's shortest to
-    make up k; ``yen``: the k shortest alone. Routes of a pair are distinct, best first.
+    ``straight``: the unbroken routes with one bend (one where they coincide), then Yen's shortest up to k; ``yen``: the
+    k shortest only. Routes of a pair are distinct, best first.
 
     Raises
     ------
     NotApplicable
-        If a pair has no route, or they are too many.
+        If a pair has no route, or there are too many routes.
     """
     from opticoll.formulations.flows.path_sets import k_shortest_paths
 
     if int(sources.size) * k * 2 > MOST_ARCS:
-        msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; use a method"
+        msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; lower paths"
         raise NotApplicable(msg)
     found: list[list[list[int]]] = [[] for _ in range(sources.size)]
     straight = kind == "straight" and isinstance(topology, LightpathMesh)
@@ -144,13 +144,13 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
             if len(found[pair]) < k and path not in found[pair]:
                 found[pair].append(path)
         if not found[pair]:
-            msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; fewer links may fail"
+            msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
             raise NotApplicable(msg)
     return RouteSet.of_paths(sources, targets, found)
 
 
 def _in_line(mesh: Topology, s: int, d: int) -> bool:
-    """Whether two tiles share a row or column: their two straight routes are one."""
+    """Whether two tiles share a row or column, so that their straight routes coincide."""
     assert isinstance(mesh, LightpathMesh)
     columns = mesh.shape[1]
     return s // columns == d // columns or s % columns == d % columns

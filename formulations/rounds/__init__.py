@@ -1,1 +1,1 @@
-"""Collectives in rounds of optical circuits: what is to be moved, a schedule of rounds, and its independent check."""
+"""Collectives in rounds of optical circuits: collectives, schedules of rounds, and their independent check."""

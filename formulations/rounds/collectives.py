@@ -1,18 +1,18 @@
-r"""Collectives as pre- and post-conditions over chunks.
+r"""Collectives as pre- and postconditions over chunks.
 
 Source  LuMorph, section 3 (Pre, Post); reductions as in section 4
 
-A *copying* collective starts with some vertices holding each chunk and ends with more of them holding it. In a
-*summing* one every vertex of Pre[c] holds its own contribution to chunk c, and every vertex of Post[c] must end with
-the sum of all of them, each counted once.
+In a *copying* collective the vertices of Pre[c] hold chunk c at the start, and those of Post[c] must hold it at the
+end. In a *summing* collective every vertex of Pre[c] holds a contribution to chunk c, and every vertex of Post[c] must
+end with the sum of all contributions, each counted once.
 
-On ranks ``0 .. p-1`` (vertices ``ranks[i]``), every shard in ``pieces`` chunks:
+On ranks ``0 .. p-1`` (vertices ``ranks[i]``), with shards of ``pieces`` chunks:
 
-    broadcast        the root's shard to all                  p - 1 deliveries a piece
+    broadcast        the root's shard to all                  p - 1 deliveries per piece
     scatter          a shard of the root to each              p - 1
     gather           a shard of each to the root              p - 1
     all-gather       a shard of each to all                   p (p - 1)
-    all-to-all       a shard of each for each                 p (p - 1)
+    all-to-all       a shard of each to each                  p (p - 1)
     reduce           sum of all shards at the root            broadcast, backwards in time
     reduce-scatter   sum i of all at rank i                   all-gather, backwards in time
     all-reduce       every sum at all                         reduce-scatter, then all-gather
@@ -39,31 +39,31 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: More (chunk, vertex) pairs than this in Pre or Post are refused.
+#: Most (chunk, vertex) pairs in Pre or Post.
 MOST_PAIRS = 20_000_000
-#: A file of a collective may not be larger than this [bytes].
+#: Largest collective file [bytes].
 MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Collective:
-    """Pre- and post-conditions over ``chunks`` chunks and ``n`` vertices.
+    """Pre- and postconditions over ``chunks`` chunks and ``n`` vertices.
 
     Parameters
     ----------
     name
-        For records and messages.
+        Name in records and messages.
     n, chunks
         Vertices and chunks.
     pre, post
-        Pairs (chunk, vertex), ``(P, 2)`` and ``(Q, 2)``, each once, sorted.
+        Distinct pairs (chunk, vertex), sorted, ``(P, 2)`` and ``(Q, 2)``.
     summing
-        Whether Pre are contributions to be summed (see the module) or copies.
+        Whether Pre holds contributions to sums (see the module) or copies.
 
     Raises
     ------
     BadInput
-        For a pair out of range, or a chunk that Post names and nobody holds.
+        For a pair out of range, or a chunk of Post without a holder in Pre.
     """
 
     name: str
@@ -83,26 +83,28 @@ class Collective:
         missing = self.post[~held[self.post[:, 0]]]
         if missing.size:
             chunk, vertex = missing[0].tolist()
-            msg = f"collective {self.name!r}: vertex {vertex} is to get chunk {chunk}, which nobody holds; add a holder"
+            msg = (
+                f"collective {self.name!r}: vertex {vertex} requires chunk {chunk}, which no vertex holds; add a holder"
+            )
             raise BadInput(msg)
 
     @cached_property
     def deliveries(self) -> I64:
-        """Pairs (chunk, vertex) of Post that are not in Pre, ``(D, 2)``, sorted: what must be received."""
+        """Pairs (chunk, vertex) of Post that are not in Pre, sorted, ``(D, 2)``: the required receptions."""
         return self.post[~np.isin(self.key(self.post), self.key(self.pre))]
 
     def key(self, pairs: I64) -> I64:
-        """One number a (chunk, vertex) pair: ``chunk n + vertex``."""
+        """One number per (chunk, vertex) pair: ``chunk n + vertex``."""
         return pairs[:, 0] * self.n + pairs[:, 1]
 
     @cached_property
     def holders(self) -> I64:
-        """How many vertices hold each chunk at the start, ``(chunks,)``."""
+        """Number of vertices that hold each chunk at the start, ``(chunks,)``."""
         return np.bincount(self.pre[:, 0], minlength=self.chunks)
 
     @cached_property
     def spread(self) -> I64:
-        """How many vertices must receive each chunk, ``(chunks,)``."""
+        """Number of vertices that must receive each chunk, ``(chunks,)``."""
         return np.bincount(self.deliveries[:, 0], minlength=self.chunks)
 
     def relabelled(self, order: ArrayLike) -> Collective:
@@ -119,8 +121,7 @@ class Collective:
 class Phase:
     """A part of a collective that is scheduled on its own, as copies.
 
-    ``backwards``: the schedule of ``copying`` is run backwards in time and against the arcs, and what it copies
-    is summed.
+    ``backwards``: the schedule of ``copying`` is run backwards in time, against the arcs, with sums instead of copies.
     """
 
     copying: Collective
@@ -128,11 +129,11 @@ class Phase:
 
 
 def phases(collective: Collective) -> tuple[Phase, ...]:
-    """What a collective is composed of.
+    """Decompose a collective into phases.
 
-    Copies are one phase. Sums of one target a chunk are the spreading of that chunk from its target, backwards. Sums
-    that several vertices need are summed at one of them and spread from there: at the ``c mod k``-th of the k targets
-    of chunk c, which makes an all-reduce a reduce-scatter and an all-gather.
+    Copies are one phase. Sums with one target per chunk are the spreading of that chunk from its target, backwards.
+    Chunks with k > 1 targets are summed at the ``c mod k``-th target of chunk c and copied from there, which makes an
+    all-reduce a reduce-scatter followed by an all-gather.
     """
     if not collective.summing:
         return (Phase(collective, backwards=False),)
@@ -156,8 +157,8 @@ def _pairs(given: ArrayLike, collective: Collective, what: str) -> I64:
         out = (pairs[:, column] < 0) | (pairs[:, column] >= limits[column])
         if out.any():
             msg = (
-                f"collective {collective.name!r}: {what} names {kind} {pairs[out, column][0]}, "
-                f"of {limits[column]} counted from 0"
+                f"collective {collective.name!r}: {what} contains {kind} {pairs[out, column][0]}; "
+                f"use 0..{limits[column] - 1}"
             )
             raise BadInput(msg)
     return np.unique(pairs, axis=0)
@@ -220,7 +221,7 @@ _NAMED: dict[str, tuple[Callable[[I64, int, int], tuple[int, I64, I64]], bool]] 
     "reduce-scatter": (_reduce_scattered, True),
     "all-reduce": (_all_reduced, True),
 }
-#: Names that :func:`collective` knows.
+#: Names accepted by :func:`collective`.
 COLLECTIVES = tuple(_NAMED)
 
 
@@ -234,19 +235,19 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     n
         Vertices of the topology.
     ranks
-        Vertices that take part, in order; all by default.
+        Participating vertices, in order; all by default.
     root
-        Number of the root among the ranks, where there is one.
+        Index of the root among the ranks, for collectives with a root.
     pieces
-        Chunks a shard.
+        Chunks per shard.
 
-    Chunk numbers: piece k of shard i is ``i pieces + k``; of the shard of i for j, ``(i p + j) pieces + k`` (the
-    shards for itself are there, and need no delivery).
+    Chunk numbers: piece k of shard i is ``i pieces + k``; of the shard of i for j, ``(i p + j) pieces + k`` (the shard
+    of i for itself exists and needs no delivery).
 
     Raises
     ------
     BadInput
-        For an unknown name, ranks that are no distinct vertices, a root or number of pieces out of range, or more
+        For an unknown name, ranks that are not distinct vertices, a root or number of pieces out of range, or more
         (chunk, vertex) pairs than :data:`MOST_PAIRS`.
     """
     if name.startswith(PREFIX):
@@ -254,63 +255,66 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     if name not in _NAMED:
         msg = f"no collective {name!r}; {nearest(name, _NAMED)}, or file:PATH"
         raise BadInput(msg)
-    who = np.arange(n) if ranks is None else np.asarray(ranks, dtype=np.int64)
-    if who.size < 2 or np.unique(who).size < who.size or who.min() < 0 or who.max() >= n:
+    members = np.arange(n) if ranks is None else np.asarray(ranks, dtype=np.int64)
+    if members.size < 2 or np.unique(members).size < members.size or members.min() < 0 or members.max() >= n:
         msg = f"collective {name!r}: the ranks must be at least 2 distinct vertices of 0..{n - 1}"
         raise BadInput(msg)
-    if not 0 <= root < who.size:
-        msg = f"collective {name!r}: root={root} is none of the {who.size} ranks; count from 0"
+    if not 0 <= root < members.size:
+        msg = f"collective {name!r}: root={root} is out of range; use 0..{members.size - 1}"
         raise BadInput(msg)
-    pairs = who.size * who.size * pieces
+    pairs = members.size * members.size * pieces
     if pieces < 1 or pairs > MOST_PAIRS:
-        msg = f"collective {name!r}: {pieces} chunks a shard on {who.size} ranks; take between 1 and {MOST_PAIRS} pairs"
+        msg = f"collective {name!r}: {pieces} chunks per shard give {pairs} pairs; use 1 to {MOST_PAIRS}"
         raise BadInput(msg)
     make, summing = _NAMED[name]
-    chunks, pre, post = make(who, root, pieces)
+    chunks, pre, post = make(members, root, pieces)
     return Collective(name, n, chunks, pre, post, summing)
 
 
 class CollectiveSpec(str):
-    """The name of a collective; a file's is pinned to its contents (:mod:`opticoll.instances.readers.untrusted`)."""
+    """The name of a collective; ``file:`` names are pinned to the contents of the file.
+
+    See :mod:`opticoll.instances.readers.untrusted`.
+    """
 
     __slots__ = ()
 
     def __new__(cls, text: str) -> CollectiveSpec:
-        """Pin a file to what it holds now."""
+        """Pin a file to its current contents."""
         return super().__new__(cls, pinned(str(text), MOST_BYTES))
 
 
 def read_collective(name: str | Path, n: int) -> Collective:
-    """A user's own collective from a JSON file: its path, or ``file:PATH`` pinned or not.
+    """Read a collective from a JSON file, given by its path or as ``file:PATH``, pinned or not.
 
     ``{"name": "...", "sum": false, "chunks": [{"pre": [0], "post": [1, 2]}, ...]}``: vertices by number; ``name`` and
-    ``sum`` (default false) may be left out.
+    ``sum`` (default false) are optional.
 
     Raises
     ------
     BadInput
-        For a file that is missing, too large or says something else, and for what :class:`Collective` refuses.
+        For a file that is missing, too large or invalid, and for pairs that :class:`Collective` refuses.
     """
     remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
     path, text = read_pinned(str(name), MOST_BYTES, "collective file", remedy)
-    told: Any = untrusted.parse_json(text, path, remedy)
-    if not isinstance(told, dict) or not isinstance(told.get("chunks"), list) or not told["chunks"]:
+    document: Any = untrusted.parse_json(text, path, remedy)
+    if not isinstance(document, dict) or not isinstance(document.get("chunks"), list) or not document["chunks"]:
         msg = f'collective file {path}: needs {{"chunks": [{{"pre": [...], "post": [...]}}, ...]}}'
         raise BadInput(msg)
-    unknown = set(told) - {"name", "sum", "chunks"}
-    if unknown or not isinstance(told.get("sum", False), bool):
+    unknown = set(document) - {"name", "sum", "chunks"}
+    if unknown or not isinstance(document.get("sum", False), bool):
         msg = f'collective file {path}: keys are "name", "sum" (true or false) and "chunks"'
         raise BadInput(msg)
     columns: dict[str, list[tuple[int, int]]] = {"pre": [], "post": []}
-    for chunk, each in enumerate(told["chunks"]):
-        if not isinstance(each, dict) or set(each) != {"pre", "post"}:
-            msg = f'collective file {path}: chunk {chunk} needs "pre" and "post", and nothing else'
+    for chunk, entry in enumerate(document["chunks"]):
+        if not isinstance(entry, dict) or set(entry) != {"pre", "post"}:
+            msg = f'collective file {path}: chunk {chunk} must have exactly the keys "pre" and "post"'
             raise BadInput(msg)
         for what, pairs in columns.items():
-            pairs += [(chunk, vertex) for vertex in _vertices(each[what], n, f"{path}: chunk {chunk}, {what}")]
+            pairs += [(chunk, vertex) for vertex in _vertices(entry[what], n, f"{path}: chunk {chunk}, {what}")]
     pre, post = (np.asarray(columns[what], dtype=np.int64).reshape(-1, 2) for what in ("pre", "post"))
-    name = told.get("name", path.stem)
-    return Collective(str(name)[:80], n, len(told["chunks"]), pre, post, bool(told.get("sum", False)))
+    name = document.get("name", path.stem)
+    return Collective(str(name)[:80], n, len(document["chunks"]), pre, post, bool(document.get("sum", False)))
 
 
 def _vertices(given: Any, n: int, where: str) -> Sequence[int]:

@@ -1,6 +1,6 @@
-"""Circuits into matchings: Koenig's theorem, one matching for each optical switch.
+"""Decompose circuits into matchings, one for each optical switch.
 
-Source  D. Koenig, Math. Annalen 77, 1916: a bipartite multigraph of largest degree D splits into D matchings
+Source  D. Koenig, Math. Annalen 77, 1916: a bipartite multigraph of maximum degree D splits into D matchings
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
     """A matching for every switch: ``match[q, i]`` is the server that i sends to on switch q, -1 for none.
 
-    Edge after edge gets a colour that both ends have free; where there is none, the alternating path of one free
-    colour of each end is turned round. At most E times 2 n steps, far fewer in practice.
+    Each edge gets a colour that is free at both ends; if there is none, the alternating path of one free colour of each
+    end is swapped. O(E n) steps, far fewer in practice.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
         degree = np.bincount(ends, minlength=n)
         if degree.max(initial=0) > colours:
             i = int(degree.argmax())
-            msg = f"edge colouring: {int(degree[i])} circuits {name} server {i} on {colours} switches; take some away"
+            msg = f"edge colouring: {int(degree[i])} circuits {name} server {i} on {colours} switches; remove some"
             raise BadInput(msg)
     ahead = [[-1] * n for _ in range(colours)]
     back = [[-1] * n for _ in range(colours)]
@@ -54,7 +54,7 @@ def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
         else:
             bit, other = free_out[u] & -free_out[u], free_in[v] & -free_in[v]
             c, d = bit.bit_length() - 1, other.bit_length() - 1
-            # v has c taken and d free: turn round the path c, d, c, ... from v. It cannot end in u, which lacks c.
+            # At v colour c is used and d free: swap the path c, d, c, ... from v. It cannot end in u, where c is free.
             path: list[tuple[int, int, int]] = []
             w = v
             while True:

@@ -1,30 +1,28 @@
-"""An independent check of a schedule of rounds, by numpy alone: it replays what the schedule says.
+"""Schedules of rounds, and their check by replay.
 
-In every round r
+*Circuits* are light paths: in round r, wavelength w connects s to d over a chain of arcs. *Transfers* are chunks: in
+round r, s sends chunk c to d over the circuits from s to d in that round, striped evenly over them where there are
+several. A transfer either copies the chunk or adds the partial sum of s to that of d (``adds``).
 
-    paths        every circuit is a simple chain of existing arcs from its source to its target, a wavelength in range
-    lasers       a vertex sends at most ``ports`` circuits of one wavelength
-    photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
-    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
-    payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
-    causality    what is sent was held, or summed, before the round began
-    redundant    nothing is received that is held, or by who neither contributes nor wants; no contribution counts twice
-    post         every (chunk, vertex) of Post is there at the end, sums complete
-
-Each block counts what violates it, so 0 everywhere is a valid schedule.
-
-A schedule of rounds: which circuits stand in every round, and which chunks they carry.
-
-*Circuits* are light paths: in round r, wavelength w goes from s to d over a chain of arcs. *Transfers* are chunks: in
-round r, s sends chunk c to d over the circuits that stand from s to d in that round, evenly striped over them where
-there are several. A transfer either copies the chunk, or adds what s has summed so far to what d has (``adds``).
-
-Named arrays (values of the formulations that have a schedule as solution):
+Named arrays (values of the formulations whose solutions are schedules):
 
     circuit_round, circuit_source, circuit_target, circuit_wavelength      (K,)
     circuit_start (K + 1,), circuit_arcs                                   circuit k: arcs[start[k] : start[k + 1]]
     transfer_round, transfer_source, transfer_target, transfer_chunk       (T,)
     transfer_adds                                                          (T,), 0 or 1
+
+The check (:func:`violations`) uses numpy alone. Each block counts its violations; a valid schedule has 0 everywhere.
+In every round
+
+    paths        every circuit is a simple chain of existing arcs from its source to its target, wavelength in range
+    lasers       a vertex sends at most ``ports`` circuits of one wavelength
+    photodiodes  a vertex receives at most ``ports`` circuits of one wavelength
+    waveguides   an arc holds at most ``waveguides`` circuits of one wavelength
+    payload      every transfer has a circuit from its source to its target; a circuit carries at most ``load`` chunks
+    causality    a chunk or partial sum is sent only if it was held before the round began
+    redundant    no vertex receives a chunk that it holds or that it neither contributes to nor requires; no
+                 contribution counts twice
+    post         every (chunk, vertex) of Post is held at the end, sums complete
 """
 
 from __future__ import annotations
@@ -36,27 +34,53 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.rounds.ragged import select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
-    from numpy.typing import NDArray
-
-    from opticoll.formulations.rounds.collectives import Collective
 
 
-#: No machine has so many wavelengths.
+#: Largest wavelength number plus 1.
 MOST_WAVELENGTHS = 2**20
-#: Round numbers below this are read; how many rounds may be idle is for the check to say.
+#: Largest round number plus 1 in a valid array; the check has a smaller limit.
 MOST_NUMBERED = 2**32
 #: Names of the arrays, in the order of the dataclass.
 CIRCUITS = ("circuit_round", "circuit_source", "circuit_target", "circuit_wavelength")
 TRANSFERS = ("transfer_round", "transfer_source", "transfer_target", "transfer_chunk")
+BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")
+#: Largest number of rounds, if there are fewer transfers and circuits.
+MOST_ROUNDS = 2**20
+#: Most (chunk, vertex, contribution) triples of sums that are replayed at a time.
+MOST_STATES = 30_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the hardware in one round.
+
+    Parameters
+    ----------
+    wavelengths
+        Number of wavelengths: lasers of a LIGHTPATH tile, channels of a WDM fibre.
+    waveguides
+        Most circuits of one wavelength on an arc.
+    ports
+        Most circuits of one wavelength that a vertex sends, and that it receives; None for no limit.
+    load
+        Most chunks per circuit and round; None for no limit (the cost model then determines the duration of a round).
+    """
+
+    wavelengths: int
+    waveguides: int = 1
+    ports: int | None = 1
+    load: int | None = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +101,17 @@ class RoundSchedule:
 
     @property
     def circuits(self) -> int:
-        """How many circuits are set up, over all rounds."""
+        """Number of circuits in all rounds."""
         return int(self.circuit_round.size)
 
     @property
     def transfers(self) -> int:
-        """How many chunks are sent, over all rounds."""
+        """Number of transfers in all rounds."""
         return int(self.transfer_round.size)
 
     @cached_property
     def rounds(self) -> int:
-        """Rounds from the first to the last in which anything stands or is sent."""
+        """Number of rounds up to the last with a circuit or transfer."""
         last = [int(rounds.max()) for rounds in (self.circuit_round, self.transfer_round) if rounds.size]
         return max(last, default=-1) + 1
 
@@ -98,11 +122,11 @@ class RoundSchedule:
 
     @cached_property
     def circuit_of_arc(self) -> I64:
-        """The circuit that every entry of ``circuit_arcs`` belongs to."""
+        """The circuit of every entry of ``circuit_arcs``."""
         return np.repeat(np.arange(self.circuits), self.hops)
 
     def path(self, circuit: int) -> list[int]:
-        """Arcs of a circuit in order."""
+        """Arcs of a circuit, in order."""
         return self.circuit_arcs[self.circuit_start[circuit] : self.circuit_start[circuit + 1]].tolist()
 
     def values(self) -> dict[str, NDArray[np.float64]]:
@@ -110,22 +134,22 @@ class RoundSchedule:
         return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in _NAMES}
 
     def taken(self, circuits: ArrayLike, transfers: ArrayLike) -> RoundSchedule:
-        """These circuits and transfers only, in this order (indices or masks)."""
+        """Only the given circuits and transfers (indices or masks), in that order."""
         circuit = np.arange(self.circuits)[np.asarray(circuits)]
         transfer = np.arange(self.transfers)[np.asarray(transfers)]
-        start, arcs = taken_paths(self.circuit_start, self.circuit_arcs, circuit)
+        start, arcs = select(self.circuit_start, self.circuit_arcs, circuit)
         fields: dict[str, Any] = {name: getattr(self, name)[circuit] for name in CIRCUITS}
         fields |= {name: getattr(self, name)[transfer] for name in (*TRANSFERS, "transfer_adds")}
         return RoundSchedule(**fields, circuit_start=start, circuit_arcs=arcs)
 
     def moved(self, rounds: int) -> RoundSchedule:
-        """The same, later by ``rounds``."""
+        """The schedule delayed by ``rounds``."""
         return replace(self, circuit_round=self.circuit_round + rounds, transfer_round=self.transfer_round + rounds)
 
     def backwards(self, arc_of: I64) -> RoundSchedule:
-        """Run it backwards in time, every transfer turned round and adding.
+        """The schedule backwards in time, with every transfer reversed and adding.
 
-        ``arc_of[a]`` is the arc that runs against arc a of this schedule's topology.
+        ``arc_of[a]`` is the arc opposite to arc a of this schedule's topology.
         """
         last = self.rounds - 1
         order = self.circuit_arcs.size - 1 - np.arange(self.circuit_arcs.size)
@@ -177,7 +201,7 @@ def direct(
 
 
 def chained(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
-    """One after the other in time."""
+    """Concatenate schedules in time."""
     moved, rounds = [], 0
     for schedule in schedules:
         moved.append(schedule.moved(rounds))
@@ -186,7 +210,7 @@ def chained(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
 
 
 def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
-    """All at once, each in its own rounds."""
+    """Join the circuits and transfers of schedules without changing their rounds."""
     starts, offset = [np.zeros(1, dtype=np.int64)], 0
     for schedule in schedules:
         starts.append(schedule.circuit_start[1:] + offset)
@@ -200,7 +224,7 @@ def together(schedules: Sequence[RoundSchedule]) -> RoundSchedule:
 
 
 def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
-    """Shapes and ranges of the named arrays, for n vertices and so many arcs and chunks."""
+    """Shapes and ranges of the named arrays."""
     circuits, transfers = Size("circuits"), Size("transfers")
     return {
         "circuit_round": Array((circuits,), low=0, high=MOST_NUMBERED),
@@ -218,7 +242,7 @@ def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule that named arrays hold; None if one is missing, is no array of whole numbers, or sizes disagree."""
+    """Read a schedule from named arrays; None if one is missing or not of whole numbers, or if sizes disagree."""
     found: dict[str, Any] = {}
     for name in _NAMES:
         if name not in values:
@@ -241,52 +265,15 @@ def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
 
 
 def opposite_arcs(topology: Topology, other: Topology) -> I64:
-    """For every arc of ``other`` (the topology turned round) the arc of ``topology`` that it is, ``(m,)``."""
+    """The arc of ``topology`` opposite to every arc of ``other``, its reversed copy, ``(m,)``."""
     of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
     return np.asarray([of[v, u] for u, v in zip(other.tail.tolist(), other.head.tolist(), strict=True)], dtype=np.int64)
-
-
-def taken_paths(start: I64, arcs: I64, which: I64) -> tuple[I64, I64]:
-    """Pick paths: those numbered ``which`` out of ``arcs[start[p] : start[p + 1]]``, in that order."""
-    length = np.diff(start)[which]
-    out = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-    at = np.arange(out[-1]) - np.repeat(out[:-1], length) + np.repeat(start[:-1][which], length)
-    return out, arcs[at]
-
-
-BLOCKS = ("paths", "lasers", "photodiodes", "waveguides", "payload", "causality", "redundant", "post")
-#: Rounds may be idle; numbers beyond this, and beyond one round a transfer, are refused.
-MOST_ROUNDS = 2**20
-#: Sums are replayed for so many (chunk, vertex, contribution) at a time.
-MOST_STATES = 30_000_000
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a machine can do in one round.
-
-    Parameters
-    ----------
-    wavelengths
-        Wavelengths there are: lasers of a LIGHTPATH tile, channels of a WDM fibre.
-    waveguides
-        Circuits of one wavelength that an arc holds.
-    ports
-        Circuits of one wavelength that a vertex sends, and receives; None for any number.
-    load
-        Chunks that a circuit carries in a round; None for any number (the cost model then says how long it takes).
-    """
-
-    wavelengths: int
-    waveguides: int = 1
-    ports: int | None = 1
-    load: int | None = 1
 
 
 def violations(
     topology: Topology, collective: Collective, limits: Limits, schedule: RoundSchedule | None
 ) -> dict[str, float]:
-    """How often each block is violated, see the module; all infinite where there is no schedule to read."""
+    """Number of violations of each block (see the module); infinite without a valid schedule."""
     if schedule is None or not _in_range(topology, collective, schedule):
         return dict.fromkeys(BLOCKS, np.inf)
     found = dict.fromkeys(BLOCKS, 0.0)
@@ -298,7 +285,7 @@ def violations(
 
 
 def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedule) -> bool:
-    """Whether every number names something (rounds: as many as there are transfers, or ``MOST_ROUNDS``)."""
+    """Whether all numbers are in range."""
     n, most = topology.n, max(schedule.transfers, schedule.circuits, MOST_ROUNDS)
     limits = (
         (schedule.circuit_round, most), (schedule.circuit_source, n), (schedule.circuit_target, n),
@@ -310,7 +297,7 @@ def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedul
 
 
 def _path_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> float:
-    """Circuits that are no simple chain from source to target, or of a wavelength that there is not."""
+    """Number of circuits that are not a simple chain from source to target, or have an invalid wavelength."""
     start, arcs = schedule.circuit_start, schedule.circuit_arcs
     bad = (schedule.circuit_wavelength >= limits.wavelengths) | (schedule.hops == 0)
     bad |= schedule.circuit_source == schedule.circuit_target
@@ -321,7 +308,7 @@ def _path_violations(topology: Topology, limits: Limits, schedule: RoundSchedule
     inner = np.flatnonzero(owner[1:] == owner[:-1])
     broken = topology.head[arcs[inner]] != topology.tail[arcs[inner + 1]]
     bad[owner[inner[broken]]] = True
-    # A simple chain enters every vertex at most once, and its source never.
+    # A simple chain enters every vertex at most once and never its source.
     entered = owner * topology.n + topology.head[arcs]
     unique, count = np.unique(entered, return_counts=True)
     bad[unique[count > 1] // topology.n] = True
@@ -330,7 +317,7 @@ def _path_violations(topology: Topology, limits: Limits, schedule: RoundSchedule
 
 
 def _over(keys: I64, most: int) -> float:
-    """By how much keys appear more often than ``most`` times, in all."""
+    """Total number of occurrences of keys beyond ``most`` each."""
     _, count = np.unique(keys, return_counts=True)
     return float(np.maximum(count - most, 0).sum())
 
@@ -348,10 +335,10 @@ def _circuit_violations(topology: Topology, limits: Limits, schedule: RoundSched
 
 
 def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> float:
-    """Transfers without a circuit, or beyond what their circuits carry."""
-    stands = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
+    """Number of transfers without a circuit or beyond the capacity of their circuits."""
+    connected = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
-    pairs, circuits = np.unique(stands, return_counts=True)
+    pairs, circuits = np.unique(connected, return_counts=True)
     wanted, transfers = np.unique(sent, return_counts=True)
     if pairs.size == 0:
         return float(schedule.transfers)
@@ -362,7 +349,7 @@ def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> floa
 
 
 def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]:
-    """Replay of copies: when each (chunk, vertex) is first held decides everything."""
+    """Replay copies by the round in which each (chunk, vertex) is first held."""
     n = collective.n
     held = collective.key(collective.pre)
     received = schedule.transfer_chunk * n + schedule.transfer_target
@@ -375,7 +362,7 @@ def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
     keys, since = keys[first], since[first]
 
     def held_since(pairs: I64) -> I64:
-        """The round after which a pair is held; a very late one for never."""
+        """The round after which a pair is held; the largest integer for never."""
         if keys.size == 0:
             return np.full(pairs.size, np.iinfo(np.int64).max)
         at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
@@ -394,9 +381,9 @@ def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
 
 
 def _summed(collective: Collective, schedule: RoundSchedule) -> dict[str, float]:
-    """Replay of sums: how often every contribution is in what every vertex has of every chunk.
+    """Replay sums by the multiplicity of every contribution in every partial sum.
 
-    Adding takes the sender's sum as it was when the round began; copying replaces what the target had.
+    Adding uses the sender's sum at the beginning of the round; copying replaces the target's sum.
     """
     n, chunks = collective.n, collective.chunks
     found = {"causality": 0.0, "redundant": 0.0, "post": 0.0}
@@ -414,7 +401,7 @@ def _summed(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
 def _replay_sums(
     collective: Collective, schedule: RoundSchedule, transfers: I64, first: int, last: int
 ) -> dict[str, float]:
-    """Replay chunks ``first <= c < last``; ``transfers`` are theirs, by round."""
+    """Replay chunks ``first <= c < last``; ``transfers`` are those of these chunks, by round."""
     n = collective.n
     has = np.zeros((last - first, n, n), dtype=np.int16)
 
@@ -432,7 +419,7 @@ def _replay_sums(
         sent = has[chunk, source]
         causality += float((~sent.any(axis=1)).sum())
         whole = has[chunk, target].copy()
-        # A copy onto what already has all of it brings nothing; two copies at once are one too many.
+        # A copy onto a sum that already contains it is redundant, and so is the second of two simultaneous copies.
         redundant += float((~adds & (whole >= sent).all(axis=1)).sum())
         copied = chunk[~adds] * n + target[~adds]
         redundant += float(copied.size - np.unique(copied).size)

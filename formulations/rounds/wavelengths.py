@@ -1,4 +1,4 @@
-r"""Wavelengths of a one-stage all-to-all of n nodes on a line and on a ring: bounds and optimal assignments (Lemma 1).
+r"""Wavelengths of a one-stage all-to-all on a line or ring of n nodes (Lemma 1), with optimal assignments.
 
 Source  OpTree, Lemma 1; ring: Bermond et al., ICALP 1996. Cycle covers of K_n: Bermond, Coudert, Chacon & Tillerot,
         SPAA 2003
@@ -8,7 +8,7 @@ Every ordered pair (u,v) gets a direction and a wavelength; two pairs of one wav
 Bounds. Line: the arc between nodes i-1 and i carries i (n-i) pairs, at most floor(n^2/4). Ring: shortest paths take
 n floor(n^2/4) arcs in all (n odd: n (1 + ... + p) 2, n even: n p^2) and there are 2n arcs, so ceil(floor(n^2/4)/2).
 
-Assignments that meet them, in closed form.
+Assignments that meet the bounds, in closed form.
 
 Line, h = floor(n/2), pairs u < v (the others in mirror image, on the other fibres): a wavelength for every (l,r) with
 l < h <= r, which holds the pair itself, the pair (u,v) of the left half with v = l and h + u = r, and the pair (u,v)
@@ -35,6 +35,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.ragged import offsets
 from opticoll.instances.photonic import WdmFibres
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Assignment:
     source, target
         The pairs, ``(n (n - 1),)``.
     onward
-        Whether a pair goes clockwise (on a line: towards higher numbers).
+        Whether a pair is routed clockwise (on a line: towards higher numbers).
     colour
         Wavelength within its direction, from 0.
     colours
@@ -109,11 +110,11 @@ class Assignment:
 
     @property
     def wavelengths(self) -> int:
-        """Wavelengths of every fibre: the larger number of the two directions."""
+        """Number of wavelengths, the maximum of both directions."""
         return max(self.colours)
 
     def by_pair(self) -> tuple[NDArray[np.bool_], I64]:
-        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is undefined."""
+        """Direction and wavelength as matrices, ``(n, n)`` each; the diagonal is unused."""
         onward, colour = np.zeros((self.n, self.n), dtype=bool), np.zeros((self.n, self.n), dtype=np.int64)
         onward[self.source, self.target], colour[self.source, self.target] = self.onward, self.colour
         return onward, colour
@@ -151,7 +152,7 @@ def _chains(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
 
 
 def _circles(n: int) -> tuple[tuple[I64, I64, I64], tuple[I64, I64, I64]]:
-    """Clockwise arcs (u, v) with their wavelengths; and arcs that are taken in reverse, from v to u."""
+    """Pairs (u, v) with their wavelengths: routed clockwise from u to v, and anticlockwise from v to u."""
     p = n // 2
     i, j = np.triu_indices(p, k=1)
     rectangles = i.size
@@ -189,7 +190,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> t
         The pair of every span.
     """
     hops = np.where(onward, target - source, source - target) % n
-    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(hops)])
+    start = offsets(hops)
     owner = np.repeat(np.arange(source.size), hops)
     step = np.arange(start[-1]) - start[owner]
     span = np.where(onward[owner], source[owner] + step, source[owner] - 1 - step) % n
@@ -197,7 +198,7 @@ def arcs_taken(n: int, source: I64, target: I64, onward: NDArray[np.bool_]) -> t
 
 
 def conflicts(n: int, pairs: Assignment, *, ring: bool) -> int:
-    """Count wavelengths used twice on an arc, and pairs missing, repeated or (on a line) wrapping round the end."""
+    """Number of repeated wavelengths on arcs, plus missing, repeated and (on a line) wrapping pairs."""
     span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
     key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span
     doubled = key.size - np.unique(key).size

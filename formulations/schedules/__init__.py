@@ -1,12 +1,11 @@
-"""Schedules: flows cut into chunks, lowered to programs, executed and proven by a simulator that calls no solver.
+"""Schedules of flows cut into chunks: construction, lowering to programs, and verification by simulation.
 
-routes          shares of a commodity along paths, with or without steps, out of any flow
-chunking        shares as whole chunks: the smallest common chunk within a bound, and the loss it costs
-link_schedule   steps x (arc, chunk): from routes with steps, or by list scheduling; loads and alpha-beta time
+shard_routes    shares of a commodity along paths, read off a flow, and their division into whole chunks
+link_schedule   steps of (arc, chunk): from timed routes or by list scheduling; execution and alpha-beta time
 lowering        a link schedule as a program: thread blocks, buffers, dependencies
+program         programs, collectives and verdicts
 msccl_xml       programs as MSCCL XML, written and read
 schedule_json   link schedules and routes as JSON, written and read
-interpreter     executes programs
-link_execution  executes link schedules and routes
-verification    any such file against a topology
+interpreter     execution of programs
+verification    any schedule file against a topology
 """

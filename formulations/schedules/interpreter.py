@@ -1,16 +1,16 @@
-"""Executes a program and proves, or refutes, that it does its collective.
+"""Execute a program and decide whether it performs its collective.
 
-Every chunk is symbolic: the multiset of contributions that were summed into it. Thread blocks run concurrently. A
-send occupies its link, waits while ``SLOTS`` messages of its connection are not yet received, and never else; the
-k-th receive of a connection takes what the k-th send put there; an instruction that waits for step j of a thread block
-goes on once that one has passed a *signalling* step >= j, as in the runtime. Execution is by time: a message of q
-shards over a link of capacity c occupies it for beta q / c and arrives alpha later.
+Before execution, the static checks: buffer ranges, peers, dependencies, and the two ends of every connection.
 
-One execution proves all: the accesses of different thread blocks to one chunk must be ordered by dependencies and
-messages (vector clocks), whatever the timing; if not, that is a race and refused. Without races every order of
+Execution. Every chunk is symbolic: the multiset of contributions that were summed into it. Thread blocks run
+concurrently. A send occupies its link and waits only while ``SLOTS`` messages of its connection are not yet received;
+the k-th receive of a connection takes the message of the k-th send; an instruction that waits for step j of a thread
+block proceeds once that block has passed a *signalling* step >= j, as in the runtime. Execution follows simulated time:
+a message of q shards over a link of capacity c occupies it for beta q / c and arrives alpha later.
+
+One execution decides for all timings: accesses of different thread blocks to one chunk must be ordered by dependencies
+and messages (vector clocks); otherwise they are a race and the program is refused. Without races every order of
 execution gives the same result, and with bounded buffers deadlock does not depend on the order either.
-
-What can be said of a program before it runs: places, peers, dependencies, and the two ends of every connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,42 +43,84 @@ if TYPE_CHECKING:
     from opticoll.formulations.schedules.program import Instruction, Program, Rank, ThreadBlock
 
 
+#: Most messages in flight per connection: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
+SLOTS = 2
+#: Most entries of all vector clocks (4 bytes each).
+MOST_CLOCK_ENTRIES = 100_000_000
+
 #: (sender, receiver, channel)
 Connection = tuple[int, int, int]
 
 
+@dataclass(frozen=True)
+class InvalidValue:
+    """The value of a chunk that was read before it was written, or summed with a repeated contribution."""
+
+    reason: str
+    message: str
+
+
+Value = Contributions | InvalidValue
+Access = tuple[int, int]
+
+
+@dataclass
+class _Link:
+    """One connection: messages in flight, and the thread blocks that wait at its ends."""
+
+    queue: deque[tuple[float, list[Value], NDArray[np.int32]]] = field(default_factory=deque)
+    sent: int = 0
+    taken: list[float] = field(default_factory=list)
+    sender: int | None = None
+    receiver: int | None = None
+
+
+@dataclass
+class _Block:
+    """Execution state of a thread block."""
+
+    rank: int
+    block: ThreadBlock
+    clock: NDArray[np.int32]
+    position: int = 0
+    time: float = 0.0
+    signal_steps: list[int] = field(default_factory=list)
+    signals: list[tuple[float, NDArray[np.int32]]] = field(default_factory=list)
+    waiters: list[int] = field(default_factory=list)
+
+
 def static_violation(program: Program) -> Verdict | None:
-    """The first violation that no execution is needed for, None if there is none."""
+    """The first violation that is visible without execution; None if there is none."""
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
-            found = _of_block(v, rank, block)
-            if found is not None:
-                return found
-    return _of_connections(program)
+            violation = _block_violation(v, rank, block)
+            if violation is not None:
+                return violation
+    return _connection_violations(program)
 
 
 def numbering_violation(program: Program) -> Verdict | None:
-    """The first step that its file numbers otherwise than by its position, None if there is none.
+    """The first step whose number in the file is not its position; None if there is none.
 
-    The runtime executes in the order of the file and reads numbers only where steps wait for each other: asked last.
+    The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
     """
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             for position, one in enumerate(block.instructions):
                 if one.number is not None:
                     where = label(block, position)
-                    msg = f"rank {v}, {where}: the file numbers it {one.number}; steps count up from 0 without gaps"
+                    msg = f"rank {v}, {where}: the file numbers it {one.number}; number steps from 0 without gaps"
                     return refused("numbering", msg, rank=v, step=where)
     return None
 
 
 def label(block: ThreadBlock, position: int) -> str:
-    """How a step is called in messages."""
+    """The name of a step in messages."""
     one = block.instructions[position] if position < len(block.instructions) else None
     return f"tb {block.number} step {position}" + ("" if one is None else f" ({one.kind})")
 
 
-def _of_block(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
+def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
     for position, one in enumerate(block.instructions):
         where = label(block, position)
         if one.waits is not None:
@@ -88,15 +130,15 @@ def _of_block(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
                 return refused("dependency", msg, rank=v, step=where)
         peerless = (one.kind in SENDS and block.send < 0) or (one.kind in RECEIVES and block.receive < 0)
         if peerless or v in (block.send, block.receive):
-            msg = f"rank {v}, {where}: send={block.send} and recv={block.receive} name no other rank for it"
+            msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
             return refused("no-peer", msg, rank=v, step=where)
-        found = _outside(v, rank, one, where)
-        if found is not None:
-            return found
+        violation = _range_violation(v, rank, one, where)
+        if violation is not None:
+            return violation
     return None
 
 
-def _outside(v: int, rank: Rank, one: Instruction, where: str) -> Verdict | None:
+def _range_violation(v: int, rank: Rank, one: Instruction, where: str) -> Verdict | None:
     for place, used in ((one.source, one.kind in READS), (one.target, one.kind in WRITES)):
         if used and not 0 <= place.offset <= rank.sizes[place.buffer] - one.count:
             last = place.offset + one.count - 1
@@ -108,7 +150,7 @@ def _outside(v: int, rank: Rank, one: Instruction, where: str) -> Verdict | None
     return None
 
 
-def _of_connections(program: Program) -> Verdict | None:
+def _connection_violations(program: Program) -> Verdict | None:
     ends: dict[Connection, list[ThreadBlock | None]] = {}
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
@@ -125,17 +167,17 @@ def _of_connections(program: Program) -> Verdict | None:
                     return refused("two-owners", msg, rank=v, step=label(block, 0))
                 pair[side] = block
     for key in sorted(ends):
-        found = _of_connection(key, ends[key][0], ends[key][1])
-        if found is not None:
-            return found
+        violation = _connection_violation(key, ends[key][0], ends[key][1])
+        if violation is not None:
+            return violation
     return None
 
 
-def _of_connection(key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None) -> Verdict | None:
+def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None) -> Verdict | None:
     s, r, channel = key
     sends = _those(sender, SENDS)
     receives = _those(receiver, RECEIVES)
-    between = f"from rank {s} to rank {r} over channel {channel} are {len(sends)} sends and {len(receives)} receives"
+    between = f"{len(sends)} sends and {len(receives)} receives from rank {s} to rank {r} over channel {channel}"
     if len(sends) > len(receives):
         assert sender is not None
         at = sends[len(receives)]
@@ -163,49 +205,6 @@ def _those(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
     return [] if block is None else [i for i, one in enumerate(block.instructions) if one.kind in kinds]
 
 
-#: Messages of a connection that may be on their way: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
-SLOTS = 2
-#: Most entries of vector clocks that are kept (4 bytes each).
-MOST_CLOCK_ENTRIES = 100_000_000
-
-
-@dataclass(frozen=True)
-class Garbage:
-    """What a chunk is that was made from nothing, or from more than can ever be right again."""
-
-    reason: str
-    message: str
-
-
-Value = Contributions | Garbage
-Access = tuple[int, int]
-
-
-@dataclass
-class _Link:
-    """One connection: messages on their way, and who waits at its ends."""
-
-    queue: deque[tuple[float, list[Value], NDArray[np.int32]]] = field(default_factory=deque)
-    sent: int = 0
-    taken: list[float] = field(default_factory=list)
-    sender: int | None = None
-    receiver: int | None = None
-
-
-@dataclass
-class _Block:
-    """A thread block on its way through its instructions."""
-
-    rank: int
-    block: ThreadBlock
-    clock: NDArray[np.int32]
-    position: int = 0
-    time: float = 0.0
-    signal_steps: list[int] = field(default_factory=list)
-    signals: list[tuple[float, NDArray[np.int32]]] = field(default_factory=list)
-    waiters: list[int] = field(default_factory=list)
-
-
 def run(
     program: Program,
     capacity: Mapping[tuple[int, int], float] | None = None,
@@ -218,37 +217,37 @@ def run(
     Parameters
     ----------
     program
-        What to execute.
+        The program to execute.
     capacity
-        Capacity between ranks (from, to); 1 for all pairs if None. A transfer between others is refused.
+        Capacity between ranks (from, to), other pairs are refused; 1 for all pairs if None.
     alpha, beta
-        Latency of a message; time of a shard over a link of capacity 1.
+        Latency per message; time per shard over a link of capacity 1.
 
     Returns
     -------
-    The verdict; a valid one with the metrics ``async_time`` (when the last thread block ends), ``transfers``,
-    ``redundant`` (receives that brought what was there already), ``ranks``, ``chunks``.
+    The verdict; a valid one has the metrics ``async_time`` (end of the last thread block), ``transfers``, ``redundant``
+    (receives that changed nothing), ``ranks``, ``chunks``.
 
     Raises
     ------
     BadInput
-        If the program is too large to follow.
+        If the program is too large for the simulation.
     """
-    found = static_violation(program)
-    if found is None and capacity is not None:
-        found = _off_the_topology(program, capacity)
-    if found is not None:
-        return found
+    violation = static_violation(program)
+    if violation is None and capacity is not None:
+        violation = _arc_violation(program, capacity)
+    if violation is not None:
+        return violation
     return _Execution(program, capacity, alpha, beta).run()
 
 
-def _off_the_topology(program: Program, capacity: Mapping[tuple[int, int], float]) -> Verdict | None:
+def _arc_violation(program: Program, capacity: Mapping[tuple[int, int], float]) -> Verdict | None:
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             for position, one in enumerate(block.instructions):
                 if one.kind in SENDS and (v, block.send) not in capacity:
                     where = label(block, position)
-                    msg = f"rank {v}, {where}: sends to rank {block.send}, and there is no arc {v}->{block.send}"
+                    msg = f"rank {v}, {where}: sends to rank {block.send}, but there is no arc {v}->{block.send}"
                     return refused("no-arc", msg, rank=v, chunk=one.source.offset, step=where)
     return None
 
@@ -263,7 +262,7 @@ class _Execution:
         count = len(pairs)
         if count * (count + signalling) > MOST_CLOCK_ENTRIES:
             msg = (
-                f"simulation: {count} thread blocks with {signalling} dependencies are too many to follow "
+                f"simulation: {count} thread blocks with {signalling} dependencies are too many "
                 f"({MOST_CLOCK_ENTRIES} clock entries); check the schedule as .json, which has no thread blocks"
             )
             raise BadInput(msg)
@@ -279,7 +278,7 @@ class _Execution:
         self.transfers = self.redundant = 0
 
     def run(self) -> Verdict:
-        """Run to the end, or to where nothing moves."""
+        """Execute until no thread block can proceed."""
         for g in range(len(self.blocks)):
             self._offer(g)
         while self.ready:
@@ -293,7 +292,7 @@ class _Execution:
     # Progress
 
     def _offer(self, g: int) -> None:
-        """Put the next instruction of a thread block among the ready ones, or leave word where it waits."""
+        """Queue the next instruction of a thread block if it is ready, else register it with what it waits for."""
         state = self.blocks[g]
         if state.position >= len(state.block.instructions):
             return
@@ -367,7 +366,7 @@ class _Execution:
             self._offer(each)
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
-        """When a message sent at ``start`` has left its link, which serves one at a time."""
+        """When a message sent at ``start`` has left its link, which serves one message at a time."""
         c = 1.0 if self.capacity is None else self.capacity[source, target]
         begin = max(start, self.free.get((source, target), 0.0))
         self.free[source, target] = begin + self.beta * count / self.program.chunks / c
@@ -376,7 +375,7 @@ class _Execution:
     # Data
 
     def _compute(self, g: int, one: Instruction, received: list[Value]) -> list[Value]:
-        """Read, sum, write; what the instruction sends."""
+        """Read, sum and write; return the values that the instruction sends."""
         if one.kind == "nop":
             return []
         values = received
@@ -411,13 +410,13 @@ class _Execution:
         self.readers[state.rank].setdefault(at, {})[g] = state.position + 1
         value = self._content(state.rank, at)
         if value is None:
-            return Garbage(
-                "uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before anything was there"
+            return InvalidValue(
+                "uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before it was written"
             )
         return value
 
     def _write(self, g: int, place: Place, c: int, value: Value) -> bool:
-        """Write a chunk; whether the same was there already (which is no race either)."""
+        """Write a chunk; return whether its value is unchanged, in which case there is no race."""
         state, at = self.blocks[g], self._place(g, place, c)
         rank = state.rank
         same = self._content(rank, at) == value
@@ -437,18 +436,18 @@ class _Execution:
             theirs = label(self.blocks[other[0]].block, other[1] - 1)
             where = label(self.blocks[g].block, self.blocks[g].position)
             msg = (
-                f"{self._now(g)} {does} chunk {at[1]} of buffer {at[0]}, which {theirs} {did}, and nothing orders the "
-                "two; add a dependency"
+                f"{self._now(g)} {does} chunk {at[1]} of buffer {at[0]}, which {theirs} {did}, in no "
+                "defined order; add a dependency"
             )
             self.race = refused("race", msg, rank=self.blocks[g].rank, chunk=at[1], step=where)
 
     def _sum(self, g: int, a: Value, b: Value) -> Value:
-        if isinstance(a, Garbage):
+        if isinstance(a, InvalidValue):
             return a
-        if isinstance(b, Garbage):
+        if isinstance(b, InvalidValue):
             return b
         if len(a) + len(b) > len(self.program.ranks):
-            return Garbage("wrong-sum", f"{self._now(g)} adds some contribution a second time")
+            return InvalidValue("wrong-sum", f"{self._now(g)} adds a contribution twice")
         return tuple(sorted(a + b))
 
     # Verdicts
@@ -477,8 +476,8 @@ class _Execution:
                     ", which does not signal (hasdep=0)" if never else ""
                 )
         if one.kind in RECEIVES and not self._link(g, receiving=True).queue:
-            return f"a message of rank {state.block.receive}"
-        return f"room on the way to rank {state.block.send}"
+            return f"a message from rank {state.block.receive}"
+        return f"buffer space towards rank {state.block.send}"
 
     def _wrong_output(self) -> Verdict | None:
         for rank in range(len(self.program.ranks)):
@@ -496,18 +495,18 @@ class _Execution:
         writer = self.writer[rank].get(at)
         step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
         here = f"rank {rank}, output chunk {place.offset}"
-        due = _said(wanted)
-        if value is None or (writer is None and not isinstance(value, Garbage)):
+        due = _sum_text(wanted)
+        if value is None or (writer is None and not isinstance(value, InvalidValue)):
             return refused("missing-chunk", f"{here}: {due} never arrives", rank=rank, chunk=place.offset, step=step)
-        if isinstance(value, Garbage):
+        if isinstance(value, InvalidValue):
             msg = f"{here} should be {due}, but {value.message}"
             return refused(value.reason, msg, rank=rank, chunk=place.offset, step=step)
         reason = "wrong-chunk" if len(wanted) == 1 else "wrong-sum"
-        msg = f"{here} should be {due} and is {_said(value)}, written by {step}"
+        msg = f"{here} should be {due} but is {_sum_text(value)}, written by {step}"
         return refused(reason, msg, rank=rank, chunk=place.offset, step=step)
 
     def _valid(self) -> Verdict:
-        metrics: dict[str, Any] = {
+        metrics: dict[str, float | None] = {
             "async_time": max((b.time for b in self.blocks), default=0.0),
             "transfers": self.transfers,
             "redundant": self.redundant,
@@ -517,6 +516,6 @@ class _Execution:
         return Verdict(True, metrics=metrics)
 
 
-def _said(value: Contributions) -> str:
+def _sum_text(value: Contributions) -> str:
     parts = [f"chunk {c} of rank {s}" for s, c in value[:4]]
     return " + ".join(parts) + (f" + {len(value) - 4} more" if len(value) > 4 else "")

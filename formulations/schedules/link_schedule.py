@@ -1,9 +1,8 @@
-"""Executes link schedules and routes: who holds what after every step, and whether everybody ends with every shard.
+"""Link schedules: construct them from routes, time them, and check them step by step.
 
-Link schedules: in step t chunk c of what s sends to d moves over an arc.
-
-Steps are synchronous: what moves in a step was held by the tail before it. With loads in chunks of 1/D shard, step t
-takes U_t = max_a load_at / (D c_a), and the schedule sum_t (alpha + beta U_t).
+In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
+held by the tail of its arc before that step. With loads in chunks of 1/D shard, step t takes
+U_t = max_a load_at / (D c_a), and the schedule sum_t (alpha + beta U_t).
 """
 
 from __future__ import annotations
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 
-#: Chunks per step and slowest arc that list scheduling tries, besides no limit.
+#: Chunks per step on the slowest arc that list scheduling tries, besides no limit.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+#: Tolerance on the sum of the shares of a pair, which must be 1.
+WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +42,11 @@ class LinkSchedule:
     topology
         Where it runs.
     chunks
-        Chunks D of every shard.
+        Chunks D per shard.
     transfers
         Rows (step, arc, source, target, chunk) in ascending order, shape ``(., 5)``; source and target are vertices.
     fluid_time
-        Time of the flow it was made from, None where there was none.
+        Time of the flow that the schedule was made from, if any.
     """
 
     topology: Topology
@@ -66,33 +67,33 @@ class LinkSchedule:
         return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
 
     def time(self, alpha: float = 0.0, beta: float = 1.0) -> float:
-        """The alpha-beta time: alpha a step, beta a shard over a link."""
+        """The alpha-beta time: alpha per step, beta per shard over a link of capacity 1."""
         return alpha * self.steps + beta * float(self.utilisation().sum())
 
 
 def schedule_routes(
     topology: Topology, routes: Sequence[Route], *, most: int = 24, alpha: float = 0.0, beta: float = 1.0
 ) -> LinkSchedule:
-    """A link schedule along routes: cut into chunks, then in their own steps or, where they have none, listed.
+    """A link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
 
-    List scheduling: in every step each arc sends up to its budget of the chunks that wait for it, those with
-    most hops to go first. Small budgets pipeline well and take many steps; the budget of least alpha-beta time wins.
+    List scheduling: in every step each arc sends up to its budget of the waiting chunks, those with most remaining hops
+    first. Small budgets pipeline well but take many steps; the budget with the least alpha-beta time is used.
     """
     chunked = cut(topology, routes, most)
     if routes[0].steps is not None:
         return _in_their_steps(topology, chunked)
     best: tuple[float, int, LinkSchedule] | None = None
     for budget in (*BUDGETS, None):
-        found = _listed(topology, chunked, budget)
-        key = (found.time(alpha, beta), found.steps)
+        schedule = _list_schedule(topology, chunked, budget)
+        key = (schedule.time(alpha, beta), schedule.steps)
         if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
-            best = (*key, found)
+            best = (*key, schedule)
     assert best is not None
     return best[2]
 
 
 def _chunk_numbers(chunked: Chunked) -> list[range]:
-    """Which chunks of its shard every route carries: consecutive numbers within a commodity."""
+    """The chunk numbers that every route carries, consecutive within a commodity."""
     used: dict[tuple[int, int], int] = {}
     numbers = []
     for route, count in zip(chunked.routes, chunked.carried.tolist(), strict=True):
@@ -115,11 +116,11 @@ def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
 def _sorted(rows: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
     table = np.array(rows, dtype=np.int64).reshape(-1, 5)
     table = table[np.lexsort(table.T[::-1])]
-    _, table[:, 0] = np.unique(table[:, 0], return_inverse=True)  # steps in which nothing moves take no time
+    _, table[:, 0] = np.unique(table[:, 0], return_inverse=True)  # drop empty steps
     return table
 
 
-def _listed(topology: Topology, chunked: Chunked, budget: int | None) -> LinkSchedule:
+def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None) -> LinkSchedule:
     ways, ends = [], []
     for route, numbers in zip(chunked.routes, _chunk_numbers(chunked), strict=True):
         for c in numbers:
@@ -150,12 +151,8 @@ def _listed(topology: Topology, chunked: Chunked, budget: int | None) -> LinkSch
     return LinkSchedule(topology, chunked.chunks, table[np.lexsort(table.T[::-1])], chunked.fluid_time)
 
 
-#: Shares of a pair that add up to 1 within this are complete.
-WHOLE = 1e-6
-
-
 def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
-    """Capacity from every vertex to its neighbours, parallel arcs together."""
+    """Capacity between adjacent vertices, summed over parallel arcs."""
     joint: dict[tuple[int, int], float] = defaultdict(float)
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         joint[u, v] += c
@@ -176,24 +173,24 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
         for u, v, chunk in step:
             source, target, number = chunk
             name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
-            bad = None
+            violation = None
             if (u, v) not in capacity:
-                bad = ("no-arc", f"{name} moves {u}->{v}, and there is no such arc")
+                violation = ("no-arc", f"{name} moves {u}->{v}, which is not an arc")
             elif source not in ranks or number >= schedule.chunks or (not gathering and target not in ranks - {source}):
-                bad = ("no-chunk", f"{name}: a shard has {schedule.chunks} chunks, and only ranks have shards")
+                violation = ("no-chunk", f"{name}: a shard has {schedule.chunks} chunks, and only ranks have shards")
             elif source != u and chunk not in held[u]:
-                bad = ("not-held", f"{u} sends {name} to {v} before it has it")
+                violation = ("not-held", f"{u} sends {name} to {v} before receiving it")
             elif source == v or chunk in held[v]:
-                bad = ("duplicate", f"{name} moves {u}->{v}, and {v} has it already")
-            if bad is not None:
-                return refused(
-                    bad[0], f"step {t}: {bad[1]}", rank=v if bad[0] == "duplicate" else u, chunk=number, step=t
-                )
+                violation = ("duplicate", f"{name} moves {u}->{v}, but {v} already has it")
+            if violation is not None:
+                reason, message = violation
+                rank = v if reason == "duplicate" else u
+                return refused(reason, f"step {t}: {message}", rank=rank, chunk=number, step=t)
             load[u, v] += 1
             arriving.append((v, chunk))
         for v, chunk in arriving:
             if chunk in held[v]:
-                msg = f"step {t}: {v} gets chunk {chunk[2]} of {chunk[0]} more than once"
+                msg = f"step {t}: {v} receives chunk {chunk[2]} of {chunk[0]} more than once"
                 return refused("duplicate", msg, rank=v, chunk=chunk[2], step=t)
             held[v].add(chunk)
             last[chunk] = (t, v)
@@ -227,7 +224,7 @@ def _missing(
                 chunk = (source, -1 if schedule.collective == "allgather" else target, number)
                 if chunk not in held.get(target, ()):
                     t, v = last.get(chunk, (None, source))
-                    msg = f"rank {target}: chunk {number} of {source} never arrives; it was last brought to {v}"
+                    msg = f"rank {target}: chunk {number} of {source} never arrives; its last receiver is {v}"
                     return refused("missing-chunk", msg, rank=target, chunk=number, step=t)
     return None
 
@@ -243,9 +240,11 @@ def run_routes(table: RouteTable, topology: Topology) -> Verdict:
         path, pair = route.path, (route.source, route.target)
         name = f"route {i} ({route.source}->{route.target})"
         if not {*pair} <= ranks or pair[0] == pair[1]:
-            return refused("no-route", f"{name}: connects no two ranks", rank=route.source, step=i)
+            return refused("no-route", f"{name}: does not connect two distinct ranks", rank=route.source, step=i)
         if len(path) < 2 or (path[0], path[-1]) != pair or len(set(path)) < len(path):
-            return refused("no-route", f"{name}: {list(path)[:12]} is no simple path", rank=route.source, step=i)
+            return refused(
+                "no-route", f"{name}: {list(path)[:12]} is not a simple path between them", rank=route.source, step=i
+            )
         amount = route.weight
         if table.chunks is not None and route.chunks is not None:
             amount = route.chunks / table.chunks

@@ -1,19 +1,18 @@
-"""A link schedule as a program: one thread block a rank and neighbour and direction, relays through scratch.
+"""Lower link schedules to programs, and write solutions of formulations as schedule files.
 
-Chunk c of (s, t) leaves the input of s at [t D + c], lies at a place of its own in the scratch of every rank on its
-way, and arrives in the output of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc
-and step whose places follow each other on both ends become one instruction. A relay's send waits for the receive that
-brought its chunk, and for nothing else: there are no barriers, so that the program may run ahead of the steps.
-It cannot deadlock: what is sent in a step waits only for receives of earlier steps, and receives wait for nothing.
-
-From the values of a solved formulation to a schedule file's text, by the ending of its name.
+A program has one thread block per rank, neighbour and direction; chunks in transit lie in scratch. Chunk c of (s, t)
+leaves the input of s at [t D + c], has its own place in the scratch of every rank on its way, and arrives in the output
+of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc and step whose places are
+contiguous on both ends become one instruction. A relay's send waits only for the receive that brought its chunk: there
+are no barriers, so the program may run ahead of the steps. It cannot deadlock: a send of one step waits only for
+receives of earlier steps, and receives wait for no dependency.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -29,22 +28,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.instances.digraph import Topology
 
 
-#: Most chunks that one instruction moves (MSCCL_MAX_COUNT is 72, exclusive).
+#: Most chunks per instruction (MSCCL_MAX_COUNT is 72, exclusive).
 MOST_COUNT = 71
-#: Other limits of the runtime (its msccl.h): instructions a thread block, thread blocks a rank.
+#: Other limits of the runtime (its msccl.h): instructions per thread block, thread blocks per rank.
 MOST_STEPS, MOST_BLOCKS = 256, 216
+#: Default for the most chunks per shard.
+MOST_CHUNKS = 24
 
 
 @dataclass
 class _Move:
-    """Chunks that one arc moves in one step, before they are instructions."""
+    """Contiguous chunks that one arc moves in one step, and the receives that brought them."""
 
     count: int
     source: Place
@@ -58,12 +58,12 @@ def lower(schedule: LinkSchedule, name: str = "opticoll") -> Program:
     Raises
     ------
     NotApplicable
-        If some vertex is no rank: only ranks run programs.
+        If some vertex is not a rank: only ranks run programs.
     """
     topology, D = schedule.topology, schedule.chunks
     if topology.ranks != topology.n:
         msg = (
-            f"lowering: {topology.spec} has {topology.n - topology.ranks} vertices that are no ranks and cannot run a "
+            f"lowering: {topology.spec} has {topology.n - topology.ranks} vertices that are not ranks and cannot run a "
             "program; write the schedule as .json, or use a topology whose vertices are all ranks"
         )
         raise NotApplicable(msg)
@@ -90,11 +90,11 @@ class _Builder:
         self.outgoing: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
         self.incoming: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
         self.scratch = [0] * N
-        # Where a rank holds a chunk in transit, and which receive (sender, position) brought it.
+        # Scratch offset of every chunk in transit, and the receive (sender, position) that brought it.
         self.held: list[dict[tuple[int, int, int], tuple[int, tuple[int, int]]]] = [{} for _ in range(N)]
 
     def move(self, tail: int, head: int, chunks: list[tuple[int, int, int]]) -> None:
-        """Move chunks (source, target, number) in one step; what is contiguous on both ends as one."""
+        """Move chunks (source, target, number) in one step; join moves that are contiguous on both ends."""
         placed = sorted((*self._origin(tail, chunk), chunk) for chunk in chunks)
         sends = self.outgoing[tail].setdefault(head, [])
         receives = self.incoming[head].setdefault(tail, [])
@@ -124,9 +124,8 @@ class _Builder:
         if source == rank:
             return "i", target * self.D + number, None
         if chunk not in self.held[rank]:
-            msg = (
-                f"lowering: rank {rank} sends chunk {number} of {source}->{target} before it has it; check the schedule"
-            )
+            name = f"chunk {number} of {source}->{target}"
+            msg = f"lowering: rank {rank} sends {name} before receiving it; check the schedule"
             raise NotApplicable(msg)
         offset, brought = self.held[rank][chunk]
         return "s", offset, brought
@@ -139,7 +138,7 @@ class _Builder:
         return Place("s", self.scratch[rank] - 1)
 
     def program(self, name: str) -> Program:
-        """Thread blocks: sends by peer, receives by peer, then the rank's own shard."""
+        """The program: per rank, sends by peer, receives by peer, then the copy of its own shard."""
         size = self.N * self.D
         return Program(name, "alltoall", size, [self._rank(v, size) for v in range(self.N)])
 
@@ -188,25 +187,33 @@ def fits_runtime(program: Program) -> bool:
     )
 
 
-#: Chunks a shard, at most, where nothing else is said.
-MOST_CHUNKS = 24
+class CutFacts(TypedDict):
+    """The cost of cutting a flow into chunks; ``loss`` is ``time / fluid_time - 1``."""
+
+    chunks: int
+    fluid_time: float | None
+    time: float
+    loss: float
+    steps: NotRequired[int]
+    alpha_beta_time: NotRequired[float]
 
 
 def refuse_early(path: Path, name: str, topology: Any) -> None:
-    """Refuse before the solve what cannot be written after it.
+    """Check before a solve that its schedule can be written.
 
     Raises
     ------
     BadInput
-        For another ending than ``.xml`` and ``.json``; NotApplicable for a formulation without routes, or vertices that
-        can run no program.
+        For a file name that does not end in ``.xml`` or ``.json``, or vertices that cannot run a program.
+    NotApplicable
+        For a formulation without routes.
     """
     if path.suffix.lower() not in {".xml", ".json"}:
-        msg = f"{path}: a schedule's name ends in .xml (MSCCL), .json (links) or .routes.json (routes)"
+        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
         raise BadInput(msg)
     refuse_without_routes(name)
     if path.suffix.lower() == ".xml" and getattr(topology, "ranks", None) != getattr(topology, "n", None):
-        msg = f"{path}: some vertices of {topology.spec} are no ranks and cannot run a program; write .json"
+        msg = f"{path}: some vertices of {topology.spec} are not ranks and cannot run a program; use .json"
         raise BadInput(msg)
 
 
@@ -220,28 +227,28 @@ def schedule_text(
     most: int = MOST_CHUNKS,
     alpha: float = 0.0,
     beta: float = 1.0,
-) -> tuple[str, dict[str, Any]]:
-    """The schedule as text, and what cutting it cost.
+) -> tuple[str, CutFacts]:
+    """The text of a schedule file, and the cost of cutting the flow into chunks.
 
     Parameters
     ----------
     path
-        Its ending decides: ``.xml`` MSCCL, ``.routes.json`` routes, other ``.json`` links.
+        File name; its suffix selects the format: ``.xml`` MSCCL, ``.routes.json`` routes, other ``.json`` links.
     name, data, topology, values
         The formulation and its verified solution.
     most
-        Most chunks a shard.
+        Most chunks per shard.
     alpha, beta
-        By which list scheduling chooses the size of its steps.
+        Cost model by which list scheduling chooses the size of its steps.
 
     Returns
     -------
     text
-        What to write.
+        Contents of the file.
     facts
-        ``chunks``, ``steps``, ``fluid_time``, ``time``, ``loss`` (time over fluid time, minus 1).
+        See :class:`CutFacts`.
     """
-    facts: dict[str, Any]
+    facts: CutFacts
     routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
         chunked = cut(topology, without_steps(routes), most)

@@ -1,4 +1,4 @@
-"""Programs as MSCCL XML, the files that msccl-tools writes and the MSCCL runtime reads.
+"""Read and write programs as MSCCL XML, the format of msccl-tools and the MSCCL runtime.
 
 Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azure/msccl-executor-nccl (its parser)
 
@@ -7,9 +7,8 @@ Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azur
         <tb id send recv chan>
           <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 
-``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes and not needed when read. Files of others
-are untrusted: entities and document types are refused, sizes are limited before anything is allocated, and nothing is
-allocated by what a file merely declares.
+``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes, optional when read. Files are untrusted:
+entities and document types are refused, sizes are limited before allocation, and declared sizes allocate nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-#: Largest file [bytes], ranks, steps, and chunks a declared size or offset may name.
+#: Largest file [bytes], number of ranks and of steps, and declared size or offset in chunks.
 MAX_BYTES = 256 << 20
 MAX_RANKS = 4096
 MAX_STEPS = 2_000_000
@@ -72,7 +71,7 @@ def read_xml(path: Path) -> Program:
     Raises
     ------
     BadFile
-        If the file cannot be read, is too large, or is no MSCCL XML; says where.
+        If the file cannot be read, is too large, or is not MSCCL XML; the message says where.
     """
     from xml.etree.ElementTree import ParseError
 
@@ -93,13 +92,13 @@ def read_xml(path: Path) -> Program:
         msg = f"{path}: cannot be read ({reason.strerror}); name an MSCCL XML file"
         raise BadFile(msg) from None
     except (ParseError, DefusedXmlException, UnicodeError, LookupError) as reason:
-        msg = f"{path}: is no XML that is read here ({type(reason).__name__}: {' '.join(str(reason).split())})"
+        msg = f"{path}: is not valid XML ({type(reason).__name__}: {' '.join(str(reason).split())})"
         raise BadFile(msg) from None
     return reader.finish()
 
 
 class _Reader:
-    """Builds the program out of start and end tags, four levels deep and no deeper."""
+    """Build the program from start and end tags, at most four levels deep."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,26 +110,26 @@ class _Reader:
         self.steps = self.moved = self.declared = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element opens."""
+        """Process a start tag."""
         if self.depth >= len(_LEVELS) or tag != _LEVELS[self.depth]:
             wanted = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
-            self._refuse(f"<{str(tag)[:40]}> where {wanted} belongs")
+            self._refuse(f"<{str(tag)[:40]}> instead of {wanted}")
         self.depth += 1
         getattr(self, f"_{tag}")(attributes)
 
     def end(self) -> None:
-        """An element closes."""
+        """Process an end tag."""
         self.depth -= 1
 
     def finish(self) -> Program:
-        """The program, complete."""
+        """The complete program."""
         program = self.program
         if program is None:
-            self._refuse("there is no <algo>")
+            self._refuse("missing <algo>")
         assert program is not None
         if sorted(self.ranks) != list(range(self.declared)):
             self._refuse(
-                f"ngpus is {self.declared}, but {len(self.ranks)} gpus have ids from 0 on; give each one <gpu>"
+                f"ngpus is {self.declared}, but there are {len(self.ranks)} gpus; number them from 0 to ngpus - 1"
             )
         program.ranks = [self.ranks[v] for v in range(self.declared)]
         return program
@@ -141,9 +140,9 @@ class _Reader:
         named = attributes.get("coll", "")
         collective = _NAMES.get(named, named)
         if collective not in COLLECTIVES:
-            self._refuse(f"coll={named[:40]!r} is not simulated; {', '.join(COLLECTIVES)} are")
+            self._refuse(f"coll={named[:40]!r} is not supported; use one of {', '.join(COLLECTIVES)}")
         if collective != "allreduce" and per_loop % self.declared:
-            self._refuse(f"nchunksperloop={per_loop} is no multiple of ngpus={self.declared}")
+            self._refuse(f"nchunksperloop={per_loop} is not a multiple of ngpus={self.declared}")
         inplace = bool(self._whole(attributes, "inplace", 0, 1, default=0))
         name, protocol = attributes.get("name", ""), attributes.get("proto", "Simple")
         self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20])
@@ -151,7 +150,7 @@ class _Reader:
     def _gpu(self, attributes: Mapping[str, str]) -> None:
         number = self._whole(attributes, "id", 0, self.declared - 1)
         if number in self.ranks:
-            self._refuse(f"gpu {number} is there twice")
+            self._refuse(f"gpu {number} is declared twice")
         sizes = {b: self._whole(attributes, f"{b}_chunks", 0, MAX_CHUNKS) for b in "ios"}
         self.rank = self.ranks[number] = Rank(sizes)
 
@@ -159,7 +158,7 @@ class _Reader:
         assert self.rank is not None
         number = self._whole(attributes, "id", 0, MAX_STEPS)
         if number in self.rank.blocks:
-            self._refuse(f"gpu {len(self.ranks) - 1}: thread block {number} is there twice")
+            self._refuse(f"gpu {len(self.ranks) - 1}: thread block {number} is declared twice")
         peers = [self._whole(attributes, key, -1, self.declared - 1) for key in ("send", "recv")]
         channel = self._whole(attributes, "chan", -1, MAX_RANKS, default=0)
         self.block = self.rank.blocks[number] = ThreadBlock(number, peers[0], peers[1], channel)
@@ -171,7 +170,7 @@ class _Reader:
             self._refuse(f"more than {MAX_STEPS} steps")
         kind = attributes.get("type", "")
         if kind not in KINDS:
-            self._refuse(f"type={kind[:20]!r} is none of {', '.join(sorted(KINDS))}")
+            self._refuse(f"type={kind[:20]!r} is not one of {', '.join(sorted(KINDS))}")
         nothing = kind == "nop"
         count = self._whole(attributes, "cnt", 0, MAX_MOVED, default=1)
         if count == 0 and not nothing:
@@ -190,7 +189,7 @@ class _Reader:
     def _place(self, attributes: Mapping[str, str], end: str) -> Place:
         buffer = attributes.get(f"{end}buf", "i")
         if buffer not in {"i", "o", "s"}:
-            self._refuse(f"{end}buf={buffer[:20]!r} is none of i, o, s")
+            self._refuse(f"{end}buf={buffer[:20]!r} is not one of i, o, s")
         return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
 
     def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
@@ -198,7 +197,7 @@ class _Reader:
         if text is None and default is not None:
             return default
         if text is None or not _WHOLE.fullmatch(text):
-            self._refuse(f"{key}={'nothing' if text is None else repr(text[:20])} is no whole number")
+            self._refuse(f"{key} must be a whole number, not {'missing' if text is None else repr(text[:20])}")
         value = int(str(text))
         if not least <= value <= most:
             self._refuse(f"{key}={value} is outside {least}..{most}")
@@ -209,5 +208,5 @@ class _Reader:
         where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
         if self.block is not None and level in {"tb", "step"}:
             where += f", thread block {self.block.number}, step {len(self.block.instructions)}"
-        msg = f"{self.path}: no MSCCL XML at {where}: {what}"
+        msg = f"{self.path}: invalid MSCCL XML at {where}: {what}"
         raise BadFile(msg)

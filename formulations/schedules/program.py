@@ -1,4 +1,4 @@
-"""Programs: what every rank's thread blocks do, as MSCCL's interpreter runs them, and what a collective demands.
+"""Programs of thread blocks as the MSCCL interpreter runs them, collectives, and verdicts.
 
 A rank has three buffers of chunks: input ``i``, output ``o``, scratch ``s``. A thread block sends to at most one rank
 and receives from at most one, over one channel, and executes its instructions in order:
@@ -7,28 +7,26 @@ and receives from at most one, over one channel, and executes its instructions i
     cpy   src to dst                          re    dst + src into dst
     rcs   receive into dst and send on        rrc   receive, + src, into dst
     rrs   receive, + src, send on             rrcs  receive, + src, into dst and send on
-    nop   nothing: carries one more dependency of the next instruction
+    nop   no operation: carries one more dependency of the next instruction
 
-An instruction may wait for another thread block of its rank to have finished a step (``waits``); a thread block tells
-others how far it is only at instructions that ``signal``.
+An instruction may wait until another thread block of its rank has finished a step (``waits``); a thread block
+publishes its progress only at instructions that ``signal``.
 
-Collectives. N ranks, D chunks a shard; every chunk of a result is a sum of contributions (origin rank, index there).
+Collectives. N ranks, D chunks per shard; every chunk of a result is a sum of contributions (origin rank, index there).
 
-    alltoall        input of r: N D chunks, [t D + c] for rank t;     output of r: [s D + c] = what s has at [r D + c]
-    allgather       input of r: D chunks;                             output of r: [s D + c] = what s has at [c]
+    alltoall        input of r: N D chunks, [t D + c] for rank t;     output of r: [s D + c] = [r D + c] of s
+    allgather       input of r: D chunks;                             output of r: [s D + c] = [c] of s
     reducescatter   input of r: N D chunks;                           output of r: [c] = sum over s of its [r D + c]
     allreduce       input of r: C chunks;                             output of r: [c] = sum over s of its [c]
 
-In place, input and output are one memory: alltoall and allreduce entirely, the input of allgather is the part
-[r D, (r+1) D) of its output, the output of reducescatter that part of its input.
-
-What a simulation finds: valid, or the first violation with its reason.
+In place, input and output share memory: entirely for alltoall and allreduce; the input of allgather is the part
+[r D, (r+1) D) of its output, and the output of reducescatter that part of its input.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,34 +34,34 @@ if TYPE_CHECKING:
 
 #: Reasons for which a schedule is refused.
 REASONS = {
-    "collective": "it does another collective",
-    "ranks": "it has another number of ranks",
-    "no-arc": "a transfer runs where the topology has no arc",
+    "collective": "the schedule performs another collective",
+    "ranks": "the schedule has another number of ranks",
+    "no-arc": "a transfer uses an arc that the topology does not have",
     "two-owners": "two thread blocks of a rank use one end of a connection",
-    "unmatched-send": "a send that nobody receives",
-    "unmatched-receive": "a receive for which nothing is sent",
+    "unmatched-send": "a send without a receive",
+    "unmatched-receive": "a receive without a send",
     "count-mismatch": "the k-th send and the k-th receive of a connection move different numbers of chunks",
     "numbering": "steps of a thread block do not count up from 0",
-    "bounds": "a step touches chunks outside of its buffer",
+    "bounds": "a step accesses chunks outside its buffer",
     "no-peer": "a thread block without a peer sends or receives",
-    "dependency": "an instruction waits for one that does not exist",
-    "deadlock": "nothing can proceed",
-    "race": "two thread blocks use a chunk, one writing it, in no order",
+    "dependency": "an instruction waits for a step that does not exist",
+    "deadlock": "no thread block can proceed",
+    "race": "two thread blocks access a chunk, at least one writing it, in no defined order",
     "missing-chunk": "a chunk never arrives",
-    "wrong-chunk": "another chunk stands in its place",
-    "wrong-sum": "a contribution is missing from a sum or in it more than once",
-    "uninitialised": "something was read before anything was written there",
-    "not-held": "a rank sends what it does not hold yet",
+    "wrong-chunk": "an output holds the wrong chunk",
+    "wrong-sum": "a sum misses a contribution or counts it more than once",
+    "uninitialised": "a chunk was read before it was written",
+    "not-held": "a rank sends a chunk that it does not hold yet",
     "no-chunk": "a transfer names a chunk that the collective does not have",
-    "duplicate": "a rank gets a chunk that it already holds",
-    "no-route": "a route is no path from its source to its target",
+    "duplicate": "a rank receives a chunk that it already holds",
+    "no-route": "a route is not a path from its source to its target",
     "weights": "the routes of a pair do not carry exactly its shard",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome: ``reason`` (a key of REASONS) and the first violated rank, chunk and step where it is refused."""
+    """The result of a check; an invalid one has a ``reason`` (a key of REASONS) and the first violation."""
 
     valid: bool
     reason: str = ""
@@ -71,13 +69,13 @@ class Verdict:
     rank: int | None = None
     chunk: int | None = None
     step: str | None = None
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)
 
 
 def refused(
     reason: str, message: str, *, rank: int | None = None, chunk: int | None = None, step: str | int | None = None
 ) -> Verdict:
-    """A verdict with a violation; the message starts with its reason."""
+    """An invalid verdict; its message starts with the reason."""
     where = None if step is None else str(step)
     return Verdict(False, reason, f"{reason}: {message}", rank, chunk, where)
 
@@ -105,7 +103,7 @@ class Place:
 class Instruction:
     """One step of a thread block; ``waits`` is (thread block, step) of the same rank or None.
 
-    ``number`` is what a file calls the step where that is not its position.
+    ``number`` is the step number in the file if it differs from the position.
     """
 
     kind: str
@@ -138,7 +136,7 @@ class Rank:
 
 @dataclass
 class Program:
-    """A collective's program: ``chunks_per_loop`` is N D, or C for allreduce."""
+    """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce."""
 
     name: str
     collective: str
@@ -154,11 +152,11 @@ class Program:
 
     @property
     def instructions(self) -> int:
-        """Instructions of all thread blocks."""
+        """Number of instructions in all thread blocks."""
         return sum(len(block.instructions) for rank in self.ranks for block in rank.blocks.values())
 
     def initial(self, rank: int, place: Place) -> Contributions | None:
-        """What a place (see :meth:`located`) holds before anything runs, None for nothing."""
+        """Initial contents of a place (see :meth:`located`); None if empty."""
         part = self.chunks
         gathering = self.collective == "allgather"
         if self.inplace and gathering:
@@ -170,7 +168,7 @@ class Program:
         return ((rank, place.offset),) if place.buffer == "i" and place.offset < most else None
 
     def located(self, rank: int, place: Place) -> Place:
-        """The same memory under one name, whichever buffer it was addressed through."""
+        """The canonical place of a memory location that two buffers share."""
         if not self.inplace or place.buffer == "s":
             return place
         if self.collective == "allgather":
@@ -181,7 +179,7 @@ class Program:
         return Place("i", shift + place.offset)
 
     def demanded(self, rank: int) -> Iterator[tuple[Place, Contributions]]:
-        """Every chunk of the rank's output and what it must be."""
+        """Every chunk of the rank's output and its required contributions."""
         N, D = len(self.ranks), self.chunks
         if self.collective in {"alltoall", "allgather"}:
             for s in range(N):

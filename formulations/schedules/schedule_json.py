@@ -1,15 +1,15 @@
-"""Link schedules and routes as JSON.
+"""Read and write link schedules and routes as JSON.
 
 Common fields: ``format`` (opticoll-schedule/1), ``kind``, ``collective``, ``instance`` and ``instance_hash`` (optional
-when read; checked if there), ``chunks`` D a shard. Vertices are numbers of the topology; parallel arcs between two
-vertices act as one of their joint capacity.
+when read, checked if present), ``chunks`` D per shard. Vertices are numbers of the topology; parallel arcs between two
+vertices act as one with their total capacity.
 
 kind "links"
     ``collective`` alltoall or allgather; ``steps``: a list of steps, each a list of transfers ``[from, to, source,
-    target, chunk]`` (allgather: ``[from, to, source, chunk]``). What moves in a step was held by ``from`` before it.
+    target, chunk]`` (allgather: ``[from, to, source, chunk]``). Before a chunk moves, ``from`` holds it.
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
-    weights of a pair add up to 1, its chunks (optional, with ``chunks`` of the document) to D.
+    weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.shard_routes import Route
 from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ FORMAT = "opticoll-schedule/1"
 #: Largest file [bytes], and most transfers or vertices on routes in it.
 MAX_BYTES = 256 << 20
 MAX_ITEMS = 5_000_000
-#: Most chunks a shard.
+#: Most chunks per shard.
 MAX_CHUNKS = 1 << 31
 
 
@@ -76,7 +75,7 @@ def links_document(schedule: LinkSchedule) -> dict[str, Any]:
 
 
 def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Any]:
-    """Cut routes as a JSON-able document; routes without chunks are left out."""
+    """Cut routes as a JSON-able document, without routes that carry no chunk."""
     routes = []
     for route, count in zip(chunked.routes, chunked.carried.tolist(), strict=True):
         if count:
@@ -84,21 +83,6 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Any]:
             entry = {"source": route.source, "target": route.target, "path": path}
             routes.append({**entry, "weight": count / chunked.chunks, "chunks": count})
     return {**_head(topology, "routes"), "chunks": chunked.chunks, "routes": routes}
-
-
-def weighted_routes_document(topology: Topology, routes: list[Route]) -> dict[str, Any]:
-    """Routes with their fluid weights, not cut."""
-    return {
-        **_head(topology, "routes"),
-        "chunks": None,
-        "routes": [
-            {
-                "source": r.source, "target": r.target,
-                "path": [r.source, *topology.head[list(r.arcs)].tolist()], "weight": r.weight,
-            }
-            for r in routes
-        ],
-    }  # fmt: skip
 
 
 def _head(topology: Topology, kind: str) -> dict[str, Any]:
@@ -109,7 +93,7 @@ def _head(topology: Topology, kind: str) -> dict[str, Any]:
 
 
 def is_schedule(document: Any) -> bool:
-    """Whether a JSON document says that it is a schedule."""
+    """Whether a JSON document has the format of a schedule."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
@@ -119,7 +103,7 @@ def load(path: Path) -> Any:
     Raises
     ------
     BadFile
-        If it cannot be read, is too large or is no JSON.
+        If it cannot be read, is too large or is not JSON.
     """
     return untrusted.read_json(path, MAX_BYTES, "name a schedule file")
 
@@ -130,14 +114,14 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     Raises
     ------
     BadFile
-        If it is none, or one for another instance.
+        If it is invalid, or for another instance.
     """
     if not is_schedule(document):
-        msg = f"{path}: is no schedule (format {FORMAT!r})"
+        msg = f"{path}: not a schedule (format {FORMAT!r})"
         raise BadFile(msg)
     given = document.get("instance_hash")
     if given is not None and given != topology.hash:
-        msg = f"{path}: instance_hash is another than that of {topology.spec}; name the instance that the file is for"
+        msg = f"{path}: instance_hash does not match {topology.spec}; use the instance of the file"
         raise BadFile(msg)
     kind = document.get("kind")
     if kind == "links":
@@ -178,7 +162,7 @@ def _links(document: dict[str, Any], path: Path, n: int) -> LinkSteps:
 
 def _routes(document: dict[str, Any], path: Path, n: int) -> RouteTable:
     if document.get("collective", "alltoall") != "alltoall":
-        msg = f"{path}: routes are those of an alltoall, not of {str(document['collective'])[:40]!r}"
+        msg = f"{path}: routes must be for alltoall, not {str(document['collective'])[:40]!r}"
         raise BadFile(msg)
     chunks = None if document.get("chunks") is None else _chunks(document["chunks"], path)
     given = document.get("routes")

@@ -1,12 +1,14 @@
-"""Shares of a commodity along paths, read off flows of any formulation that has them.
+"""Routes of shards read off flows, and their division into whole chunks.
 
-Shares as whole chunks: every shard is cut into D equal chunks, and every route carries a whole number of them.
+A route is a share of a commodity along one path, with or without time steps. Every formulation whose solutions hold the
+flow of each commodity has a reader here.
 
-With weights w_r of the routes of a commodity (sum 1), D chunks a shard and q_r chunks on route r (sum D), the time of
-the cut schedule is sum_t max_a load_at(q / D) / c_a over the cells (arc, step), or max_a load_a / c_a for routes
-without steps. The smallest D <= ``most`` that keeps every weight (up to round-off) loses nothing. Where none does,
-each D is rounded by largest remainders, and for the best few D chunks are moved between routes of a commodity while
-that shortens the worst cells. The loss is reported, never hidden.
+Chunks. Every shard is cut into D equal chunks, and every route carries a whole number of them. With weights w_r of the
+routes of a commodity (sum 1) and q_r chunks on route r (sum D), the time of the cut schedule is
+sum_t max_a load_at(q / D) / c_a over the cells (arc, step), or max_a load_a / c_a for routes without steps. The
+smallest D <= ``most`` that keeps every weight (up to round-off) costs nothing. If there is none, each D is rounded by
+largest remainders, and for the best few D chunks are moved between routes of a commodity while that shortens the
+schedule. The resulting loss is always reported.
 """
 
 from __future__ import annotations
@@ -22,29 +24,34 @@ from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
     from opticoll.instances.digraph import Topology
 
     Values = Mapping[str, NDArray[np.float64]]
-    from collections.abc import Sequence
-
-    import scipy.sparse as sp
 
 
-#: Shares below this of a commodity are noise of the solver and go to the other routes.
+#: Smaller shares of a commodity are solver noise and go to the other routes.
 NOISE = 1e-7
+#: Relative increase in time up to which a division into chunks counts as free of loss.
+KEPT = 1e-6
+#: Most moves of single chunks, each of which must improve the schedule.
+MOVES = 400
+#: Most values of D that are improved by moves, and most routes of all of them together.
+IMPROVED = 6
+IMPROVED_ROUTES = 6000
 
 
 @dataclass(frozen=True)
 class Route:
-    """A share of what ``source`` sends to ``target`` (vertices), and its way.
+    """A path from ``source`` to ``target`` (vertices) with its share of the commodity.
 
-    ``arcs`` are arc numbers from the source on; ``steps`` the step (from 0, ascending) in which each is used, None
-    where the route says nothing about time. The weights of a commodity's routes add up to 1.
+    ``arcs`` are arc numbers from the source on; ``steps`` the step (from 0, ascending) in which each is used, None for
+    routes without time. The weights of a commodity's routes sum to 1.
     """
 
     source: int
@@ -60,7 +67,7 @@ def routes_of(name: str, data: Any, values: Values) -> list[Route]:
     Raises
     ------
     NotApplicable
-        If the formulation's solutions hold no flow of every commodity.
+        If solutions of the formulation do not hold the flow of every commodity.
     """
     refuse_without_routes(name)
     return _READERS[name](data, values)
@@ -72,7 +79,7 @@ def refuse_without_routes(name: str) -> None:
     Raises
     ------
     NotApplicable
-        Naming those that do.
+        If ``name`` is such a formulation.
     """
     if name not in _READERS:
         msg = f"{name}: its solutions hold no routes for a schedule; solve one of {', '.join(_READERS)}"
@@ -80,7 +87,7 @@ def refuse_without_routes(name: str) -> None:
 
 
 def timed_routes(data: StepFlow, values: Values) -> list[Route]:
-    """Routes with steps: paths of the flow in the graph unrolled over time, waiting left out."""
+    """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
     from opticoll.formulations.alltoall.timestep_mcf import unroll, waiting
 
     topology, (_, groups, steps) = data.topology, data.shape
@@ -101,7 +108,7 @@ def timed_routes(data: StepFlow, values: Values) -> list[Route]:
 def _stripped(
     topology: Topology, source: int, flow: NDArray[np.float64], targets: NDArray[np.int64], amount: float
 ) -> list[list[WeightedPath]]:
-    """Paths of a flow that may bring a target too little by round-off: less than NOISE is scaled away in the routes."""
+    """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
     try:
         return strip_paths(topology, source, flow, targets, amount)
     except BadInput:
@@ -119,10 +126,10 @@ def source_routes(data: Any, values: Values) -> list[Route]:
     Raises
     ------
     NotApplicable
-        If what is sent is no all-to-all of equal shards.
+        If the demand is not uniform.
     """
     if not data.uniform:
-        msg = "alltoall.master: a schedule is of equal shards between all ranks; solve with demand=uniform, or --paths"
+        msg = "alltoall.master: schedules need equal shards between ranks; solve with demand=uniform, or use --paths"
         raise NotApplicable(msg)
     topology, F = data.topology, float(np.asarray(values["F"]))
     found: list[Route] = []
@@ -152,7 +159,7 @@ def _commodities(source: int, targets: NDArray[np.int64], ways: list[list[Weight
 
 
 def without_steps(routes: list[Route]) -> list[Route]:
-    """The same shares as mere paths: those of a pair that differ only in their steps become one."""
+    """Drop the steps, and join routes of a pair that differ only in their steps."""
     pairs: dict[tuple[int, int], list[Route]] = {}
     for r in routes:
         pairs.setdefault((r.source, r.target), []).append(Route(r.source, r.target, r.arcs, r.weight))
@@ -160,7 +167,7 @@ def without_steps(routes: list[Route]) -> list[Route]:
 
 
 def _merged(routes: list[Route]) -> list[Route]:
-    """One commodity's routes, equal ways joined and noise dropped, with weights that add up to 1."""
+    """The routes of one commodity with equal paths joined, noise dropped, and weights that sum to 1."""
     weight: dict[tuple[tuple[int, ...], tuple[int, ...] | None], float] = {}
     for route in routes:
         key = (route.arcs, route.steps)
@@ -173,7 +180,7 @@ def _merged(routes: list[Route]) -> list[Route]:
 
 
 def shortest_routes(topology: Topology) -> list[Route]:
-    """One shortest path a pair, without steps: a schedule that needs no flow at all."""
+    """One shortest path per pair, without steps; needs no flow."""
     from scipy.sparse.csgraph import dijkstra
 
     graph = topology.length_matrix(np.ones(topology.arcs))
@@ -204,7 +211,7 @@ def path_routes(data: Any, values: Values) -> list[Route]:
 
 
 def single_routes(data: Any, values: Values) -> list[Route]:
-    """One path a pair (min-congestion), without steps."""
+    """One path per pair (min-congestion), without steps."""
     from opticoll.formulations.alltoall.min_congestion import decode
 
     return [Route(s, t, tuple(arcs), 1.0) for (s, t), arcs in sorted(decode(data, values).items())]
@@ -219,20 +226,11 @@ _READERS: dict[str, Callable[[Any, Values], list[Route]]] = {
 }
 
 
-#: Cut shares within this of the fluid ones count as kept.
-KEPT = 1e-6
-#: Rounds of moving chunks, each of which must shorten the schedule.
-MOVES = 400
-#: How many values of D are improved by moves, at most, and on how many routes together.
-IMPROVED = 6
-IMPROVED_ROUTES = 6000
-
-
 @dataclass(frozen=True)
 class Chunked:
-    """Routes and how many of the ``chunks`` of its shard each carries.
+    """Routes and the number of chunks that each carries, of ``chunks`` per shard.
 
-    ``fluid_time`` and ``time`` are those of the shares and of the chunks, ``loss`` is time / fluid_time - 1.
+    ``fluid_time`` is the time with fractional shares, ``time`` with whole chunks; ``loss`` is time / fluid_time - 1.
     """
 
     routes: tuple[Route, ...]
@@ -243,12 +241,12 @@ class Chunked:
 
     @property
     def loss(self) -> float:
-        """What whole chunks cost, relative; 0 if nothing."""
+        """Relative increase in time by whole chunks, at least 0."""
         return max(self.time / self.fluid_time - 1.0, 0.0) if self.fluid_time > 0 else 0.0
 
 
 def cut(topology: Topology, routes: Sequence[Route], most: int = 24) -> Chunked:
-    """The routes with whole chunks, at most ``most`` a shard.
+    """Cut the routes into whole chunks, at most ``most`` per shard.
 
     Raises
     ------
@@ -256,7 +254,7 @@ def cut(topology: Topology, routes: Sequence[Route], most: int = 24) -> Chunked:
         If ``most`` is less than 1, or there are no routes.
     """
     if most < 1 or not routes:
-        msg = f"chunking: needs routes and at least one chunk a shard, not {len(routes)} and {most}"
+        msg = f"chunking: needs routes and at least one chunk per shard, not {len(routes)} routes and {most} chunks"
         raise BadInput(msg)
     cells = _Cells(topology, routes)
     weight = np.array([r.weight for r in routes])
@@ -271,14 +269,14 @@ def cut(topology: Topology, routes: Sequence[Route], most: int = 24) -> Chunked:
     promising = sorted(tried, key=lambda one: one[:2])[: max(1, min(IMPROVED, IMPROVED_ROUTES // len(routes)))]
     moved = [(D, _move(cells, carried, D)) for _, D, carried in promising]
     times = [cells.time(carried / D) for D, carried in moved]
-    # Of cuts that are as good as the best, the coarsest.
+    # Among equally good divisions, use the coarsest.
     good = [i for i, time in enumerate(times) if time <= min(times) * (1 + KEPT)]
     chosen = min(good, key=lambda i: moved[i][0])
     return Chunked(tuple(routes), moved[chosen][1], moved[chosen][0], fluid, times[chosen])
 
 
 def _rounded(weight: NDArray[np.float64], commodity: NDArray[np.int64], D: int) -> NDArray[np.int64]:
-    """Whole parts, and the rest of every commodity to its largest fractions."""
+    """Round the shares to D chunks per commodity by largest remainders."""
     exact = weight * D
     whole = np.floor(exact + 1e-6).astype(np.int64)
     fraction = exact - whole
@@ -291,7 +289,7 @@ def _rounded(weight: NDArray[np.float64], commodity: NDArray[np.int64], D: int) 
 
 
 class _Cells:
-    """Which cells (arc, step) every route uses, and what loads in them take."""
+    """The cells (arc, step) that every route uses, and the time of loads in them."""
 
     def __init__(self, topology: Topology, routes: Sequence[Route]) -> None:
         import scipy.sparse as sp
@@ -312,7 +310,7 @@ class _Cells:
         self.commodity: NDArray[np.int64] = np.asarray(commodity, dtype=np.int64).ravel()
 
     def relative(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Load over capacity, shape ``(steps, m)``."""
+        """Load divided by capacity, ``(steps, m)``."""
         return np.asarray((self.use @ shares) / self.capacity).reshape(self.steps, -1)
 
     def time(self, shares: NDArray[np.float64]) -> float:
@@ -321,7 +319,7 @@ class _Cells:
 
 
 def _move(cells: _Cells, carried: NDArray[np.int64], D: int) -> NDArray[np.int64]:
-    """Move single chunks off the busiest cells while that shortens the time, or empties busiest cells at equal time."""
+    """Move chunks off the busiest cells while that shortens the time, or reduces the number of busiest cells."""
     by_route, by_cell = cells.use.tocsc(), cells.use
     members = [np.flatnonzero(cells.commodity == k) for k in range(int(cells.commodity.max()) + 1)]
     carried = carried.copy()

@@ -1,4 +1,4 @@
-"""Any schedule file against a topology: read, executed, judged, and timed beside the best bound on the fluid time."""
+"""Verify a schedule file on a topology, and compare its time with the best lower bound on the fluid time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def verify_file(
     BadFile
         If the file is malformed, too large, or for another instance.
     NotApplicable
-        If the instance is no topology.
+        If the instance is not a topology.
     """
     if not isinstance(instance, Topology):
-        msg = f"{path}: schedules are checked on topologies, and {getattr(instance, 'spec', instance)} is none"
+        msg = f"{path}: schedules are checked on topologies; {getattr(instance, 'spec', instance)} is not a topology"
         raise NotApplicable(msg)
     if path.suffix.lower() == ".xml":
         return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
@@ -42,26 +42,26 @@ def verify_file(
 def verify_document(
     document: Any, path: Path, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
 ) -> Verdict:
-    """Execute the schedule in a JSON document; errors as :func:`verify_file`."""
+    """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
     schedule = read_schedule(document, path, topology)
-    found = schedule.collective if isinstance(schedule, LinkSteps) else "alltoall"
-    if found != collective:
-        return refused("collective", f"it is an {found}, asked for is {collective}")
+    performed = schedule.collective if isinstance(schedule, LinkSteps) else "alltoall"
+    if performed != collective:
+        return refused("collective", f"the file is an {performed}, not an {collective}")
     if isinstance(schedule, LinkSteps):
         verdict = run_links(schedule, topology, alpha=alpha, beta=beta)
     else:
         verdict = run_routes(schedule, topology)
-    return _beside_the_fluid(verdict, topology, collective)
+    return _with_bound(verdict, topology, collective)
 
 
 def verify_program(
     program: Program, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
 ) -> Verdict:
-    """Execute a program, rank r on the r-th terminal of the topology, over arcs between terminals only."""
+    """Execute a program with rank r on the r-th terminal of the topology, over arcs between terminals only."""
     if program.collective != collective:
-        return refused("collective", f"it is an {program.collective}, asked for is {collective}")
+        return refused("collective", f"the file is an {program.collective}, not an {collective}")
     if len(program.ranks) != topology.ranks:
-        msg = f"it has {len(program.ranks)} ranks, {topology.spec} has {topology.ranks}"
+        msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.ranks}"
         return refused("ranks", msg)
     number = {int(v): r for r, v in enumerate(topology.terminals)}
     capacity = {
@@ -72,11 +72,11 @@ def verify_program(
         from opticoll.formulations.schedules.lowering import fits_runtime
 
         verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits_runtime(program)})
-    return _beside_the_fluid(verdict, topology, collective)
+    return _with_bound(verdict, topology, collective)
 
 
-def _beside_the_fluid(verdict: Verdict, topology: Topology, collective: str) -> Verdict:
-    """A valid verdict with ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound``."""
+def _with_bound(verdict: Verdict, topology: Topology, collective: str) -> Verdict:
+    """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
     if not verdict.valid:
         return verdict
     time = verdict.metrics.get("time", verdict.metrics.get("async_time"))

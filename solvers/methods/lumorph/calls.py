@@ -1,14 +1,14 @@
-r"""What a collective is made of, read from its pre- and post-conditions: calls on groups of GPUs.
+r"""Decompose a collective into calls on groups of GPUs by its pre- and post-conditions.
 
 Source  LuMorph, Appendix C (co-scheduling of all-reduces)
 
 A *call* is all chunks of one kind on one set of ranks:
 
-    spread      one rank holds the chunk, all want it                 (broadcast, all-gather)
-    sum         all ranks contribute, one of them wants the sum       (reduce, reduce-scatter)
-    all-reduce  all ranks contribute, all want the sum
-    transfer    anything else that is copied: one vertex wants what another holds (scatter, gather, all-to-all,
-                LayerToLayer), or several hold it
+    spread      one rank holds the chunk, all require it              (broadcast, all-gather)
+    sum         all ranks contribute, one of them requires the sum    (reduce, reduce-scatter)
+    all-reduce  all ranks contribute, all require the sum
+    transfer    other copies: one vertex requires a chunk of another (scatter, gather, all-to-all, LayerToLayer), or
+                several vertices hold the chunk
 
 Calls that share a GPU conflict. Greedy maximal independent sets of the conflict graph, taken until no call is left, are
 batches that run at the same time; the paper stops at a "cover set over the set of GPUs", which may leave calls out.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 Kind = Literal["spread", "sum", "all-reduce", "transfer"]
-#: A file of groups may not be larger than this [bytes].
+#: Largest file of groups [bytes].
 MOST_BYTES = 8_000_000
 
 
@@ -51,8 +51,8 @@ class Call:
     chunks
         Numbers of its chunks, ``(k,)``.
     owners
-        Position among the ranks of the vertex that holds each chunk at the start (spread, transfer), or wants the sum
-        (sum), ``(k,)``; for an all-reduce any choice will do, and this one deals the chunks out in turn.
+        Position among the ranks of the vertex that holds each chunk at the start (spread, transfer) or requires the sum
+        (sum), ``(k,)``; arbitrary for an all-reduce, where chunks are assigned in turn.
     """
 
     kind: Kind
@@ -62,12 +62,12 @@ class Call:
 
 
 def calls(collective: Collective) -> list[Call]:
-    """The calls of a collective, in the order of their first chunks; chunks that nobody lacks are left out.
+    """The calls of a collective in the order of their first chunks; chunks without deliveries are omitted.
 
     Raises
     ------
     BadInput
-        For sums that are none of the kinds: some contributors do not want them, though several others do.
+        For sums that several, but not all, contributors require.
     """
     pre, post = (_by_chunk(pairs, collective.chunks) for pairs in (collective.pre, collective.post))
     found: dict[tuple[Kind, bytes], list[tuple[int, int]]] = {}
@@ -79,8 +79,8 @@ def calls(collective: Collective) -> list[Call]:
         kind, ranks, owner = _kind(collective, chunk, pre[chunk], post[chunk])
         found.setdefault((kind, ranks.tobytes()), []).append((chunk, owner))
     made = []
-    for (kind, ranks_told), members in found.items():
-        ranks = np.frombuffer(ranks_told, dtype=np.int64)
+    for (kind, ranks_key), members in found.items():
+        ranks = np.frombuffer(ranks_key, dtype=np.int64)
         chunks, owner = np.array(members, dtype=np.int64).T
         position = np.arange(chunks.size) % ranks.size if kind == "all-reduce" else np.searchsorted(ranks, owner)
         made.append(Call(kind, ranks, chunks, position))
@@ -102,7 +102,7 @@ def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind
             return "all-reduce", ranks, int(post[0])
         msg = (
             f"collective {collective.name!r}: chunk {chunk} is summed over {pre.size} vertices for {post.size}; "
-            "patterns take sums that one vertex wants, or all contributors and nobody else"
+            "patterns support sums required by one vertex, or by exactly the contributors"
         )
         raise BadInput(msg)
     everyone = np.union1d(pre, post)
@@ -111,7 +111,7 @@ def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind
     return "transfer", everyone, int(pre[0])
 
 
-# several all-reduces ------------------------------------------------------------------------------------------
+# Several all-reduces ------------------------------------------------------------------------------------------
 
 
 def all_reduces(n: int, groups: Sequence[Sequence[int]], pieces: int = 1, name: str = "all-reduces") -> Collective:
@@ -165,22 +165,22 @@ def read_groups(path: Path, n: int) -> list[list[int]]:
     Raises
     ------
     BadInput
-        For a file that is missing, too large or says something else.
+        For a file that is missing, too large or invalid.
     """
-    told: Any = untrusted.read_json(path, MOST_BYTES, "write groups of vertices as [[0, 1, 2, 3], [4, 5], ...]")
-    good = isinstance(told, list) and told and all(
-        isinstance(group, list) and all(type(v) is int and 0 <= v < n for v in group) for group in told
+    groups: Any = untrusted.read_json(path, MOST_BYTES, "write groups of vertices as [[0, 1, 2, 3], [4, 5], ...]")
+    good = isinstance(groups, list) and groups and all(
+        isinstance(group, list) and all(type(v) is int and 0 <= v < n for v in group) for group in groups
     )  # fmt: skip
     if not good:
         msg = f"groups file {path}: must be a list of lists of vertices 0..{n - 1}"
         raise BadInput(msg)
-    return [list(group) for group in told]
+    return [list(group) for group in groups]
 
 
 def independent_sets(groups: Sequence[I64], n: int) -> list[list[int]]:
-    """Batches of groups that share no vertex: greedy maximal independent sets until none is left.
+    """Batches of disjoint groups: greedy maximal independent sets until no group is left.
 
-    Each set takes groups in the order of fewest conflicts with those left over.
+    Each set takes groups in the order of fewest conflicts with the remaining ones.
     """
     member = np.zeros((len(groups), n), dtype=np.int32)
     for number, group in enumerate(groups):

@@ -1,25 +1,25 @@
-"""Fewest rounds to proven optimality: bounds first, constructions next, search after that, branch and bound last.
+"""Proven numbers of rounds: ``certified-rounds`` (bounds, constructions, search) and ``round-program`` (Algorithm 1).
 
-1. Bounds: the formulation's own (:mod:`opticoll.formulations.lumorph.round_bounds`), for every phase of the
-collective; where
-   these leave a gap to direct sends, arc prices by multiplicative weights
+certified-rounds stops as soon as every phase meets its bound:
+
+1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.round_bounds`) for every phase of the collective;
+   where these leave a gap for direct sends, arc prices by multiplicative weights
    (:mod:`opticoll.solvers.methods.lumorph.assignment`).
 2. Constructions: balanced permutations of the mesh, the ring, first fit
-(:mod:`opticoll.solvers.methods.lumorph.round_search`).
-3. Search while there is time: ejections for direct sends, rounds of nearest rarest chunks for copies.
-4. HiGHS on the formulation's own program with one round less, where that is small.
+   (:mod:`opticoll.solvers.methods.lumorph.round_search`).
+3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
+4. HiGHS on the formulation's program with one round less, where that is small.
 
-It ends as soon as every phase meets its bound. Routes are any; ``wavelengths=fixed`` keeps to the candidate routes.
+Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
 
-Algorithm 1's program itself, with everything that helps it: bounds as R_min, a constructed schedule as start.
+round-program solves the program of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm
+start:
 
-1. A schedule of every phase by construction and a short search (:mod:`opticoll.solvers.methods.lumorph.round_search`):
-R_max is its rounds.
-2. The program of :mod:`opticoll.formulations.lumorph.rounds` over the candidate routes (or, LuMorph section 3.1, those
-of least
-   overlap: :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of that schedule, which is
-   handed to the solver as a start (wavelengths and mesh keep their symmetries, so that it is feasible as it is).
-3. Where analytic bounds leave a gap, or are switched off, the relaxation's duals are recomputed to a bound.
+1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
+2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
+   :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
+   symmetries of wavelengths and mesh are not broken, so that the start is feasible.
+3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 
-#: The program is tried up to this many variables.
+#: Most variables of the program in branch and bound.
 MOST_VARIABLES = 60_000
-#: Share of the search's time that arc prices may take.
+#: Share of the search time for arc prices.
 PRICE_SHARE = 0.2
 
 
@@ -72,7 +72,7 @@ def run_certified_rounds(context: Context) -> Answer:
 
 
 class _State:
-    """A search for every phase, and what all of them say together."""
+    """The searches of all phases, their bounds, and the current answer."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -101,7 +101,7 @@ class _State:
         return all(phase.done for phase in self.phases)
 
     def _first_equal(self, k: int) -> int:
-        """The first phase that is the same problem as phase k: its schedule serves both (both halves of all-reduce)."""
+        """The first phase with the same problem as phase k, whose schedule serves both (halves of an all-reduce)."""
         mine = self.phases[k]
         for other, phase in enumerate(self.phases[:k]):
             same = phase.topology.hash == mine.topology.hash and all(
@@ -113,7 +113,7 @@ class _State:
         return k
 
     def construct(self) -> None:
-        """A first schedule of every phase."""
+        """Construct a schedule of every phase."""
         for k, phase in enumerate(self.phases):
             if self.twin[k] == k:
                 phase.construct()
@@ -136,7 +136,7 @@ class _State:
         return mine if left is None else min(mine, left)
 
     def search(self) -> None:
-        """Share the time among the phases that have not met their bounds."""
+        """Divide the search time among the phases that have not met their bounds."""
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
         for copies in {self.phases[k].copies for k in open_ones}:
             compile_search(copies=copies)
@@ -159,7 +159,7 @@ class _State:
             self.priced = True
 
     def branch_and_bound(self) -> None:
-        """The formulation's program with one round less, where it is small and of one phase."""
+        """Solve the formulation's program with one round less, if it is small and has one phase."""
         seconds = float(self.context.parameters["mip_s"])
         left = self._left(time.monotonic() + seconds)
         size = self.context.formulation.estimate
@@ -168,15 +168,15 @@ class _State:
         smaller = replace(self.data, rmax=self.rounds - 1)
         if size(smaller)["variables"] > MOST_VARIABLES:
             return
-        found = solve_program(self.context, self.rounds - 1, left)
+        better = solve_program(self.context, self.rounds - 1, left)
         self.program = "no better schedule found"
-        if found is not None:
-            self.phases[0].best, self.phases[0].found_by = found, "branch and bound"
+        if better is not None:
+            self.phases[0].best, self.phases[0].found_by = better, "branch and bound"
             self.program = "improved"
             self._save()
 
     def answer(self) -> Answer:
-        """The best schedule with what is known of it."""
+        """The best schedule, its bound and its metrics."""
         schedules = [phase.best for phase in self.phases]
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
@@ -200,7 +200,7 @@ class _State:
 
 
 def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
-    """The routes of phase k with their wavelengths, if these are fixed."""
+    """The routes of phase k with their wavelengths; None unless these are fixed."""
     if not data.fixed:
         return None
     program = data.program_of_one(data.phases[k])
@@ -211,20 +211,20 @@ def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
 
 
 def solve_program(context: Context, rounds: int, seconds: float) -> RoundSchedule | None:
-    """A schedule of at most so many rounds by HiGHS on the formulation's program; None if it finds none in time."""
+    """A schedule of at most ``rounds`` rounds by HiGHS on the formulation's program; None if none is found in time."""
     task, formulation = context.task, context.formulation
     own = {parameter.name for parameter in formulation.parameters}
     settings = {name: value for name, value in task.settings.items() if name in own}
-    run_certified_rounds = context.solve(
+    record = context.solve(
         Task(
             task.formulation, task.instance, method="highs", settings={**settings, "rmax": rounds, "rmin": 0},
             time_limit_s=seconds, memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
             threads=task.threads,
         )
     )  # fmt: skip
-    if not run_certified_rounds.verified or run_certified_rounds.values is None:
+    if not record.verified or record.values is None:
         return None
-    schedule = decode(context.data, run_certified_rounds.values)
+    schedule: RoundSchedule = decode(context.data, record.values)
     return schedule if schedule.rounds <= rounds else None
 
 
@@ -234,7 +234,7 @@ CERTIFIED_ROUNDS = Method(
     summary="rounds of circuits by constructions that meet the bounds, ejection search and rarest-chunk spreading",
     applies=lambda formulation: formulation.name == "lumorph.rounds",
     parameters=(
-        Parameter("search_s", float, default=30.0, help="seconds of search where no construction meets the bound"),
+        Parameter("search_s", float, default=30.0, help="seconds of search if no construction meets the bound"),
         Parameter("mip_s", float, default=20.0, help="seconds for branch and bound on small cases; 0 for none"),
     ),
     run=run_certified_rounds,
@@ -242,7 +242,7 @@ CERTIFIED_ROUNDS = Method(
 
 
 def run_round_program(context: Context) -> Answer:
-    """Construct, state the program, solve it from there."""
+    """Construct a schedule, build the program, and solve it from that start."""
     data: RoundModel = context.data
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
@@ -260,9 +260,9 @@ def run_round_program(context: Context) -> Answer:
     outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
     values = first
     if outcome.x is not None:
-        found = rounds.schedule_of(stated, form.values(outcome.x))
-        if found is not None and found.rounds <= sum(each.rounds for each in starts):
-            values = found.values()
+        schedule = rounds.schedule_of(stated, form.values(outcome.x))
+        if schedule is not None and schedule.rounds <= sum(each.rounds for each in starts):
+            values = schedule.values()
     bound = None
     if not data.use_bounds or sum(data.least) < rounds.objective(data, values):
         request = replace(request, time_limit_s=context.remaining(), warm_start=None)
@@ -286,7 +286,7 @@ def run_round_program(context: Context) -> Answer:
 def _constructed(context: Context) -> list[RoundSchedule]:
     """A schedule of every phase, on its own arena."""
     data: RoundModel = context.data
-    found = []
+    schedules = []
     for k, phase in enumerate(data.phases):
         tied = tied_routes(data, k)
         search = PhaseSearch(
@@ -297,18 +297,18 @@ def _constructed(context: Context) -> list[RoundSchedule]:
             end = time.monotonic() + float(context.parameters["search_s"])
             search.search(lambda end=end: end - time.monotonic(), lambda: None)  # type: ignore[misc]
         assert search.best is not None
-        found.append(search.best)
-    return found
+        schedules.append(search.best)
+    return schedules
 
 
 def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
-    """The program of a phase over its candidate routes, or those of least overlap, and the schedule's."""
+    """The program of a phase over its candidate routes (or those of least overlap) and those of the schedule."""
     data: RoundModel = context.data
     program = replace(data.program(data.phases[k], schedule.rounds), symmetry=False)
     least_overlap = context.parameters["candidates"] == "min-overlap"
     if data.fixed:
         if least_overlap:
-            msg = "round-program: wavelengths=fixed ties them to the straight or shortest routes; use candidates=routes"
+            msg = "round-program: wavelengths=fixed requires the straight or shortest routes; use candidates=routes"
             raise NotApplicable(msg)
         return program
     source, target = np.divmod(program.pairs, data.topology.n)
@@ -332,7 +332,7 @@ def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.
     Raises
     ------
     KeyError
-        If the schedule uses what is no column.
+        If a transfer of the schedule is not a column.
     """
     routes, columns = program.routes, program.columns
     n = program.topology.n
@@ -368,10 +368,12 @@ ROUND_PROGRAM = Method(
             "candidates",
             str,
             default="routes",
-            help="routes of a pair: as `paths` and `routes` say, or the one of least overlap among all pairs",
+            help="routes of a pair: those of `paths` and `routes`, or the one of least overlap among all pairs",
             choices=("routes", "min-overlap"),
         ),
-        Parameter("search_s", float, default=5.0, help="seconds of search for the start where no construction is best"),
+        Parameter(
+            "search_s", float, default=5.0, help="seconds of search for the start if no construction meets the bound"
+        ),
     ),
     run=run_round_program,
 )

@@ -1,29 +1,25 @@
-"""The algorithms of LuMorph and of NCCL as patterns for any collective that they can do.
+"""Collective algorithms of LuMorph and NCCL as communication patterns.
 
-Source  LuMorph, sections 3.2 and 4, Appendices B, C; NCCL (ring, tree)
+Source  LuMorph, sections 3.2 and 4, Algorithm 3, Appendices B, C; NCCL (ring, tree)
 
-    recursive           LUMORPH-2 (radix 2), LUMORPH-4 (radix 4), radix k + 1 for k peers at one time
+    recursive           LUMORPH-2 (radix 2), LUMORPH-4 (radix 4), radix k + 1 for k simultaneous peers
     ring                in the order of a Hamiltonian cycle of the mesh where it has one
     tree                one binary (or k-ary) tree, pipelined: ``batch`` chunks enter it every step
-    double-binary-tree  two trees, every chunk on one of them, chunks in turn
+    double-binary-tree  two trees, chunks alternate between them
     divide-and-conquer  2x2 squares first, then squares exchange with squares (section 3.2), by the prime factors of the
-                        numbers of squares across and along
+                        numbers of squares per row and column
 
-A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks takes the algorithm's spreading; a sum takes
-it
-backwards; an all-reduce is one and then the other, except that trees sum to their root and spread from there, and that
-divide-and-conquer may exchange whole buffers (``whole``). Calls on disjoint GPUs run at the same time, others batch
-after batch (Appendix C).
+A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks uses the algorithm's spreading; a sum uses
+its reverse; an all-reduce one after the other, except that trees sum to their root and spread from there, and that
+divide-and-conquer may exchange whole buffers (``whole``). Calls on disjoint GPUs run at the same time, others in
+successive batches (Appendix C).
 
-Transfers between layers, any pattern: the greedy rounds of Algorithm 3, as a communication pattern.
-
-Source  LuMorph, Algorithm 3 and Appendix C
-
-In a round every receiver picks senders at random from those it still has to hear from, at most L of them; each gets one
-wavelength (a "thin pipe"). As printed nothing limits how many receivers pick the same sender, which has L lasers too:
-a broadcast or scatter to N - 1 GPUs would be one round. With ``both`` (the default) a sender is picked at most L times
-a round, receivers choosing in random order; with ``receivers``, as printed, rounds must be split afterwards.
-At least max(ceil(sends/L), ceil(receptions/L)) rounds over all GPUs, which König's theorem attains; greedy may miss it.
+``layer_to_layer`` takes any collective, by the greedy rounds of Algorithm 3. In a round every receiver picks random
+senders among those it has not yet heard from, at most L; each gets one wavelength (a "thin pipe"). As printed, nothing
+limits how many receivers pick the same sender, which has only L lasers: a broadcast or scatter to N - 1 GPUs would take
+one round. With ``both`` (the default) a sender is picked at most L times per round, receivers choosing in random order;
+with ``receivers``, as printed, rounds must be split afterwards. At least max(ceil(sends/L), ceil(receptions/L)) rounds
+over all GPUs are needed, which König's theorem attains; the greedy rounds may take more.
 """
 
 from __future__ import annotations
@@ -69,16 +65,16 @@ Shape = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One algorithm.
+    """A collective algorithm.
 
     Parameters
     ----------
     name, title
-        As above, and one line.
+        Name as in the module docstring, and a one-line title.
     make
         ``(call, shape of the grid or None, limits, parameters) -> Pattern`` on vertices and chunks of the collective.
     parameters
-        What it may be told.
+        Parameters of ``make``.
     """
 
     name: str
@@ -90,13 +86,13 @@ class Algorithm:
 def pattern_of(
     algorithm: str, collective: Collective, topology: Topology, limits: Limits, **given: Any
 ) -> tuple[Pattern, list[list[int]]]:
-    """The pattern by which an algorithm does a collective, and the batches of its calls (numbers of calls).
+    """The pattern of an algorithm for a collective, and the batches of its calls (indices of calls).
 
     Raises
     ------
     NotApplicable
-        If the algorithm cannot do it: personal data (all-to-all, scatter, gather), sizes or grids that do not fit, more
-        peers at one time than lasers.
+        If the algorithm does not apply: personal data (all-to-all, scatter, gather), an unsuitable size or grid, or
+        more simultaneous peers than lasers.
     BadInput
         For an unknown algorithm or parameter.
     """
@@ -111,7 +107,7 @@ def pattern_of(
     parameters = read_parameters(one.parameters, given, algorithm)
     wanted = calls(collective)
     if not wanted:
-        msg = f"{algorithm}: collective {collective.name!r} leaves nothing to be done"
+        msg = f"{algorithm}: collective {collective.name!r} has no transfers; use a collective with deliveries"
         raise NotApplicable(msg)
     personal = next((call for call in wanted if call.kind == "transfer"), None)
     if personal is not None:
@@ -132,9 +128,9 @@ def pattern_of(
 
 
 def _composed(call: Call, spreading: Pattern, order: I64, *, backwards: I64 | None = None) -> Pattern:
-    """The call by a spreading of shards on ranks ``0..p-1``, rank i being ``call.ranks[order[i]]``.
+    """The pattern of a call from a spreading on ranks ``0..p-1``, rank i being ``call.ranks[order[i]]``.
 
-    ``backwards`` is the order for what runs backwards, if it is another one.
+    ``backwards`` is the order for the reversed part, if different.
     """
     ahead = _placed(call, spreading, order)
     if call.kind == "spread":
@@ -153,8 +149,8 @@ def _peers(needed: int, limits: Limits, what: str) -> None:
     ports = limits.ports
     if ports is not None and needed > limits.wavelengths * ports:
         msg = (
-            f"{what}: {needed} peers at one time need {needed} lasers a GPU, of which there are "
-            f"{limits.wavelengths * ports}; take a smaller radix, or more lasers"
+            f"{what}: {needed} simultaneous peers need {needed} lasers per GPU, but there are "
+            f"{limits.wavelengths * ports}; use a smaller radix or more lasers"
         )
         raise NotApplicable(msg)
 
@@ -162,7 +158,7 @@ def _peers(needed: int, limits: Limits, what: str) -> None:
 def _recursive(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
     radix = given["radix"]
     if radix < 2:
-        msg = f"recursive: radix={radix} must be at least 2 (peers at one time and one more)"
+        msg = f"recursive: radix={radix} must be at least 2 (simultaneous peers + 1)"
         raise NotApplicable(msg)
     p = call.ranks.size
     _peers(min(radix, p) - 1, limits, f"recursive: radix={radix}")
@@ -172,15 +168,15 @@ def _recursive(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any
 
 def _ring(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
     order = cycle_order(call.ranks, shape)
-    # The other way round for what runs backwards: sums and copies then go round the same way, on standing circuits.
+    # Reverse the order of the reversed part, so that sums and copies use the same circuits in the same direction.
     return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
 
 
 def cycle_order(ranks: I64, shape: Shape) -> I64:
-    """Positions of ranks round a Hamiltonian cycle of the grid, ``(p,)``; as they come where there is no grid.
+    """Ranks in the order of a Hamiltonian cycle of the grid, ``(p,)``; in ascending order without a grid.
 
-    A grid with an even side of at least 2 by 2 has one: along the first row or column, then to and fro. Otherwise to
-    and fro alone, which closes over a long way. Ranks that are not all of the grid keep its order.
+    A grid of at least 2 by 2 with an even side has one: along the first row or column, then back and forth. Others are
+    walked back and forth only, with a long closing edge. A subset of the grid keeps this order.
     """
     if shape is None:
         return np.arange(ranks.size)
@@ -202,7 +198,7 @@ def cycle_order(ranks: I64, shape: Shape) -> I64:
 
 
 def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
-    """Chunks in turn over the trees; of each tree ``batch`` chunks an owner enter in every step."""
+    """Assign chunks to the trees in turn; ``batch`` chunks per owner enter each tree in every step."""
     p = call.ranks.size
     which = np.arange(call.chunks.size) % len(parents)
     made = []
@@ -225,13 +221,13 @@ def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
 
 
 def _batch(given: Mapping[str, Any], limits: Limits, children: int) -> int:
-    """Chunks that enter a tree every step: as told, or as many as the lasers take to every child at once."""
-    told = int(given["batch"])
-    if told < 0:
-        msg = f"tree: batch={told} must be at least 1 (0 for as many as the lasers take)"
+    """Chunks that enter a tree every step: ``batch``, or as many as the lasers can send to all children at once."""
+    batch = int(given["batch"])
+    if batch < 0:
+        msg = f"tree: batch={batch} must be at least 1 (0 for as many as the lasers can send)"
         raise NotApplicable(msg)
-    if told or limits.load is None:
-        return max(told, 1)
+    if batch or limits.load is None:
+        return max(batch, 1)
     return max(limits.wavelengths * (limits.ports or 1) * limits.load // max(children, 1), 1)
 
 
@@ -255,12 +251,10 @@ def square_radices(rows: int, columns: int) -> tuple[int, ...]:
     Raises
     ------
     NotApplicable
-        If the grid is not made of 2x2 squares.
+        If a side of the grid is odd.
     """
     if rows % 2 or columns % 2:
-        msg = (
-            f"divide-and-conquer: a grid of {rows}x{columns} tiles is not made of 2x2 squares; both sides must be even"
-        )
+        msg = f"divide-and-conquer: a grid of {rows}x{columns} tiles is not made of 2x2 squares; use even sides"
         raise NotApplicable(msg)
     return (4, *_primes(columns // 2), *_primes(rows // 2))
 
@@ -276,26 +270,26 @@ def _primes(m: int) -> tuple[int, ...]:
 
 
 def square_order(rows: int, columns: int) -> I64:
-    """Tiles square by square: the order that :func:`square_radices` counts in, ``(rows columns,)``."""
+    """Tiles in the order of the radices of :func:`square_radices`, square by square, ``(rows columns,)``."""
     tile = np.arange(rows * columns).reshape(rows // 2, 2, columns // 2, 2)
     return tile.transpose(0, 2, 1, 3).ravel()
 
 
 def _squares(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
     if shape is None or call.ranks.size != shape[0] * shape[1]:
-        msg = "divide-and-conquer: takes all tiles of a grid, such as lightpath:4x4; use recursive for other groups"
+        msg = "divide-and-conquer: needs all tiles of a grid, such as lightpath:4x4; use recursive for other groups"
         raise NotApplicable(msg)
     radices, order = square_radices(*shape), square_order(*shape)
     if given["whole"]:
         if call.kind != "all-reduce":
-            msg = "divide-and-conquer: whole=true exchanges whole buffers, which only an all-reduce needs"
+            msg = "divide-and-conquer: whole=true exchanges whole buffers and applies only to all-reduce"
             raise NotApplicable(msg)
         made = whole_exchange(radices, call.chunks.size)
         return made.renamed(call.ranks[order], call.chunks)
     return _composed(call, exchange(radices), order)
 
 
-_BATCH = Parameter("batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers take")
+_BATCH = Parameter("batch", int, 0, "chunks that enter a tree every step; 0 for as many as the lasers can send")
 #: The algorithms by name.
 ALGORITHMS: dict[str, Algorithm] = {
     one.name: one
@@ -303,10 +297,10 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "recursive", "Recursive exchange with radix - 1 peers (LUMORPH-2, LUMORPH-4)", _recursive,
             (
-                Parameter("radix", int, 2, "peers at one time and one more: 2 doubles, 4 quadruples"),
+                Parameter("radix", int, 2, "simultaneous peers + 1: 2 doubles, 4 quadruples"),
                 Parameter("scheme", str, "auto", "mixed-radix exchange, or the circulant pattern for any size",
                           ("auto", "exchange", "circulant")),
-                Parameter("order", str, "near-first", "which partners an exchange starts with",
+                Parameter("order", str, "near-first", "order of the partners in an exchange",
                           ("near-first", "far-first")),
             ),
         ),
@@ -315,10 +309,10 @@ ALGORITHMS: dict[str, Algorithm] = {
             "tree", "One pipelined tree", _tree,
             (Parameter("arity", int, 2, "children of a rank; 0 for the binomial tree"), _BATCH),
         ),
-        Algorithm("double-binary-tree", "Two pipelined binary trees, as NCCL has them", _two_trees, (_BATCH,)),
+        Algorithm("double-binary-tree", "Two pipelined binary trees, as in NCCL", _two_trees, (_BATCH,)),
         Algorithm(
             "divide-and-conquer", "2x2 squares, then squares with squares", _squares,
-            (Parameter("whole", bool, False, "all-reduce by exchanging whole buffers, as the paper describes it"),),
+            (Parameter("whole", bool, False, "all-reduce by exchanging whole buffers, as in the paper"),),
         ),
     )
 }  # fmt: skip
@@ -332,7 +326,7 @@ def greedy_rounds(sources: I64, targets: I64, lasers: int, *, limit: LaserLimit 
     random = np.random.default_rng(seed)
     n = int(max(sources.max(initial=0), targets.max(initial=0))) + 1
     when = np.full(sources.size, -1, dtype=np.int64)
-    # Every receiver takes its senders in a random order; those without a free laser wait.
+    # Senders of a receiver in random order; those without a free laser wait.
     order = random.permutation(sources.size)
     waiting = {v: order[targets[order] == v].tolist() for v in np.unique(targets).tolist()}
     sender = sources.tolist()
@@ -357,7 +351,7 @@ def greedy_rounds(sources: I64, targets: I64, lasers: int, *, limit: LaserLimit 
 
 
 def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "both", seed: int = 0) -> Pattern:
-    """Every delivery straight from a random holder, in greedy rounds; sums as copies run backwards."""
+    """Every delivery directly from a random holder, in greedy rounds; sums are copies run backwards."""
     made: Pattern | None = None
     random = np.random.default_rng(seed)
     for number, phase in enumerate(phases(collective)):

@@ -1,38 +1,35 @@
-"""All-to-all on an intact mesh by permutations whose load is balanced over the waveguides.
+"""Schedules by construction: all-to-all and broadcast on an intact mesh, all-gather around a ring.
 
-A pair (i, j) -> (i', j') takes its row to column j', then that column (XY). Decompose all pairs (j, j') of a line of c
-tiles into c permutations sigma, those of a line of r into tau; the products of both are N = r c permutations of the
-mesh that hold every pair once. If sigma has load rho (its worst arc), its moves fall into rho classes a(j) of load one
+Source  opticoll; every use is checked by :func:`opticoll.formulations.rounds.round_schedule.violations`
+
+All-to-all by permutations whose load is balanced over the waveguides (:func:`mesh_exchange`). A pair (i, j) -> (i', j')
+follows its row to column j', then that column (XY). Decompose all pairs (j, j') of a line of c tiles into c
+permutations sigma, those of a line of r into tau; the products of both are N = r c permutations of the mesh that
+contain every pair once. If sigma has load rho (its busiest arc), its moves fall into rho classes a(j) of load one
 (colouring intervals), those of tau into gamma classes b(i); with m = ceil(max(rho, gamma) / W) the circuits of class
-(a + b) mod m load no arc, of a row or a column, above W: m colours a product.
+(a + b) mod m load no arc, of a row or a column, above W: m colours per product.
 
     balanced    c = 2 h even: (b, x) -> (b + f(x), pi(x)), pi the reflections x -> k - x of Z_h, f in {0, 1} different
                 on the two ends of every pair of pi, and 1 - f: load ceil(c / 4) or floor(c / 4), which sum up to
                 floor(c^2 / 4), the cut. So on c >= r the products take r floor(c^2 / 4) / W colours, which is the cut,
                 wherever the loads divide.
     shifts      j -> j + k mod c, load min(k, c - k): with W >= floor(max(r, c) / 2) every product is one colour; the
-                product of identities moves nothing, so N - 1 colours: every tile sends all the time. For powers of two
-                i -> i xor k does the same.
+                product of identities moves nothing, so N - 1 colours suffice and every tile always sends. For powers of
+                two i -> i xor k does the same.
     searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is no multiple
                 of W: ejection search on the line.
 
-Source  opticoll; the construction is checked by :func:`opticoll.formulations.rounds.round_schedule.violations` on
-every use.
+Broadcast in ceil(log_{L+1} n) rounds (:func:`halving_broadcast`). The mesh is walked row by row, every other row
+backwards. A holder is responsible for a stretch of the walk; in a round it splits the stretch into L + 1 parts that are
+as even as possible, keeps its own part, and sends the chunk to one vertex of each other part, each on a separate
+wavelength, along the walk. Circuits of one wavelength lie in different stretches, so one waveguide holds them all. This
+meets the spread bound: a part has at most ceil(k / (L + 1)) of k vertices.
 
-Broadcast on an intact mesh in ceil(log_{L+1} n) rounds: every holder splits its stretch of a Hamiltonian path.
-
-The mesh is walked row by row, every other row backwards. A holder is responsible for a stretch of the walk; in a round
-it splits the stretch into L + 1 parts that are as even as possible, keeps the part it lies in, and sends the chunk to
-one vertex of each other part, each on a wavelength of its own, along the walk. Circuits of one wavelength lie in
-different stretches, so one waveguide holds them all. This meets the spread bound: a part is at most ceil(k / (L + 1))
-of k.
-
-All-gather around a ring, in as many rounds as every vertex has chunks to receive, on any connected topology.
-
-The ring visits the ranks in depth-first order of a spanning tree, each to the next over the tree: together these
-circuits use every arc of the tree once, in each direction, so one wavelength of one waveguide holds the whole ring. In
-every round each rank passes on the chunk it received in the round before. With k chunks a shard, wavelength w carries
-the chunks ``w, w + L, ...`` of every shard: (p - 1) ceil(k / L) rounds on p ranks, which is optimal where L divides k.
+All-gather around a ring, on any connected topology (:func:`ring_all_gather`). The ring visits the ranks in depth-first
+order of a spanning tree, with circuits along the tree: together these use every arc of the tree once in each direction,
+so one wavelength of one waveguide holds the ring. In every round each rank forwards the chunk it received in the
+previous one. With k chunks per shard, wavelength w carries the chunks ``w, w + L, ...`` of every shard:
+(p - 1) ceil(k / L) rounds on p ranks, which is optimal where L divides k.
 """
 
 from __future__ import annotations
@@ -44,6 +41,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.route_sets import RouteSet
+from opticoll.formulations.rounds.ragged import offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, direct
 from opticoll.instances import Topology
 from opticoll.instances.photonic import LightpathMesh
@@ -52,15 +50,14 @@ from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    I64 = NDArray[np.int64]
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances import Topology
 
+    I64 = NDArray[np.int64]
 
-#: Lines that are searched have at most this many tiles.
+#: Longest line [tiles] for the search.
 LONGEST_SEARCH = 64
-#: Stretches of that search, each about a tenth of a second.
+#: Attempts of that search, each of about a tenth of a second.
 CALLS = 12
 
 
@@ -71,7 +68,7 @@ def shifts(c: int) -> I64:
 
 
 def balanced(c: int) -> I64:
-    """Permutations of an even number of tiles with load ceil(c/4) or floor(c/4), see the module, ``(c, c)``."""
+    """Permutations of an even number of tiles with load ceil(c/4) or floor(c/4), ``(c, c)``, see the module."""
     h = c // 2
     x = np.arange(h)
     found = []
@@ -86,7 +83,7 @@ def balanced(c: int) -> I64:
 
 
 def line_load(permutation: I64) -> int:
-    """Circuits on the worst arc of a line, each way counted alone."""
+    """Circuits on the busiest arc of a line, each direction counted separately."""
     j = np.arange(permutation.size)
     worst = 0
     for low, high in ((j, permutation), (permutation, j)):
@@ -97,7 +94,7 @@ def line_load(permutation: I64) -> int:
 
 
 def line_classes(permutation: I64) -> I64:
-    """Classes of load one: an interval colouring of the moves each way, ``(c,)``; they number ``line_load``."""
+    """Classes of load one, ``line_load`` many: an interval colouring of the moves in each direction, ``(c,)``."""
     c = permutation.size
     found = np.zeros(c, dtype=np.int64)
     for right in (True, False):
@@ -122,7 +119,7 @@ def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
     if rest:
         source, target = source[source != target], target[source != target]
     length = np.abs(target - source)
-    start = np.concatenate([[0], np.cumsum(length)])
+    start = offsets(length)
     owner = np.repeat(np.arange(source.size), length)
     along = np.arange(start[-1]) - start[owner]
     # Arcs of a line: j -> j + 1 is 2 j, j -> j - 1 is 2 j - 1.
@@ -143,16 +140,16 @@ def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
 
 
 def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
-    """Partial permutations of a line with at most this load that hold every pair once, ``(parts, c)``.
+    """Partial permutations of a line with at most this load that contain every pair once, ``(parts, c)``.
 
-    -1 where a tile does not take part; ``parts`` = c makes them permutations. ``rest``: the identity is the first of
-    them. None if the search finds none.
+    -1 marks a tile that does not take part; with ``parts`` = c they are permutations. With ``rest`` the first is the
+    identity. None if the search fails.
     """
     return _searched(c, load, parts, rest)
 
 
 def decompositions(c: int, waveguides: int) -> list[I64]:
-    """Decompositions of all pairs of a line worth trying with so many waveguides."""
+    """Candidate decompositions of all pairs of a line for this number of waveguides."""
     if c == 1:
         return [np.zeros((1, 1), dtype=np.int64)]
     found = [shifts(c)]
@@ -171,7 +168,7 @@ def decompositions(c: int, waveguides: int) -> list[I64]:
 
 
 def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
-    """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and how many colours; XY routes."""
+    """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and their number; XY routes."""
     best: tuple[int, I64, I64] | None = None
     for sigma in decompositions(columns, waveguides):
         rho = np.array([line_load(each) for each in sigma])
@@ -204,7 +201,7 @@ def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
 
 
 def halving_broadcast(topology: Topology, collective: Collective, wavelengths: int) -> RoundSchedule | None:
-    """The schedule; None on anything but an intact mesh, and for more chunks or holders than one."""
+    """The broadcast of the module; None unless on an intact mesh, with one chunk and one holder."""
     wanted = np.unique(collective.deliveries[:, 0])
     if not isinstance(topology, LightpathMesh) or not intact(topology) or wanted.size != 1:
         return None
@@ -220,11 +217,11 @@ def halving_broadcast(topology: Topology, collective: Collective, wavelengths: i
     takes_part = np.zeros(topology.n, dtype=bool)
     takes_part[collective.deliveries[:, 1]] = True
     takes_part[holders] = True
-    # Places on the walk of those who take part; a stretch is a range of this list.
+    # Positions of the participants on the walk; a stretch is a range of this list.
     places = np.flatnonzero(takes_part[walk])
     root = int(np.flatnonzero(walk[places] == holders[0])[0])
     stretches = [(0, places.size, root)]
-    found: list[tuple[int, int, int, int]] = []
+    circuits: list[tuple[int, int, int, int]] = []
     paths: list[list[int]] = []
     rounds = 0
     while any(last - first > 1 for first, last, _ in stretches):
@@ -241,18 +238,18 @@ def halving_broadcast(topology: Topology, collective: Collective, wavelengths: i
                 step = 1 if to > at else -1
                 way = walk[np.arange(places[at], places[to] + step, step)].tolist()
                 paths.append([arc_of[u, v] for u, v in pairwise(way)])
-                found.append((rounds, int(way[0]), int(way[-1]), wave))
+                circuits.append((rounds, int(way[0]), int(way[-1]), wave))
                 wave += 1
                 split.append((low, high, to))
         stretches, rounds = split, rounds + 1
-    when, source, target, wavelength = np.array(found, dtype=np.int64).T
-    start = np.concatenate([[0], np.cumsum([len(path) for path in paths])])
+    when, source, target, wavelength = np.array(circuits, dtype=np.int64).T
+    start = offsets([len(path) for path in paths])
     arcs = [arc for path in paths for arc in path]
     return direct(when, source, target, np.full(when.size, chunk), wavelength, start, arcs)
 
 
 def ring_all_gather(topology: Topology, collective: Collective, wavelengths: int) -> RoundSchedule | None:
-    """The schedule; None where the collective is no all-gather of equal shards, or no spanning tree runs both ways."""
+    """The all-gather of the module; None for other collectives, or without a bidirectional spanning tree."""
     shards = _shards(collective)
     if shards is None:
         return None
@@ -269,16 +266,13 @@ def ring_all_gather(topology: Topology, collective: Collective, wavelengths: int
     piece = lap * wavelengths + w
     real = piece < pieces
     lap, step, at, w, piece = (each[real] for each in (lap, step, at, w, piece))
-    # In step t the rank at place k of the ring sends on what started t places before it.
+    # In step t the rank at position k of the ring forwards the shard from t positions before it.
     chunk = chunks[place[order[(at - step) % p]], piece]
-    length = np.diff(start)[at]
-    paths = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-    taken = np.arange(paths[-1]) - np.repeat(paths[:-1], length) + np.repeat(start[at], length)
-    return direct(lap * (p - 1) + step, order[at], order[(at + 1) % p], chunk, w, paths, arcs[taken])
+    return direct(lap * (p - 1) + step, order[at], order[(at + 1) % p], chunk, w, *select(start, arcs, at))
 
 
 def _shards(collective: Collective) -> tuple[I64, I64] | None:
-    """Ranks and the chunks of each, ``(p, pieces)``, if everybody's equally many chunks go to everybody."""
+    """Ranks and the chunks of each, ``(p, pieces)``, of an all-gather of equal shards; None for other collectives."""
     ranks, count = np.unique(collective.pre[:, 1], return_counts=True)
     wanted = np.array_equal(np.unique(collective.post[:, 1]), ranks) and len(collective.post) == (
         collective.chunks * ranks.size
@@ -290,9 +284,9 @@ def _shards(collective: Collective) -> tuple[I64, I64] | None:
 
 
 def _tree_walk(topology: Topology, root: int) -> tuple[I64, I64] | None:
-    """Vertices and arcs of the walk around a depth-first tree from ``root`` over links that run both ways.
+    """Vertices and arcs of the walk around a depth-first tree from ``root`` over bidirectional links.
 
-    ``vertices[i + 1]`` is the head of ``arcs[i]``; every vertex within reach is visited.
+    ``vertices[i + 1]`` is the head of ``arcs[i]``; every reachable vertex is visited.
     """
     arc_of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
     near: list[list[int]] = [[] for _ in range(topology.n)]
@@ -331,12 +325,11 @@ def _ring(n: int, ranks: I64, vertices: I64, arcs: I64) -> tuple[I64, I64, I64]:
         for i in range(one, other):
             v = int(vertices[i + 1])
             if v in at:
-                # Down a branch and back: cut the detour out.
+                # Remove the detour down a branch and back.
                 cut = at.index(v)
                 del at[cut + 1 :], kept[cut:]
             else:
                 at.append(v)
                 kept.append(int(arcs[i]))
         paths.append(kept)
-    start = np.concatenate([[0], np.cumsum([len(path) for path in paths])]).astype(np.int64)
-    return order, start, np.array([a for path in paths for a in path], dtype=np.int64)
+    return order, offsets([len(path) for path in paths]), np.array([a for path in paths for a in path], dtype=np.int64)

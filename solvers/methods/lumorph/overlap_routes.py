@@ -1,17 +1,17 @@
-"""Least overlap to proven optimality: cuts and straight routes first, negotiated rerouting, then bounds by duality.
+"""Methods for routes of least overlap: ``xy-routes``, ``random-shortest`` and ``negotiated-rerouting``.
 
-1. Cut bounds, and row-first (XY) routes. On intact meshes these agree for every step of a recursive exchange.
+xy-routes             row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh
+random-shortest       one shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded
+negotiated-rerouting  routes with a proof of optimality:
+
+1. Cut bounds and XY routes. On intact meshes these agree for every step of a recursive exchange.
 2. Rerouting under negotiated congestion (:mod:`opticoll.solvers.methods.lumorph.route_kernels`) towards the best cut.
-3. Arc lengths by multiplicative weights, a few rounds at a time, until what they prove, rounded up to whole circuits,
-   is the overlap found; rerouting again whenever that bound has moved closer.
-4. The fluid optimum by column generation, its rounding, rerouting over its paths, branch and bound
-   (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there at once: its routes are listed.
+3. Arc lengths by multiplicative weights, a few rounds at a time, until their bound, rounded up to whole circuits,
+   equals the overlap found; rerouting again whenever the bound improves.
+4. The fluid optimum by column generation, rounding, rerouting over its paths, and branch and bound
+   (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there directly, since its routes are listed.
 
-The bound reported is recomputed by the formulation, from cuts or from the arc lengths.
-
-Row-first (XY) routes on a mesh; a shortest path wherever these are broken, or there is no mesh.
-
-One shortest path a circuit, drawn at random among all of them (the paper's "LUMORPH + Random"), seeded.
+The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
 """
 
 from __future__ import annotations
@@ -35,8 +35,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
+#: Rounds of weights between two evaluations of their bound.
+ROUNDS = 10
+#: Most rounds before column generation, and reroutings per circuit in one attempt after the bound has improved.
+MOST_ROUNDS, EFFORT = 150, 60
+
+
 def run_xy_routes(context: Context) -> Answer:
-    """Every circuit along its row, then along its column."""
+    """Route every circuit along its row, then along its column."""
     from opticoll.solvers.methods.lumorph.overlap_search import straight_or_shortest
 
     data = arc_form(context, "xy-routes")
@@ -46,21 +52,21 @@ def run_xy_routes(context: Context) -> Answer:
         values=values_of(data, routes),
         solver={"name": "xy-routes", "version": None, "algorithm": "row first, then column", "options": {}},
         metrics=route_metrics(data, routes),
-        message="a heuristic: it stops without trying to prove anything",
+        message="a heuristic without an optimality proof",
     )
 
 
 def arc_form(context: Context, method: str) -> Overlap:
-    """The data, whose routes may be any.
+    """The data of the arc form, which allows any routes.
 
     Raises
     ------
     MethodMismatch
-        If routes are to come from a listed set.
+        For the path form, whose routes must be in a listed set.
     """
     data: Overlap = context.data
     if data.model != "arc":
-        msg = f"{method} makes its own routes, which need not be in the route set of model=path; leave model out"
+        msg = f"{method} computes its own routes, which need not be in the route set of model=path; remove model=path"
         raise MethodMismatch(msg)
     return data
 
@@ -75,7 +81,7 @@ XY_ROUTES = Method(
 
 
 def run_random_shortest(context: Context) -> Answer:
-    """Draw ``draws`` times, keep the best."""
+    """Draw random shortest paths ``draws`` times and keep the best."""
     from opticoll.solvers.methods.lumorph.overlap_search import load_of, shortest_routes
 
     data = arc_form(context, "random-shortest")
@@ -94,7 +100,7 @@ def run_random_shortest(context: Context) -> Answer:
         values=values_of(data, best),
         solver={"name": "random-shortest", "version": None, "algorithm": "uniform over shortest paths", "options": {}},
         metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
-        message="a heuristic: it stops without trying to prove anything",
+        message="a heuristic without an optimality proof",
     )
 
 
@@ -108,14 +114,8 @@ RANDOM_SHORTEST = Method(
 )
 
 
-#: Rounds of weights between two looks at what they prove.
-ROUNDS = 10
-#: Most rounds without column generation, and reroutings of a try a circuit once the bound has moved.
-MOST_ROUNDS, EFFORT = 150, 60
-
-
 def run_negotiated_rerouting(context: Context) -> Answer:
-    """Cuts, rerouting, weights; then what is left by column generation."""
+    """Run cuts, rerouting and multiplicative weights; close a remaining gap by column generation."""
     from opticoll.solvers.methods.lumorph.overlap_search import FluidLengths, load_of, min_overlap_routes, negotiated
 
     data: Overlap = context.data

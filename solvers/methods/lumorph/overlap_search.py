@@ -1,13 +1,13 @@
-"""Routes of least overlap in process: straight routes, rerouted under negotiated congestion down to the cut bound.
+"""Route circuits with small overlap: straight or shortest routes, rerouted under negotiated congestion.
+
+Source  McMurchie & Ebeling, PathFinder, FPGA 1995
 
 A heuristic with a bound: where ``load == bound`` the routes are optimal (LuMorph, Algorithm 2). No solver is called.
 
-The first reroutings of circuits, in plain Python: mostly there are some dozens to make, sooner than numba is loaded.
-
-Rip up and reroute under negotiated congestion as in :mod:`opticoll.solvers.methods.lumorph.route_kernels`, with one
-price for all: an arc
-that carries ``load`` circuits and may carry ``limit`` costs ``1 + EVEN load / limit + pressure max(0, load + 1 -
-limit)``, and pressure grows from sweep to sweep.
+The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
+numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs
+``1 + FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
+reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.route_kernels`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.circuits import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds.ragged import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,96 +35,23 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
 
 
-#: Weight of fullness beside a length of 1; pressure at first and its growth a sweep.
-EVEN, FIRST_PRESSURE, GROWTH = 0.05, 0.5, 1.5
-
-
-def reroute_first(
-    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], limit: int, *, seed: int, most: int
-) -> bool:
-    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
-
-    Parameters
-    ----------
-    ends
-        Source and target of every circuit.
-    paths
-        Arcs of every circuit's route, replaced by those of its new one.
-
-    Returns
-    -------
-    Whether the limit is met. Deterministic for a ``seed``.
-    """
-    random = np.random.default_rng(seed)
-    tail = topology.tail.tolist()
-    out: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
-    for arc, (u, v) in enumerate(zip(tail, topology.head.tolist(), strict=True)):
-        out[u].append((arc, v))
-    load, pressure = [0] * topology.arcs, FIRST_PRESSURE
-    for path in paths:
-        for arc in path:
-            load[arc] += 1
-    over, made = sum(max(count - limit, 0) for count in load), 0
-    while over:
-        # What an arc costs by the circuits that it carries already.
-        cost = [1.0 + EVEN * count / limit + pressure * max(0, count + 1 - limit) for count in range(max(load) + 2)]
-        for k in random.permutation(len(paths)).tolist():
-            if not any(load[arc] > limit for arc in paths[k]):
-                continue
-            if made >= most:
-                return False
-            made += 1
-            for arc in paths[k]:
-                over -= load[arc] > limit
-                load[arc] -= 1
-            paths[k] = _lightest_path(out, tail, load, cost, *ends[k])
-            for arc in paths[k]:
-                load[arc] += 1
-                over += load[arc] > limit
-                if load[arc] >= len(cost):
-                    cost.append(1.0 + EVEN * load[arc] / limit + pressure * (load[arc] + 1 - limit))
-        pressure *= GROWTH
-    return True
-
-
-def _lightest_path(
-    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[float], source: int, target: int
-) -> list[int]:
-    """Dijkstra's algorithm; the target can be reached, as it has been."""
-    distance, into, settled = {source: 0.0}, dict[int, int](), set[int]()
-    heap = [(0.0, source)]
-    while True:
-        length, u = heapq.heappop(heap)
-        if u == target:
-            break
-        if u in settled:
-            continue
-        settled.add(u)
-        for arc, v in out[u]:
-            reach = length + cost[load[arc]]
-            if reach < distance.get(v, np.inf):
-                distance[v], into[v] = reach, arc
-                heapq.heappush(heap, (reach, v))
-    path = []
-    while u != source:
-        path.append(into[u])
-        u = tail[into[u]]
-    return path[::-1]
-
-
-#: Most reroutings in plain Python, and most vertices these may search together; beyond, loading a compiled search pays.
+#: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
-#: Reroutings of one try are at most this many a circuit, and at least so many.
+#: Most reroutings per circuit in one attempt, and the least value of their total limit.
 EFFORT, LEAST_EFFORT = 30, 4000
-#: Reroutings between two looks at the clock.
+#: Reroutings between two checks of the clock.
 SLICE = 100_000
-#: Largest table of routes in work, circuits times vertices.
+#: Largest table of routes: circuits times vertices.
 MOST_ENTRIES = 400_000_000
+
+
+#: Weight of the relative load beside a length of 1; initial pressure and its growth per sweep.
+FULLNESS, FIRST_PRESSURE, GROWTH = 0.05, 0.5, 1.5
 
 
 @dataclass(frozen=True)
 class OverlapRoutes:
-    """One route a circuit, as a path set in the circuits' order; its overlap, and the best cut's bound by name."""
+    """One route per circuit as a path set in circuit order, its overlap, and the bound and name of the best cut."""
 
     routes: PathSet
     load: int
@@ -132,12 +60,12 @@ class OverlapRoutes:
 
     @property
     def optimal(self) -> bool:
-        """Whether the cut proves that no routes do better."""
+        """Whether the cut proves that the routes are optimal."""
         return self.load <= self.bound
 
 
 def load_of(routes: PathSet) -> int:
-    """Circuits on the busiest arc."""
+    """Number of circuits on the busiest arc."""
     return int(np.bincount(routes.arcs, minlength=1).max())
 
 
@@ -153,9 +81,9 @@ def min_overlap_routes(
     """Routes of small overlap for circuits ``sources[k] -> targets[k]``, vertices, each ``(K,)``.
 
     XY routes on a grid (shortest ones where those are broken, or there is no grid); unless these meet the best cut,
-    rerouting under negotiated congestion towards that cut, a little of it before any compiled code is loaded, then
-    towards each load above it. ``effort`` is how often a circuit is rerouted in one try, on average; ``go_on`` is asked
-    now and then whether to. Deterministic for a ``seed`` as long as it says yes.
+    rerouting under negotiated congestion towards that cut, first without compiled code, then towards each load above
+    it. ``effort`` is the average number of reroutings per circuit in one attempt; the search stops when ``go_on()`` is
+    false. Deterministic for a ``seed`` unless it is stopped.
 
     Raises
     ------
@@ -210,7 +138,7 @@ def straight_or_shortest(topology: Topology, sources: I64, targets: I64) -> Path
 
 
 def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.random.Generator | None) -> PathSet:
-    """A shortest path a circuit: uniform among all of them with ``random``, else the first by arc numbers.
+    """A shortest path per circuit: uniform among all of them with ``random``, else the first by arc numbers.
 
     Paths with the fewest arcs are counted back from the target; each step takes an arc in proportion to the number of
     shortest paths that go on from it.
@@ -261,15 +189,87 @@ def _paths_of(routes: PathSet) -> list[list[int]]:
 
 
 def routes_of(topology: Topology, sources: I64, targets: I64, paths: list[list[int]]) -> PathSet:
-    """One path a circuit, in their order."""
+    """A path set with one path per circuit, in circuit order."""
     length = np.array([len(path) for path in paths], dtype=np.int64)
     arcs = np.array([arc for path in paths for arc in path], dtype=np.int64)
     return _in_order(topology, sources, targets, arcs, length)
 
 
 def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length: I64) -> PathSet:
-    start = np.concatenate([[0], np.cumsum(length)])
-    return PathSet(topology, sources, targets, arcs, start, np.arange(sources.size))
+    return PathSet(topology, sources, targets, arcs, offsets(length), np.arange(sources.size))
+
+
+def reroute_first(
+    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], limit: int, *, seed: int, most: int
+) -> bool:
+    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
+
+    Parameters
+    ----------
+    ends
+        Source and target of every circuit.
+    paths
+        Arcs of every circuit's route, replaced by those of its new one.
+
+    Returns
+    -------
+    Whether the limit is met. Deterministic for a ``seed``.
+    """
+    random = np.random.default_rng(seed)
+    tail = topology.tail.tolist()
+    out: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
+    for arc, (u, v) in enumerate(zip(tail, topology.head.tolist(), strict=True)):
+        out[u].append((arc, v))
+    load, pressure = [0] * topology.arcs, FIRST_PRESSURE
+    for path in paths:
+        for arc in path:
+            load[arc] += 1
+    over, made = sum(max(count - limit, 0) for count in load), 0
+    while over:
+        # Cost of an arc by the number of circuits on it.
+        cost = [1.0 + FULLNESS * count / limit + pressure * max(0, count + 1 - limit) for count in range(max(load) + 2)]
+        for k in random.permutation(len(paths)).tolist():
+            if not any(load[arc] > limit for arc in paths[k]):
+                continue
+            if made >= most:
+                return False
+            made += 1
+            for arc in paths[k]:
+                over -= load[arc] > limit
+                load[arc] -= 1
+            paths[k] = _lightest_path(out, tail, load, cost, *ends[k])
+            for arc in paths[k]:
+                load[arc] += 1
+                over += load[arc] > limit
+                if load[arc] >= len(cost):
+                    cost.append(1.0 + FULLNESS * load[arc] / limit + pressure * (load[arc] + 1 - limit))
+        pressure *= GROWTH
+    return True
+
+
+def _lightest_path(
+    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[float], source: int, target: int
+) -> list[int]:
+    """Dijkstra's algorithm; the target is reachable, since the circuit has a route."""
+    distance, into, settled = {source: 0.0}, dict[int, int](), set[int]()
+    heap = [(0.0, source)]
+    while True:
+        length, u = heapq.heappop(heap)
+        if u == target:
+            break
+        if u in settled:
+            continue
+        settled.add(u)
+        for arc, v in out[u]:
+            reach = length + cost[load[arc]]
+            if reach < distance.get(v, np.inf):
+                distance[v], into[v] = reach, arc
+                heapq.heappush(heap, (reach, v))
+    path = []
+    while u != source:
+        path.append(into[u])
+        u = tail[into[u]]
+    return path[::-1]
 
 
 def negotiated(
@@ -283,7 +283,7 @@ def negotiated(
 ) -> PathSet:
     """Routes of less total overload above ``limit`` (none, if it is met), at most ``most`` reroutings away.
 
-    ``go_on`` is asked after every :data:`SLICE` reroutings whether to; prices start afresh then.
+    ``go_on`` is checked after every :data:`SLICE` reroutings, where prices are reset.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def negotiated(
 
     count = routes.pairs
     if count * topology.n > MOST_ENTRIES:
-        msg = f"{topology.spec}: {count:,} circuits are too many to reroute here; ask for fewer"
+        msg = f"{topology.spec}: {count:,} circuits are too many to reroute; use fewer circuits"
         raise NotApplicable(msg)
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     table, length = np.zeros((count, topology.n), dtype=np.int32), routes.length.copy()
@@ -313,7 +313,7 @@ def negotiated(
 
 
 class FluidLengths:
-    """Arc lengths that bound the fluid optimum, improved a few rounds at a time (:func:`negotiation.weigh`)."""
+    """Arc lengths that bound the fluid optimum, improved by multiplicative weights (:func:`route_kernels.weigh`)."""
 
     def __init__(self, topology: Topology, sources: I64, targets: I64) -> None:
         self.topology = topology
@@ -323,11 +323,11 @@ class FluidLengths:
         self.targets = targets[order]
         self.first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
         self.exponent, self.best = np.zeros(topology.arcs), np.ones(topology.arcs)
-        self.level = np.zeros(1)
+        self.ratio = np.zeros(1)
         self.rounds = 0
 
     def improve(self, rounds: int) -> float:
-        """Go on for so many rounds; the best ratio so far, a lower bound on the fluid optimum up to round-off."""
+        """Run more rounds; return the best ratio so far, a lower bound on the fluid optimum up to round-off."""
         from opticoll.solvers.methods.lumorph.route_kernels import weigh
 
         rate = 1.0 / (1.0 + 0.02 * self.rounds)
@@ -335,6 +335,6 @@ class FluidLengths:
         return float(
             weigh(
                 self.first_out, self.topology.tail, self.topology.head, self.starts, self.first, self.targets,
-                self.exponent, self.best, self.level, rounds, rate,
+                self.exponent, self.best, self.ratio, rounds, rate,
             )
         )  # fmt: skip

@@ -1,17 +1,15 @@
-"""Items into bins of many resources, compiled: first fit by bit sets, then a tabu search with ejections.
+"""Compiled packing of items into bins with many resources: first fit, and tabu search with ejections.
 
-An item (a transfer) takes one of its candidates (a route), which needs one unit of each of its resources (arcs, the
+Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol)
+
+An item (a transfer) uses one of its candidates (a route), which needs one unit of each of its resources (arcs, the
 sender's laser, the receiver's photodiode); every bin (a colour: a wavelength of a round) has ``room[a]`` units of
-resource a. A candidate may be tied to the bins that are ``tie`` modulo ``period`` (a fixed wavelength).
+resource a. A candidate may be restricted to the bins that are ``tie`` modulo ``period`` (a fixed wavelength). In the
+search an unplaced item enters the bin and candidate where it ejects the fewest others, and an ejected item may not
+return there for a while.
 
-The search is PartialCol (Bloechliger & Zufferey, Computers & Operations Research 35, 2008): an unplaced item enters the
-bin and candidate where it ejects the fewest others, and what is ejected may not return there for a while.
-
-Copies of copies packed into a given number of rounds, compiled: :mod:`opticoll.solvers.methods.lumorph.packing` with
-an order.
-
-An item (chunk c for vertex v) takes one of its candidates: a route from a holder, or from another vertex that is to
-get c too, whose own item must then stand in an earlier round. Ejecting an item ejects what was copied from it.
+With precedence (:func:`eject_ordered`) a candidate may be a copy from another receiver of the chunk, whose own item
+must then be in an earlier round. Ejecting an item ejects its copies.
 """
 
 from __future__ import annotations
@@ -31,26 +29,26 @@ if TYPE_CHECKING:
 @njit(cache=True, nogil=True)
 def first_fit(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, order: I64, most: int,
               bin_of: I64, choice: I64) -> int:  # fmt: skip
-    """Put items, in this order, into the first bin where one of their candidates fits.
+    """Put items, in order, into the first bin where one of their candidates fits.
 
     Parameters
     ----------
     first, start, needs
         Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``.
     tie, period
-        The bins modulo ``period`` that each candidate is tied to, -1 for none.
+        Residue modulo ``period`` of the bins allowed for each candidate, -1 for all bins.
     room
-        Units of every resource in a bin.
+        Units of each resource per bin.
     order
         Items to place, each once.
     most
-        Bins there are.
+        Number of bins.
     bin_of, choice
-        Out: bin (-1 where none fits) and candidate of every item in ``order``.
+        Output: bin (-1 where none fits) and candidate of every item in ``order``.
 
     Returns
     -------
-    How many bins are used (the last used one + 1).
+    The last used bin + 1.
     """
     words = (most + 63) // 64
     full = np.zeros((room.size, words), dtype=np.uint64)
@@ -124,14 +122,14 @@ def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32,
 @njit(cache=True, nogil=True)
 def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, bins: int, bin_of: I64, choice: I64,
           until: I64, seed: int, steps: int) -> tuple[int, int]:  # fmt: skip
-    """Place the items whose ``bin_of`` is -1, ejecting others; all in place.
+    """Place the items whose ``bin_of`` is -1, ejecting others, in place.
 
-    Arguments as for :func:`first_fit`; ``until``, ``(items, bins)``, is the step until which an item may not return to
-    a bin, kept between calls (with the steps made so far taken off). Ends when all are placed or after ``steps``.
+    Arguments as in :func:`first_fit`; ``until``, ``(items, bins)``, is the step until which an item may not return to a
+    bin; on return it is relative to the next call. Stops when all items are placed or after ``steps``.
 
     Returns
     -------
-    How many items are not placed, and the steps made.
+    The number of unplaced items, and of steps.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items = bin_of.size
@@ -140,11 +138,11 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
         slot[a + 1] = slot[a] + room[a]
     users = np.full((bins, slot[-1]), -1, dtype=np.int32)
     used = np.zeros((bins, room.size), dtype=np.int32)
-    homeless = np.empty(items, dtype=np.int64)
+    unplaced = np.empty(items, dtype=np.int64)
     count = 0
     for k in range(items):
         if bin_of[k] < 0:
-            homeless[count] = k
+            unplaced[count] = k
             count += 1
         else:
             _put(k, choice[k], bin_of[k], start, needs, slot, users, used)
@@ -154,7 +152,7 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
     while count > 0 and step < steps:
         step += 1
         at = np.random.randint(count)  # noqa: NPY002
-        k = homeless[at]
+        k = unplaced[at]
         least, into, by, ties = 1 << 30, -1, -1, 0
         shift = np.random.randint(bins)  # noqa: NPY002
         for index in range(bins):
@@ -171,7 +169,7 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
                         cost += 1
                         if cost > least:
                             break
-                # A banned bin is only open where nobody has to leave.
+                # A banned bin is allowed only without ejections.
                 if cost > least or (banned and cost > 0):
                     continue
                 if cost < least:
@@ -185,7 +183,7 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
         if into < 0:
             continue
         count -= 1
-        homeless[at] = homeless[count]
+        unplaced[at] = unplaced[count]
         for i in range(start[by], start[by + 1]):
             a = needs[i]
             if used[into, a] < room[a]:
@@ -193,7 +191,7 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
             out = users[into, slot[a] + np.random.randint(used[into, a])]  # noqa: NPY002
             _take(out, choice[out], into, start, needs, slot, users, used)
             bin_of[out] = -1
-            homeless[count] = out
+            unplaced[count] = out
             count += 1
             until[out, into] = step + 8 + count // 2 + np.random.randint(10)  # noqa: NPY002
         bin_of[k], choice[k] = into, by
@@ -211,7 +209,7 @@ def eject(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I64, 
 @njit(cache=True, nogil=True)
 def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room: I64, waves: int, rounds: int,
                   bin_of: I64, choice: I64, seed: int, steps: int, care: float) -> tuple[int, int]:  # fmt: skip
-    """Place all items in ``rounds`` rounds of ``waves`` wavelengths, from nothing.
+    """Place all items in ``rounds`` rounds of ``waves`` wavelengths, starting empty.
 
     Parameters
     ----------
@@ -219,17 +217,17 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
         Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``,
         of which every bin (round r, wavelength w: bin ``r waves + w``) has ``room`` units.
     after
-        The item that must stand in an earlier round than candidate p; -1 for none.
+        The item that must be in an earlier round than candidate p; -1 for none.
     tie
-        The wavelength that candidate p has; -1 for any.
+        The wavelength of candidate p; -1 for any.
     bin_of, choice
-        Out: bin and candidate of every item; all placed where the first result is 0.
+        Output: bin and candidate of every item; complete if the first result is 0.
     care
-        What ejecting an item costs more for each that was copied from it.
+        Additional cost of ejecting an item, per copy made from it.
 
     Returns
     -------
-    How many items are not placed, and the steps made.
+    The number of unplaced items, and of steps.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items, bins = bin_of.size, rounds * waves
@@ -240,13 +238,13 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
     used = np.zeros((bins, room.size), dtype=np.int32)
     until = np.zeros((items, bins), dtype=np.int64)
     copied = np.zeros(items, dtype=np.int64)
-    homeless, stack = np.arange(items), np.empty(2 * items + 64, dtype=np.int64)
+    unplaced, stack = np.arange(items), np.empty(2 * items + 64, dtype=np.int64)
     bin_of[:] = -1
     count, step = items, 0
     while count > 0 and step < steps:
         step += 1
         at = np.random.randint(count)  # noqa: NPY002
-        k = homeless[at]
+        k = unplaced[at]
         least, into, by, ties = 1e18, -1, -1, 0
         for p in range(first[k], first[k + 1]):
             earliest = 0
@@ -275,7 +273,7 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
         if into < 0:
             continue
         count -= 1
-        homeless[at] = homeless[count]
+        unplaced[at] = unplaced[count]
         top = 0
         for i in range(start[by], start[by + 1]):
             a = needs[i]
@@ -300,7 +298,7 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
             if after[p] >= 0:
                 copied[after[p]] -= 1
             until[out, b] = step + 5 + np.random.randint(10) + count // 2  # noqa: NPY002
-            homeless[count] = out
+            unplaced[count] = out
             count += 1
             if copied[out] > 0:
                 for x in range(items):
@@ -308,8 +306,8 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
                         stack[top] = x
                         top += 1
         if after[by] >= 0 and bin_of[after[by]] < 0:
-            # What it was to be copied from had to leave.
-            homeless[count] = k
+            # The source of the copy was ejected.
+            unplaced[count] = k
             count += 1
             continue
         bin_of[k], choice[k] = into, by

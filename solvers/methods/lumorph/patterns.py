@@ -1,20 +1,20 @@
-r"""Communication patterns of collective algorithms: who sends which shard to whom in which step, without any route.
+r"""Communication patterns of collective algorithms: the transfers of every step, without routes.
 
 Source  LuMorph, section 4 and Appendices B, C; Thakur, Rabenseifner & Gropp 2005 (recursive doubling, ring); Bruck
         et al. 1997 (circulant all-gather, index all-to-all); Sanders, Speck & Traeff 2009 (two binary trees)
 
 On ranks 0 .. p - 1 of which rank i owns shard i, each a *spreading* of every shard to all ranks:
 
-    exchange     mixed radix m_0 m_1 .. = p: in a step the m ranks that differ in one digit give each other all they
-                 hold. Recursive doubling (m = 2), quadrupling (4), k + 1 for k peers; as many steps as digits.
+    exchange     mixed radix m_0 m_1 .. = p: in a step the m ranks that differ in one digit exchange all shards that
+                 they hold. Recursive doubling (m = 2), quadrupling (4), k + 1 for k peers; as many steps as digits.
                  Starting with the lowest digit (``near``) the amount grows with distance, with the highest it falls
-    circulant    any p, ceil(log_m p) steps: with b = 1, m, m^2, .. shards held, rank i gets the next b of them from
+    circulant    any p, ceil(log_m p) steps: with b = 1, m, m^2, .. shards held, rank i receives the next b from
                  each of i + d b, d = 1 .. m - 1
-    ring         p - 1 steps: rank i passes on to i + 1 what it received last
+    ring         p - 1 steps: rank i forwards its last received shard to i + 1
     tree         over the edges of a tree, away from the owner, one hop a step
 
-Backwards in time, every transfer turned round and adding, each sums (recursive halving, quartering). All-reduce is
-that followed by the spreading; :func:`whole_exchange` instead gives away the whole buffer in every step.
+Backwards in time, with every transfer reversed and adding, each is a sum (recursive halving, quartering). An all-reduce
+is the sum followed by the spreading; :func:`whole_exchange` instead sends the whole buffer in every step.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.rounds.ragged import offsets, positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     I64 = NDArray[np.int64]
 
-#: Patterns of more transfers than this are refused.
+#: Most transfers of a pattern.
 MOST_TRANSFERS = 20_000_000
 
 
@@ -44,14 +45,14 @@ class Pattern:
     Parameters
     ----------
     steps
-        How many.
+        Number of steps.
     step, source, target, chunk
         Step counted from 0, vertices and chunk of every transfer, each ``(T,)``, in the order of the steps.
     adds
         Whether the target sums it, ``(T,)``.
     whole
-        Whether the transfers of one chunk in a group must share a round: where ranks exchange sums, who has added the
-        others' has nothing of its own left to send.
+        Whether the transfers of one chunk in a group must share a round: ranks that exchange sums can no longer send
+        their own part once they have added the others'.
     group
         ``(T,)``: number of the group within its step; given where ``whole``.
     """
@@ -67,11 +68,11 @@ class Pattern:
 
     @property
     def transfers(self) -> int:
-        """How many."""
+        """Number of transfers."""
         return int(self.step.size)
 
     def backwards(self) -> Pattern:
-        """Turn it round in time, every transfer adding.
+        """The pattern backwards in time, with every transfer reversed and adding.
 
         Raises
         ------
@@ -98,7 +99,7 @@ class Pattern:
         return replace(self, source=v[self.source], target=v[self.target], chunk=c[self.chunk])
 
     def of(self, vertices: ArrayLike, owners: ArrayLike) -> Pattern:
-        """Put it on ``vertices[i]`` for rank i, chunk c being part of the shard of rank ``owners[c]``.
+        """The pattern on ``vertices[i]`` for rank i, chunk c being part of the shard of rank ``owners[c]``.
 
         Raises
         ------
@@ -107,19 +108,16 @@ class Pattern:
         """
         place, owner = (np.asarray(a, dtype=np.int64) for a in (vertices, owners))
         count = np.bincount(owner, minlength=place.size)
-        many = count[self.chunk]
-        _refuse_large(int(many.sum()))
+        _refuse_large(int(count[self.chunk].sum()))
         chunks = np.argsort(owner, kind="stable")
-        first = np.cumsum(count) - count
-        row = np.repeat(np.arange(self.transfers), many)
-        at = np.arange(row.size) - np.repeat(np.cumsum(many) - many, many) + first[self.chunk[row]]
+        row, at = positions(offsets(count), self.chunk)
         return Pattern(
             self.steps, self.step[row], place[self.source[row]], place[self.target[row]], chunks[at], self.adds[row],
             self.whole, None if self.group is None else self.group[row],
         )  # fmt: skip
 
     def pairs(self, n: int) -> tuple[I64, I64, I64, I64]:
-        """Pairs of every step and what they carry: step, source, target, chunks, each ``(P,)``, sorted."""
+        """Pairs of every step and their payload: step, source, target, number of chunks, each ``(P,)``, sorted."""
         key = (self.step * n + self.source) * n + self.target
         unique, chunks = np.unique(key, return_counts=True)
         step, pair = np.divmod(unique, n * n)
@@ -128,7 +126,7 @@ class Pattern:
 
 
 def beside(patterns: Sequence[Pattern]) -> Pattern:
-    """All at once, step by step."""
+    """Run patterns simultaneously, step by step."""
     return _joined(patterns, max(pattern.steps for pattern in patterns))
 
 
@@ -153,7 +151,7 @@ def _joined(patterns: Sequence[Pattern], steps: int) -> Pattern:
 
 def _refuse_large(transfers: int) -> None:
     if transfers > MOST_TRANSFERS:
-        msg = f"a pattern of {transfers} transfers is too large (most {MOST_TRANSFERS}); take fewer ranks or chunks"
+        msg = f"a pattern of {transfers} transfers is too large (limit {MOST_TRANSFERS}); use fewer ranks or chunks"
         raise BadInput(msg)
 
 
@@ -165,7 +163,7 @@ def _copies(steps: int, step: ArrayLike, source: ArrayLike, target: ArrayLike, c
     return Pattern(steps, when[order], u, v, c, np.zeros(order.size, dtype=bool))
 
 
-# sizes --------------------------------------------------------------------------------------------------------
+# Sizes --------------------------------------------------------------------------------------------------------
 
 
 def factors(p: int, radix: int) -> tuple[int, ...] | None:
@@ -192,15 +190,15 @@ def factors(p: int, radix: int) -> tuple[int, ...] | None:
 
 
 def least_steps(p: int, radix: int) -> int:
-    """ceil(log_radix p), in whole numbers: steps in which one shard can reach p ranks.
+    """ceil(log_radix p) in exact arithmetic: steps in which one shard can reach p ranks.
 
     Raises
     ------
     BadInput
-        For a radix below 2, with which it never does.
+        For a radix below 2.
     """
     if radix < 2:
-        msg = f"radix {radix}: a shard spreads only if ranks have a peer; take at least 2"
+        msg = f"radix {radix}: a shard spreads only if ranks have a peer; use at least 2"
         raise BadInput(msg)
     steps, reached = 0, 1
     while reached < p:
@@ -216,11 +214,11 @@ def _check(p: int, radix: int) -> None:
     _refuse_large(p * (p - 1))
 
 
-# spreadings ---------------------------------------------------------------------------------------------------
+# Spreadings ---------------------------------------------------------------------------------------------------
 
 
 def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
-    """Recursive exchange on ``prod(radices)`` ranks; ``radices[0]`` is of the digit that changes fastest.
+    """Recursive exchange on ``prod(radices)`` ranks; ``radices[0]`` belongs to the least significant digit.
 
     Raises
     ------
@@ -272,8 +270,8 @@ def recursive(
 ) -> Pattern:
     """Recursive doubling (radix 2), quadrupling (4), k + 1 for k peers, on p ranks.
 
-    ``auto`` takes the exchange where p has a factorisation into as few factors as there must be steps, else the
-    circulant pattern, which has that many for every p.
+    ``auto`` uses the exchange if p factors into the minimum number of steps, else the circulant pattern, which has that
+    many for every p.
 
     Raises
     ------
@@ -284,8 +282,8 @@ def recursive(
     found = factors(p, radix)
     if scheme == "exchange" and found is None:
         msg = (
-            f"recursive exchange: {p} ranks have a prime factor above the radix {radix}; take a larger radix (as many "
-            "lasers as radix - 1), or scheme=circulant"
+            f"recursive exchange: {p} ranks have a prime factor above the radix {radix}; use a larger radix (it needs "
+            "radix - 1 lasers), or scheme=circulant"
         )
         raise BadInput(msg)
     if found is not None and (scheme == "exchange" or (scheme == "auto" and len(found) == least_steps(p, radix))):
@@ -306,7 +304,7 @@ def ring(p: int) -> Pattern:
     return _copies(p - 1, step, rank, (rank + 1) % p, (rank - step) % p)
 
 
-# trees --------------------------------------------------------------------------------------------------------
+# Trees --------------------------------------------------------------------------------------------------------
 
 
 def heap_tree(p: int, arity: int = 2) -> I64:
@@ -317,7 +315,7 @@ def heap_tree(p: int, arity: int = 2) -> I64:
 
 
 def binomial_tree(p: int) -> I64:
-    """Parents of the binomial tree: the number without its lowest one; the root 0 has -1."""
+    """Parents of the binomial tree: the rank without its lowest set bit; the root 0 has -1."""
     rank = np.arange(p)
     parent = rank & (rank - 1)
     parent[0] = -1
@@ -325,7 +323,7 @@ def binomial_tree(p: int) -> I64:
 
 
 def two_trees(p: int) -> tuple[I64, I64]:
-    """Parents of two binary trees, each ``(p,)``; roots have -1. Leaves of the one are inner vertices of the other.
+    """Parents of two binary trees, each ``(p,)``; roots have -1. Leaves of one tree are inner vertices of the other.
 
     The first has ranks 1 .. p - 1 in order (odd ones are leaves) below rank 0 as root; the second is its mirror image
     (even p) or the same moved on by one rank (odd p, where rank 0 is an inner vertex of both).
@@ -336,7 +334,7 @@ def two_trees(p: int) -> tuple[I64, I64]:
         For fewer than 2 ranks.
     """
     if p < 2:
-        msg = f"two trees on {p} ranks: take at least 2"
+        msg = f"two trees on {p} ranks: use at least 2"
         raise BadInput(msg)
     place = np.arange(1, p)
     low = place & -place
@@ -358,7 +356,7 @@ def depths(parent: I64) -> I64:
     Raises
     ------
     BadInput
-        If the parents are no tree with one root.
+        If the parents do not form a tree with one root.
     """
     p = parent.size
     depth, at = np.zeros(p, dtype=np.int64), np.arange(p)
@@ -376,7 +374,7 @@ def depths(parent: I64) -> I64:
 
 
 def tree_spread(parent: I64, owners: ArrayLike, delay: ArrayLike) -> Pattern:
-    """Spread chunk c from ``owners[c]`` over a tree: the edge h hops away is crossed in step ``delay[c] + h``."""
+    """Spread chunk c from ``owners[c]`` over a tree: an edge at h hops is used in step ``delay[c] + h``."""
     owner, late = (np.asarray(a, dtype=np.int64) for a in (owners, delay))
     p = parent.size
     depth = depths(parent)
@@ -410,10 +408,10 @@ def _meeting(parent: I64, depth: I64, ancestors: Sequence[int]) -> I64:
 
 
 def tree_all_reduce(parent: I64, delay: ArrayLike) -> Pattern:
-    """Sum every chunk c at the root and spread it from there, both at once for chunks that are ``delay[c]`` late.
+    """Sum every chunk c at the root and spread it from there, delayed by ``delay[c]`` steps.
 
-    A child at depth h sends up in step ``height - h + delay``, so that its own children have sent before, and
-    receives in step ``height + h - 1 + delay``.
+    A child at depth h sends up in step ``height - h + delay``, after its own children, and receives in step
+    ``height + h - 1 + delay``.
     """
     late = np.asarray(delay, dtype=np.int64)
     depth = depths(parent)
@@ -427,13 +425,13 @@ def tree_all_reduce(parent: I64, delay: ArrayLike) -> Pattern:
     return _joined((replace(up, adds=~up.adds), down), steps)
 
 
-# whole buffers, and what needs forwarding ---------------------------------------------------------------------
+# Whole buffers, and patterns with forwarding ---------------------------------------------------------------------
 
 
 def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
-    """All-reduce in which the ranks of a group give each other their whole sums, one step a digit (LuMorph's D&C).
+    """All-reduce in which the ranks of a group exchange their whole sums, one step per digit (LuMorph's D&C).
 
-    Sends (m - 1) buffers a step of radix m, but takes half the steps of recursive halving and doubling.
+    Sends m - 1 buffers in a step of radix m, but needs half the steps of recursive halving and doubling.
     """
     p = prod(radices)
     _check(p, min(radices, default=0))
@@ -451,10 +449,10 @@ def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
 
 
 def index_all_to_all(p: int, radix: int) -> Pattern:
-    """Bruck's index algorithm: the chunk of i for j, number ``i p + j``, moves by one digit of j - i a step.
+    """Bruck's index algorithm: the chunk of i for j, number ``i p + j``, moves by one digit of j - i per step.
 
-    ceil(log_radix p) steps, each with at most radix - 1 peers. Chunks pass through ranks that do not want them:
-    Algorithm 1 (3) of the paper forbids that, although its Appendix C uses this algorithm.
+    ceil(log_radix p) steps, each with at most radix - 1 peers. Chunks pass through ranks that do not require them,
+    which Algorithm 1 (3) of the paper forbids, although its Appendix C uses this algorithm.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A pattern on a machine: routes of least overlap, lanes, wavelengths, and rounds split where they do not fit.
+"""Schedule a communication pattern on a topology: routes, wavelengths and rounds, then compaction.
 
 Source  LuMorph, section 4 (lanes), Appendix C ("split this round into two and repeat")
 
@@ -9,20 +9,16 @@ Steps of a pattern follow each other. Within a step every pair of GPUs gets circ
                    with x chunks gets max(1, floor(L x / t)) circuits; k equal peers get floor(L / k)
 
 Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random
-shortest ones;
-rounds and wavelengths from :func:`solvers.rounds.assign_rounds`, or from an edge colouring where the GPUs alone bind.
-With ``per_wavelength=False`` a waveguide holds one bundle whatever its wavelengths, as the paper's counts of overlaps
-take it; wavelengths are then an edge colouring.
+shortest ones; rounds and wavelengths from :func:`opticoll.solvers.methods.lumorph.assignment.assign_rounds`, or from an
+edge colouring where only the GPUs are limiting. With ``per_wavelength=False`` a waveguide holds one bundle whatever its
+wavelengths, which is how the paper counts overlaps; wavelengths are then an edge colouring.
 
-Steps that need not wait for each other: every transfer as early as its sender and the machine allow.
-
-Within a schedule whose circuits carry one chunk each, transfers are taken in the order of their rounds. Each moves to
-the first round after its sender has all that it is to send (a copy, or a sum with every contribution that was added
-before), in which the sender's laser, the receiver's photodiode and every arc of its route have room for one
-wavelength. Routes stay.
-
-A schedule that sums first and copies then keeps these apart, as Algorithm 1 with a phase for each does (a phase has
-rounds of its own); one that does both at the same time, an all-reduce on a tree, is left as it is.
+Compaction (:func:`compacted`) starts every transfer as early as possible. In a schedule whose circuits carry one chunk
+each, transfers are processed in the order of their rounds. Each moves to the first round after its sender has its
+complete payload (a copy, or a sum with every contribution that was added before), in which the sender's laser, the
+receiver's photodiode and every arc of its route have room for one wavelength. Routes do not change. A schedule that
+sums first and copies then keeps the two parts apart, as Algorithm 1 gives each phase its own rounds; a schedule that
+mixes them, an all-reduce on a tree, is left unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +33,8 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.edge_colouring import matchings
-from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct, taken_paths
+from opticoll.formulations.rounds.ragged import offsets, select
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.lumorph.patterns import Pattern
 
     I64 = NDArray[np.int64]
-    from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
 
 
 Routing = Literal["min-overlap", "random"]
@@ -70,13 +66,13 @@ def realised(
 ) -> RoundSchedule:
     """The schedule of a pattern on ``topology`` under ``limits``, see the module.
 
-    ``search_s`` seconds of search a step follow first fit where that misses the step's bound (the result then depends
-    on the machine's speed); ``tick`` is called before every step.
+    Up to ``search_s`` seconds of search per step follow first fit where that misses the step's bound (the result then
+    depends on the speed of the machine); ``tick`` is called before every step.
 
     Raises
     ------
     NotApplicable
-        If a pair has no route, or sums that must be exchanged in one round do not fit into one.
+        If a pair has no route, or sums that must be exchanged in one round do not fit into it.
     """
     machine = _Machine(topology, limits, routing, per_wavelength, seed, search_s)
     parts: list[_Part] = []
@@ -109,8 +105,8 @@ def split_rounds(
 ) -> I64:
     """Rounds of every step of a pattern that copies, ``(steps,)``: as :func:`realised`, but without a schedule.
 
-    ``known_routes`` keeps the routes of every step's circuits for further calls on the same topology (an empty dict to
-    begin with); they depend on neither the waveguides nor how these are counted.
+    ``known_routes`` caches the routes of every step's circuits for further calls on the same topology (initially an
+    empty dict); they depend neither on the waveguides nor on how these are counted.
 
     Raises
     ------
@@ -133,7 +129,7 @@ def split_rounds(
 
 
 class _Part:
-    """Rounds of one step: its circuits, and the round of every transfer ``rows``."""
+    """Rounds of one step: its circuits, and the round of every transfer in ``rows``."""
 
     def __init__(
         self, rounds: int, circuits: tuple[I64, I64, I64, I64], start: I64, arcs: I64, rows: I64, when: I64
@@ -143,7 +139,7 @@ class _Part:
         )  # fmt: skip
 
     def moved(self, by: int) -> _Part:
-        """The same, later by so many rounds."""
+        """The part delayed by ``by`` rounds."""
         when, *rest = self.circuits
         return _Part(self.rounds, (when + by, *rest), self.start, self.arcs, self.rows, self.when + by)  # type: ignore[arg-type]
 
@@ -153,7 +149,7 @@ def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
     length = np.concatenate([np.diff(part.start) for part in parts])
     rows = np.concatenate([part.rows for part in parts])
     return RoundSchedule(
-        when, source, target, wavelength, np.concatenate([[0], np.cumsum(length)]),
+        when, source, target, wavelength, offsets(length),
         np.concatenate([part.arcs for part in parts]),
         np.concatenate([part.when for part in parts]), pattern.source[rows], pattern.target[rows], pattern.chunk[rows],
         pattern.adds[rows],
@@ -161,7 +157,7 @@ def _joined(parts: list[_Part], pattern: Pattern) -> RoundSchedule:
 
 
 class _Machine:
-    """Routes and assignments of the steps, each pair set once."""
+    """Routes and assignments of the steps, computed once per set of circuits."""
 
     def __init__(
         self, topology: Topology, limits: Limits, routing: Routing, per_wavelength: bool, seed: int, search_s: float
@@ -172,7 +168,7 @@ class _Machine:
         self.routes: KnownRoutes = {}
 
     def step(self, pattern: Pattern, rows: I64) -> _Part:
-        """Rounds of some transfers that do not wait for each other."""
+        """Schedule transfers that do not depend on each other."""
         n = self.topology.n
         key = pattern.source[rows] * n + pattern.target[rows]
         order = np.argsort(key, kind="stable")
@@ -181,31 +177,31 @@ class _Machine:
         lanes, bundle = self.lanes(source, target, chunks)
         wanted = np.repeat(np.arange(pairs.size), lanes)
         when, wave, start, arcs = self.assigned(source[wanted], target[wanted], bundle)
-        # Requests of a pair in the order of their rounds, and its chunks dealt out to them.
+        # Distribute the chunks of a pair over its requests in the order of their rounds.
         by_round = np.lexsort((when, wanted))
         slot = _dealt(chunks, lanes, first)
         request = by_round[slot]
         used = np.zeros(wanted.size, dtype=bool)
         used[request] = True
         if self.limits.load is None:
-            # All circuits of a pair in a round carry what it sends in that round.
+            # All circuits of a pair in a round share the payload of that round.
             busy = np.unique(wanted[request] * (int(when.max()) + 1) + when[request])
             used = np.isin(wanted * (int(when.max()) + 1) + when, busy)
         kept = np.flatnonzero(used)
         if not used.all():
             when = when.copy()
             _, when[kept] = np.unique(when[kept], return_inverse=True)
-        start, arcs = taken_paths(start, arcs, np.repeat(kept, bundle))
+        start, arcs = select(start, arcs, np.repeat(kept, bundle))
         lane = np.tile(np.arange(bundle), kept.size)
         many = np.repeat(kept, bundle)
         circuits = (when[many], source[wanted[many]], target[wanted[many]], wave[many] * bundle + lane)
         return _Part(int(when[kept].max()) + 1, circuits, start, arcs, rows[order], when[request])
 
     def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
-        """Rounds of what must not be torn apart: as many groups at a time as fit into one round.
+        """Schedule groups that must share a round, as many at a time as fit into one round.
 
-        A circuit of limited load need only keep the transfers of one chunk together, in random order so that GPUs far
-        apart share a round.
+        With limited load only the transfers of one chunk must stay together; they are taken in random order, so that
+        distant GPUs share a round.
 
         Raises
         ------
@@ -235,13 +231,13 @@ class _Machine:
                 members = np.unique(pattern.source[here]).tolist()
                 msg = (
                     f"the sums that {len(members)} GPUs ({members[0]}, {members[1]}, ...) exchange do not fit into one "
-                    "round; take more lasers or waveguides, or whole=false"
+                    "round; use more lasers or waveguides, or whole=false"
                 )
                 raise NotApplicable(msg)
         return parts
 
     def lanes(self, source: I64, target: I64, chunks: I64) -> tuple[I64, int]:
-        """Requests of every pair, and how many wavelengths a request is."""
+        """Number of requests of every pair, and of wavelengths per request."""
         if self.limits.load is not None:
             return -(-chunks // self.limits.load), 1
         busiest = max(int(np.bincount(ends, chunks).max()) for ends in (source, target))
@@ -261,7 +257,7 @@ class _Machine:
         limits = replace(self.limits, wavelengths=self.limits.wavelengths // bundle, load=1)
         if self.per_wavelength:
             return self._first_fit(source, target, limits)
-        # As the paper counts: an arc holds W bundles of any wavelength; colours after that.
+        # As in the paper, an arc holds W bundles of any wavelength; wavelengths are coloured afterwards.
         colours = limits.wavelengths * (limits.ports or 1)
         overlap = Limits(1, limits.waveguides, ports=colours, load=1)
         when, _, start, arcs = self._first_fit(source, target, overlap)
@@ -272,7 +268,7 @@ class _Machine:
         return when, wave, start, arcs
 
     def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
-        """Rounds and wavelengths on one route each; no better than the busiest GPU and arc allow."""
+        """Assign rounds and wavelengths on one route each; the lower bound is from the busiest GPU and arc."""
         from opticoll.formulations.lumorph.route_sets import RouteSet
         from opticoll.solvers.methods.lumorph.assignment import assign_rounds
 
@@ -304,7 +300,7 @@ class _Machine:
         return self.routes[key]
 
     def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
-        """Fewest colours for the GPUs (first fit may take more), if the arcs happen to have room for them."""
+        """Minimum colouring by the GPUs alone (first fit may need more); None if it overloads an arc."""
         ports = limits.ports or 1
         colour = edge_colours(source, target, self.topology.n) // ports
         length = np.diff(routes.start)
@@ -316,7 +312,7 @@ class _Machine:
 
 
 def edge_colours(source: I64, target: I64, n: int) -> I64:
-    """Colours of circuits ``source[k] -> target[k]``, ``(K,)``: as many as the busiest end has, no two alike there."""
+    """Colour circuits ``source[k] -> target[k]``, ``(K,)``, with as few colours as the maximum degree."""
     degree = max(int(np.bincount(ends, minlength=n).max()) for ends in (source, target))
     match = matchings(n, source, target, degree)
     colour, u = np.nonzero(match >= 0)
@@ -327,7 +323,7 @@ def edge_colours(source: I64, target: I64, n: int) -> I64:
 
 
 def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
-    """For every transfer, sorted by pair, the request of its pair that carries it: evenly, in order, ``(T,)``."""
+    """The request that carries every transfer, sorted by pair, distributed evenly in order, ``(T,)``."""
     pair = np.repeat(np.arange(chunks.size), chunks)
     number = np.arange(pair.size) - first[pair]
     offset = np.cumsum(lanes) - lanes
@@ -335,15 +331,15 @@ def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
 
 
 def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], object] = lambda: None) -> RoundSchedule:
-    """Move transfers ahead, see the module; the schedule as it was if that takes no fewer rounds.
+    """Start transfers as early as possible, see the module; the unchanged schedule if that saves no round.
 
-    For spreadings, these run backwards, and trees. Where two vertices add each other's sums in one round (whole
-    buffers), moving one transfer ahead of the other would count twice.
+    For spreadings, their reverse, and trees. If two vertices add each other's sums in one round (whole buffers), moving
+    one transfer before the other would count contributions twice.
 
     Raises
     ------
     ValueError
-        If circuits and transfers are not one for one.
+        If circuits and transfers are not in one-to-one correspondence.
     """
     sums = int(schedule.transfer_round[schedule.transfer_adds].max(initial=-1)) + 1
     if 0 < sums < schedule.rounds:
@@ -362,7 +358,7 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
         np.array_equal(one[circuit], other[transfer]) for one, other in zip(*pairs, strict=True)
     )
     if not same:
-        msg = "a schedule is compacted where every circuit carries one chunk"
+        msg = "only schedules in which every circuit carries one chunk can be compacted"
         raise ValueError(msg)
     whole, ports = (1 << limits.wavelengths) - 1, limits.ports
     count: defaultdict[tuple[int, int, int], int] = defaultdict(int)

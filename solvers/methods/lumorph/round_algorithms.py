@@ -1,15 +1,13 @@
-r"""Known collective algorithms as schedules of Algorithm 1, in which every circuit carries one chunk a round.
+r"""Methods: known collective algorithms as schedules of Algorithm 1, with one chunk per circuit and round.
 
 LUMORPH-2 and -4 (``recursive``), NCCL's ring and trees, divide-and-conquer over 2x2 squares, and the greedy
-LayerToLayer rounds: :mod:`opticoll.solvers.methods.lumorph.collective_algorithms` says who sends what in which step;
-routes of least overlap,
-wavelengths and rounds follow step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`).
+LayerToLayer rounds. The transfers of each step are those of
+:mod:`opticoll.solvers.methods.lumorph.collective_algorithms`; routes of least overlap, wavelengths and rounds are then
+assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With ``compact`` a transfer starts as soon
+as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of rounds without that.
 
-Rounds of one step need not wait for those before (``compact``): a transfer leaves as soon as its sender has the chunk
-(:mod:`opticoll.solvers.methods.lumorph.realisation`); ``metrics.stepwise_rounds`` is what it takes without that.
-
-A step that the cost model does in one round may take several here, since b chunks for a peer need b circuits. The index
-all-to-all is no method: it forwards through GPUs that do not want the chunk, which (3) forbids.
+A step that is one round in the cost model may take several here, since b chunks for a peer need b circuits. The index
+all-to-all is not a method: it forwards through GPUs that do not require the chunk, which (3) forbids.
 """
 
 from __future__ import annotations
@@ -34,16 +32,16 @@ if TYPE_CHECKING:
 _SHARED = (
     Parameter("routing", str, "min-overlap", "routes of least overlap (Algorithm 2), or random shortest ones",
               ("min-overlap", "random")),
-    Parameter("compact", bool, True, "let transfers leave as soon as their senders have the chunk, not step by step"),
-    Parameter("search_s", float, 0.0, "seconds of search a step where first fit misses the step's bound"),
+    Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
+    Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound"),
 )  # fmt: skip
-_LIMIT = Parameter("limit", str, "both", "whose lasers the greedy rounds heed; receivers is as printed",
+_LIMIT = Parameter("limit", str, "both", "whose lasers limit the greedy rounds; receivers is as printed",
                    ("both", "receivers"))  # fmt: skip
-#: Why an algorithm's strict form is not what it was made for.
+#: Remarks on algorithms that are not designed for one chunk per circuit.
 _STRICT = {
-    "ring": "a ring has one peer, so that without more pieces all lasers but one are dark",
-    "tree": "a tree is made for large payloads: leaves send nothing, and depth costs rounds",
-    "double-binary-tree": "trees are made for large payloads: depth costs rounds",
+    "ring": "a ring has one peer, so with one piece per shard all lasers but one are idle",
+    "tree": "a tree is designed for large payloads: leaves send nothing, and depth adds rounds",
+    "double-binary-tree": "trees are designed for large payloads: depth adds rounds",
 }
 
 
@@ -73,14 +71,14 @@ def _answer(context: Context, name: str, pattern: Pattern, batches: int, message
         values=schedule.values(),
         solver={"name": name, "version": None, "algorithm": f"{given['routing']} routes, first fit", "options": {}},
         metrics=found,
-        message=message or "a construction: it stops without trying to prove anything",
+        message=message or "a construction without an optimality proof",
     )
 
 
 def _free_wavelengths(context: Context, name: str) -> RoundModel:
     data: RoundModel = context.data
     if data.fixed:
-        msg = f"{name}: chooses wavelengths freely; leave wavelengths=fixed out"
+        msg = f"{name}: chooses wavelengths freely; remove wavelengths=fixed"
         raise NotApplicable(msg)
     return data
 
@@ -115,7 +113,7 @@ METHODS = (
     Method(
         name="layer-to-layer",
         title="Greedy rounds of direct transfers",
-        summary="every delivery straight from a holder, random senders a round (Algorithm 3, with its missing limit)",
+        summary="every delivery directly from a holder, random senders per round (Algorithm 3, with its missing limit)",
         applies=_applies,
         parameters=(_LIMIT, *_SHARED),
         run=_run_layers,

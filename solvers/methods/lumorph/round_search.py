@@ -1,15 +1,15 @@
-r"""The rounds of one phase of copies: constructions first, search last, until a lower bound is met.
+r"""Schedule one phase of copies: constructions first, then search, until a lower bound is met.
 
-    exchange    every delivery straight from a holder, by the permutations of
-    :mod:`opticoll.solvers.methods.lumorph.constructions`
-    ring        :mod:`opticoll.solvers.methods.lumorph.constructions`
-    halving     :mod:`opticoll.solvers.methods.lumorph.constructions`
-    first fit   straight from a holder, :mod:`opticoll.solvers.methods.lumorph.assignment`
+    exchange    every delivery directly from a holder, by the permutations of
+                :mod:`opticoll.solvers.methods.lumorph.constructions`
+    ring        all-gather around a ring, same module
+    halving     broadcast along a Hamiltonian path, same module
+    first fit   directly from a holder, :mod:`opticoll.solvers.methods.lumorph.assignment`
     ejection    the same, packed into fewer rounds
     spreading   copies of copies, :mod:`opticoll.solvers.methods.lumorph.spreading`
-    symmetric   the same on small meshes of one waveguide, :mod:`opticoll.solvers.methods.lumorph.symmetric_rounds`
+    symmetric   the same on small meshes with one waveguide, :mod:`opticoll.solvers.methods.lumorph.symmetric_rounds`
 
-Everything straight from a holder has no causality, and its rounds stand in any order.
+Deliveries directly from holders have no precedence, so their rounds may be in any order.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import positions, select
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances.photonic import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import (
@@ -49,20 +50,20 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: Spreadings tried before a small case is searched by symmetric schedules.
+#: Attempts by spreading before a small case is searched by symmetric schedules.
 SPREADS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class TiedRoutes:
-    """The only routes there are, of every pair, and the wavelength of each, ``(P,)`` (WAVE of the paper)."""
+    """The allowed routes of every pair, and the fixed wavelength of each, ``(P,)`` (WAVE of the paper)."""
 
     routes: RouteSet
     wave: I64
 
 
 def compile_search(*, copies: bool) -> None:
-    """Have the compiled searches ready, so that no time limit pays for compiling them."""
+    """Compile the searches, so that compilation does not count towards time limits."""
     from opticoll.formulations.rounds.collectives import collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
@@ -80,16 +81,16 @@ def compile_search(*, copies: bool) -> None:
 
 
 class PhaseSearch:
-    """The best schedule of a copying collective so far.
+    """Search for a schedule of a copying collective; keeps the best one.
 
     Parameters
     ----------
     topology, collective, limits
-        What is to be scheduled.
+        The problem.
     least
         A lower bound on the rounds.
     tied
-        Routes and wavelengths, where these are fixed.
+        Routes and wavelengths if these are fixed.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class PhaseSearch:
             Before there is one.
         """
         if self.best is None:
-            msg = "no schedule yet: construct() makes the first"
+            msg = "no schedule yet; call construct() first"
             raise RuntimeError(msg)
         return self.best.rounds
 
@@ -123,7 +124,7 @@ class PhaseSearch:
 
     @property
     def copies(self) -> bool:
-        """Whether some chunk goes to several vertices, so that receivers may send it on."""
+        """Whether some chunk has several destinations, so that receivers may forward it."""
         return bool((self.collective.spread > 1).any())
 
     def _keep(self, schedule: RoundSchedule | None, by: str) -> None:
@@ -131,26 +132,24 @@ class PhaseSearch:
             self.best, self.found_by = schedule, by
 
     def take(self, other: PhaseSearch) -> None:
-        """Take over what another search of the same problem has found."""
+        """Copy the result of another search of the same problem."""
         self.best, self.found_by, self.least = other.best, other.found_by, other.least
 
-    # direct sends ----------------------------------------------------------------------------------------------
+    # Direct sends ----------------------------------------------------------------------------------------------
 
     def _sources(self) -> I64:
         """The nearest holder of every delivery, ties at random, ``(D,)``."""
         pre, deliveries = self.collective.pre, self.collective.deliveries
         first = np.searchsorted(pre[:, 0], np.arange(self.collective.chunks + 1))
         chunk, target = deliveries.T
-        many = np.diff(first)[chunk]
-        delivery = np.repeat(np.arange(chunk.size), many)
-        at = np.arange(delivery.size) - np.repeat(np.cumsum(many) - many, many) + first[chunk[delivery]]
-        holder = pre[at, 1]
+        delivery, position = positions(first, chunk)
+        holder = pre[position, 1]
         hops = self._hops()[holder, target[delivery]]
         order = np.lexsort((self.random.random(delivery.size), hops, delivery))
         return np.asarray(holder[order[np.searchsorted(delivery[order], np.arange(chunk.size))]], dtype=np.int64)
 
     def _hops(self) -> NDArray[np.float64]:
-        """Hops between all vertices, ``(n, n)``: of the topology, or infinite where no fixed route goes."""
+        """Hops between all vertices, ``(n, n)``: of the topology, or infinite without a fixed route."""
         if self.tied is None:
             if self.topology.ranks == self.topology.n:
                 return self.topology.hops
@@ -167,7 +166,7 @@ class PhaseSearch:
         return direct(found.round, sources, target, chunk, found.wavelength, found.path_start, found.path_arcs)
 
     def construct(self) -> None:
-        """The constructions and first fit."""
+        """Run the constructions and first fit."""
         sources = self._sources()
         target = self.collective.deliveries[:, 1]
         if self.tied is None:
@@ -190,7 +189,7 @@ class PhaseSearch:
         copy = np.empty(pair.size, dtype=np.int64)
         copy[order] = np.arange(pair.size) - np.searchsorted(pair[order], pair[order])
         if np.unique(pair).size * 2 < n * (n - 1):
-            return  # far from all pairs: most of the colours would be empty
+            return  # with few pairs most colours would be empty
         colour, total = mesh_exchange(mesh.shape[0], mesh.shape[1], self.limits.waveguides)
         _, used = np.unique(copy * total + colour[sources, targets], return_inverse=True)
         routes = candidates(mesh, sources, targets)
@@ -207,13 +206,8 @@ class PhaseSearch:
         code = known.source * n + known.target
         order = np.argsort(code)
         pair = order[np.searchsorted(code[order], sources * n + targets)]
-        many = np.diff(known.first)[pair]
-        owner = np.repeat(np.arange(pair.size), many)
-        path = np.arange(owner.size) - np.repeat(np.cumsum(many) - many, many) + known.first[pair[owner]]
-        length = np.diff(known.start)[path]
-        start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-        at = np.arange(start[-1]) - np.repeat(start[:-1], length) + np.repeat(known.start[path], length)
-        return RouteSet(sources, targets, owner, start, known.arcs[at]), self.tied.wave[path]
+        owner, path = positions(known.first, pair)
+        return RouteSet(sources, targets, owner, *select(known.start, known.arcs, path)), self.tied.wave[path]
 
     def _first_fit(self, sources: I64, targets: I64) -> None:
         if self.tied is None:
@@ -232,10 +226,10 @@ class PhaseSearch:
         if self._items is items:
             items.bin_of, items.choice = kept
 
-    # search ----------------------------------------------------------------------------------------------------
+    # Search ----------------------------------------------------------------------------------------------------
 
     def search(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
-        """Better schedules until the bound is met or ``left()`` is used up; tells ``improved`` of every one."""
+        """Search until the bound is met or ``left()`` is 0; call ``improved`` after every improvement."""
         if self.done:
             return
         if self.copies and self.tied is not None:
@@ -264,7 +258,7 @@ class PhaseSearch:
                 improved()
 
     def _symmetric(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
-        """The bound, then what lies between it and the best, by symmetric schedules; half the time for each."""
+        """Try symmetric schedules from the bound up to the best rounds, each with half the remaining time."""
         for rounds in range(self.least, self.rounds):
             end = time.monotonic() + left() / 2
 

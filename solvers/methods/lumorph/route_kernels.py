@@ -1,16 +1,14 @@
-"""Negotiated congestion over all paths of a graph, compiled: circuits are ripped up and rerouted one at a time.
+"""Compiled shortest-path kernels: negotiated congestion, multiplicative weights, and load-aware shortest-path trees.
 
-Source  McMurchie & Ebeling, PathFinder, FPGA 1995
+Source  McMurchie & Ebeling, PathFinder, FPGA 1995; Plotkin, Shmoys & Tardos, Math. of Operations Research 20, 1995
 
-An arc that may carry ``limit`` circuits and carries ``load`` costs ``price (1 + pressure max(0, load + 1 - limit))``
-and a little more the fuller it is. A sweep reroutes every circuit over an overloaded arc on a lightest path; after it
-prices of overloaded arcs grow with what is too much there, and pressure grows for all. The same Dijkstra gives the
-lengths that bound the fluid optimum: multiplicative weights (Plotkin, Shmoys & Tardos, Math. of Operations Research
-20, 1995), arcs that shortest paths overload grow longer.
+Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
+carries ``load`` costs ``price (1 + FULLNESS load / limit + pressure max(0, load + 1 - limit))``. A sweep reroutes every
+circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their excess, and the
+pressure grows for all arcs.
 
-Lightest paths from one vertex, compiled: the kernel that searches over routes call thousands of times a second.
-
-Shortest-path trees over arcs that grow dearer with load, compiled.
+Multiplicative weights. Lengths of arcs grow with the load that shortest paths put on them; the ratio of the circuits'
+total distance to the total length bounds the fluid optimum.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ def lightest_paths(
     """Dijkstra from ``source`` with a binary heap, until ``target`` is settled (all vertices if it is -1).
 
     ``distance`` ``(n,)`` is filled, ``parent`` ``(n,)`` gets the arc into every vertex reached and keeps the others;
-    ``heap`` and ``node`` are for work, one place more than there can be arcs and vertices together.
+    ``heap`` and ``node`` are work arrays with room for every arc and one more entry.
     """
     for v in range(distance.size):
         distance[v] = np.inf
@@ -78,21 +76,21 @@ def lightest_paths(
                 heap[i], node[i] = reach, v
 
 
-#: Weight of fullness beside a price of 1, and part of a cost that is drawn at random each sweep.
-EVEN, NOISE = 0.05, 0.02
-#: Pressure at first, its growth a sweep, the most there is; what a circuit too many adds to an arc's price a sweep.
+#: Weight of the relative load beside a price of 1, and random part of a price in each sweep.
+FULLNESS, NOISE = 0.05, 0.02
+#: Initial pressure, its growth per sweep, its maximum; price increase of an arc per excess circuit and sweep.
 FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
 
 
 @njit(cache=True, nogil=True)
 def _cost(load: int, limit: int, price: float, pressure: float) -> float:
     over = load + 1 - limit
-    return price * (1.0 + EVEN * load / limit + (pressure * over if over > 0 else 0.0))
+    return price * (1.0 + FULLNESS * load / limit + (pressure * over if over > 0 else 0.0))
 
 
 @njit(cache=True, nogil=True)
 def _shift(arcs: I32, count: int, by: int, load: I64, limit: int, price: F64, pressure: float, weight: F64) -> int:
-    """Put a route on its arcs (``by`` 1) or take it off (-1), loads and weights with it; change of total overload."""
+    """Add a route to the loads (``by`` 1) or remove it (-1), update weights; return the change of total overload."""
     change = 0
     for i in range(count):
         a = arcs[i]
@@ -117,11 +115,11 @@ def negotiate(
     source, target
         Ends of the circuits, ``(K,)``.
     route, length
-        Arcs of the circuits' routes, ``(K, n)``, and how many, ``(K,)``; on return those of least total overload.
+        Arcs of the circuits' routes, ``(K, n)``, and their number, ``(K,)``; on return those of least total overload.
 
     Returns
     -------
-    The total overload of these routes, and the reroutings made.
+    The total overload of these routes, and the number of reroutings.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     m, n, circuits = head.size, first_out.size - 1, source.size
@@ -183,10 +181,10 @@ def negotiate(
 
 @njit(cache=True, nogil=True)
 def weigh(
-    first_out: I64, tail: I64, head: I64, starts: I64, first: I64, target: I64, exponent: F64, best: F64, level: F64,
+    first_out: I64, tail: I64, head: I64, starts: I64, first: I64, target: I64, exponent: F64, best: F64, ratio: F64,
     rounds: int, rate: float,
 ) -> float:  # fmt: skip
-    """Multiplicative weights for ``rounds`` rounds; the largest ratio of circuits' lengths to total length met.
+    """Run multiplicative weights; return the largest ratio of the circuits' distances to the total length.
 
     Parameters
     ----------
@@ -195,11 +193,11 @@ def weigh(
     exponent
         Logarithms of the lengths, ``(m,)``, changed in place.
     best
-        On return the lengths of that ratio, ``(m,)``; on entry those of ``level``.
-    level
-        The ratio that ``best`` has, ``(1,)``, in place.
+        Lengths with the largest ratio so far, ``(m,)``, in place.
+    ratio
+        The ratio of ``best``, ``(1,)``, in place.
     rate
-        Growth of an arc's exponent in a round if it has the most circuits of all.
+        Growth per round of the exponent of the busiest arc.
     """
     m, n = head.size, first_out.size - 1
     distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
@@ -222,23 +220,23 @@ def weigh(
                 while v != starts[i]:
                     load[parent[v]] += 1.0
                     v = tail[parent[v]]
-        better, busiest = cost / size > level[0], 1.0
-        level[0] = max(level[0], cost / size)
+        better, busiest = cost / size > ratio[0], 1.0
+        ratio[0] = max(ratio[0], cost / size)
         for a in range(m):
             if better:
                 best[a] = weight[a]
             busiest = max(busiest, load[a])
         for a in range(m):
             exponent[a] += rate * load[a] / busiest
-    return level[0]
+    return ratio[0]
 
 
 @njit(cache=True, nogil=True)
 def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float,
                     mean: float, seed: int) -> tuple[I64, I64]:  # fmt: skip
-    """One route a pair; pairs stand by source, sources are taken in random order.
+    """One route per pair (pairs sorted by source), as paths of shortest-path trees in random order of the sources.
 
-    An arc weighs ``1 + aversion (load + routes so far / mean)`` with a little noise.
+    An arc weighs ``1 + aversion (load + routes so far / mean)`` plus a little noise.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     n, m, pairs = first_out.size - 1, head.size, sources.size
@@ -277,7 +275,7 @@ def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets:
 
 @njit(cache=True, nogil=True)
 def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F64) -> F64:
-    """Load of every arc when each pair's demand ``(n, n)`` goes a lightest way, ``(m,)``."""
+    """Load of every arc, ``(m,)``, if the demand ``(n, n)`` of each pair follows a lightest path."""
     n, m = first_out.size - 1, head.size
     load = np.zeros(m)
     distance, parent = np.empty(n), np.empty(n, dtype=np.int64)

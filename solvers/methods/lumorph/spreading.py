@@ -1,10 +1,10 @@
-r"""Copying collectives round by round: every receiver takes its rarest missing chunks from near holders.
+r"""Schedule copies round by round: every receiver takes its rarest missing chunks from nearby holders.
 
-What is scheduled is one phase of copies, on any topology; circuits are routed as they are chosen
-(:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in turn, each from its own seed:
+Schedules one phase of copies on any topology; circuits are routed when they are chosen
+(:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in turn, each with its own seed:
 
-    rare   of how many of its rarest missing chunks a receiver takes the nearest: few spread chunks far, many save arcs
-    near   how many arcs away it looks before it takes any missing chunk
+    rare   number of rarest missing chunks of which a receiver takes the nearest: few spread chunks far, many save arcs
+    near   distance in arcs within which it looks for these before it takes any missing chunk
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import offsets
 from opticoll.formulations.rounds.round_schedule import direct
 
 if TYPE_CHECKING:
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: Turns with ejections in one round, for every reception that it may have.
+#: Turns with ejections per possible reception of a round.
 PATIENCE = 3
-#: Rounds that move nothing, after which an attempt is given up.
+#: Consecutive rounds without transfers after which an attempt ends.
 IDLE = 2
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How receivers choose, see the module."""
+    """Choice of chunks by receivers, see the module."""
 
     rare: int
     near: int
 
 
 def policies(n: int, random: np.random.Generator) -> Iterator[Policy]:
-    """First those that did best on meshes, then drawn ones, without end."""
+    """Infinite sequence of policies: first those that perform best on meshes, then random ones."""
     yield from (Policy(16, 4), Policy(64, n), Policy(4, 6), Policy(n, n), Policy(32, 3))
     while True:
         rare = int(2 ** random.uniform(0.0, np.log2(max(n, 2)) + 0.5))
@@ -50,17 +51,17 @@ def policies(n: int, random: np.random.Generator) -> Iterator[Policy]:
 
 
 def bit_sets(pairs: I64, n: int, chunks: int) -> NDArray[np.uint64]:
-    """The chunks of every vertex as bits, ``(n, words)``, of pairs (chunk, vertex)."""
-    found = np.zeros((n, max((chunks + 63) // 64, 1)), dtype=np.uint64)
-    np.bitwise_or.at(found, (pairs[:, 1], pairs[:, 0] // 64), np.uint64(1) << (pairs[:, 0] % 64).astype(np.uint64))
-    return found
+    """Bit sets of the chunks of every vertex, ``(n, words)``, from pairs (chunk, vertex)."""
+    bits = np.zeros((n, max((chunks + 63) // 64, 1)), dtype=np.uint64)
+    np.bitwise_or.at(bits, (pairs[:, 1], pairs[:, 0] // 64), np.uint64(1) << (pairs[:, 0] % 64).astype(np.uint64))
+    return bits
 
 
 def spread_copies(
     topology: Topology, collective: Collective, limits: Limits, policy: Policy, seed: int, most: int,
     left: Callable[[], float],
 ) -> RoundSchedule | None:  # fmt: skip
-    """A schedule of a copying collective of at most ``most`` rounds; None if it takes more, or time is up.
+    """A schedule of a copying collective in at most ``most`` rounds; None if it needs more, or time is up.
 
     A vertex receives at most one circuit of a wavelength, whatever ``limits.ports``.
     """
@@ -108,5 +109,4 @@ def spread_copies(
         left_over = np.bitwise_count(wants).sum(axis=1).astype(np.int64)
     when = np.repeat(np.arange(len(rounds)), [each[0].size for each in rounds])
     wave, sources, targets, chunks, lengths, arcs = (np.concatenate(each) for each in zip(*rounds, strict=True))
-    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    return direct(when, sources, targets, chunks, wave, start, arcs)
+    return direct(when, sources, targets, chunks, wave, offsets(lengths), arcs)

@@ -1,9 +1,11 @@
-r"""One round of copies, compiled: who receives which chunk from whom, over which arcs of which wavelength.
+r"""Compiled search for one round of copies: sender, chunk, wavelength and path of every reception.
 
-Receivers take turns. One looks, in a wavelength that it does not receive on yet, for the nearest vertex with a free
-laser that holds one of its rarest missing chunks, over arcs with room (breadth first, against the arcs). One that finds
-none anywhere takes the way of least conflict and ejects what stands there (rip-up and reroute); arcs fought over grow
-dearer (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995).
+Source  McMurchie & Ebeling, PathFinder, FPGA 1995 (negotiated congestion)
+
+Receivers take turns. A receiver looks, on a wavelength that is still free for it, for the nearest vertex with a free
+laser that holds one of its rarest missing chunks, over arcs with room (breadth first, against the arcs). If there is
+none, it takes the path of least conflict and ejects the circuits on it (rip-up and reroute); the prices of contested
+arcs grow.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ def _shuffle(items: I64) -> None:
 
 @njit(cache=True, nogil=True)
 def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
-    """Set in ``mask`` the ``many`` chunks of ``wanted`` with the fewest holders, ties at random; how many those are.
+    """Set in ``mask`` the ``many`` chunks of ``wanted`` with the fewest holders, ties at random; return their number.
 
-    ``count`` (as long as the most holders that there can be, + 1) and ``index`` are room to work in.
+    ``count`` (length: largest possible number of holders + 1) and ``index`` are work arrays.
     """
     total = 0
     count[:] = 0
@@ -57,7 +59,7 @@ def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: 
     while below + count[most] <= many:
         below += count[most]
         most += 1
-    # All with fewer than ``most`` holders, and a random sample of those with as many.
+    # All chunks with fewer than ``most`` holders, and a random sample of those with exactly ``most``.
     open_places, open_items = many - below, count[most]
     for i in range(total):
         c = index[i]
@@ -73,7 +75,7 @@ def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: 
 
 @njit(cache=True, nogil=True)
 def _pick(available: U64, wanted: U64, holders: I64) -> int:
-    """The rarest chunk in both, ties at random; -1 if there is none."""
+    """The rarest chunk in both sets, ties at random; -1 if there is none."""
     best, ties, least = -1, 0, np.int64(1) << 60
     for w in range(available.size):
         bits = available[w] & wanted[w]
@@ -104,10 +106,10 @@ def _meets(a: U64, b: U64) -> bool:
 @njit(cache=True, nogil=True)
 def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64, in_arc: I64, tail: I64, holds: U64,
              mask: U64, used: I32, sends: I32, depth: I64, way: I64, queue: I64) -> int:  # fmt: skip
-    """The nearest vertex with something of ``mask`` and a free laser, over arcs with room; -1 if there is none.
+    """The nearest vertex with a chunk of ``mask`` and a free laser, over arcs with room; -1 if there is none.
 
-    ``used`` and ``sends`` are those of one wavelength; ``base`` turns the order of arcs; ``way`` gets the arc out of
-    every vertex towards v.
+    ``used`` and ``sends`` are those of one wavelength; ``base`` rotates the order of arcs; ``way`` receives the arc out
+    of every vertex towards v.
     """
     found, touched, front = -1, 1, 0
     queue[0], depth[v] = v, 0
@@ -136,7 +138,7 @@ def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64
 @njit(cache=True, nogil=True)
 def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, tail: I64, holds: U64, mask: U64,
                     used: I32, sends: I32, price: F64, cost: F64, done: B1, way: I64) -> int:  # fmt: skip
-    """The vertex from which v gets something of ``mask`` with the least conflict in one wavelength; -1 if cut off."""
+    """The vertex that can send v a chunk of ``mask`` with least conflict on one wavelength; -1 if unreachable."""
     n = cost.size
     cost[:] = np.inf
     done[:] = False
@@ -166,7 +168,7 @@ def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, t
 @njit(cache=True, nogil=True)
 def _eject(w: int, x: int, source: I32, chunk: I32, hops: I32, path: I32, users: I32, used: I32, sends: I32,
            holders: I64, wants: U64) -> None:  # fmt: skip
-    """Undo the circuit into x on wavelength w."""
+    """Remove the circuit into x on wavelength w."""
     for i in range(hops[w, x]):
         a = path[w, x, i]
         for j in range(used[w, a]):
@@ -185,27 +187,27 @@ def _eject(w: int, x: int, source: I32, chunk: I32, hops: I32, path: I32, users:
 def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports: int, holds: U64, wants: U64,
               holders: I64, quota: I64, rare: int, near: int, most_steps: int, seed: int,
               source: I32, chunk: I32, hops: I32, path: I32) -> int:  # fmt: skip
-    """Fill one round.
+    """Schedule one round.
 
     Parameters
     ----------
     first_in, in_arc
         Arcs into v are ``in_arc[first_in[v]:first_in[v + 1]]``.
     room, ports
-        Circuits of one wavelength that an arc holds; that a vertex sends, at most.
+        Most circuits of one wavelength on an arc; sent by a vertex.
     holds, wants
-        Bit sets of chunks, ``(n, words)``, at the start of the round; ``wants`` loses what is planned.
+        Bit sets of chunks, ``(n, words)``, at the start of the round; planned chunks are removed from ``wants``.
     holders
-        Holders of every chunk; grows by what is planned.
+        Holders of every chunk; planned receptions are added.
     quota
-        Chunks that every vertex should receive, at most one a wavelength; on return what is missing.
+        Chunks that every vertex should receive, at most one per wavelength; on return the missing number.
     rare, near
-        How many of its rarest chunks a receiver looks for first, and how many arcs away.
+        Number of rarest chunks a receiver looks for first, and the largest distance in arcs.
     most_steps
-        Turns with ejections that are taken at most.
+        Most turns with ejections.
     source, chunk, hops, path
-        Out: the circuit into vertex v on wavelength w is entry ``[w, v]``: its source (-1 for none), chunk, number of
-        arcs, and arcs (``path`` is ``(wavelengths, n, longest)``).
+        Output: entry ``[w, v]`` is the circuit into vertex v on wavelength w: its source (-1 for none), chunk, number
+        of arcs, and arcs (``path`` is ``(wavelengths, n, longest)``).
 
     Returns
     -------
@@ -265,7 +267,7 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
                 length += 1
                 u = head[way[u]]
             if s < 0 or length > longest:
-                # Nobody within reach has anything for v: it is out of this round.
+                # No reachable vertex has a chunk for v in this round.
                 count -= 1
                 turn[at] = turn[count]
                 continue

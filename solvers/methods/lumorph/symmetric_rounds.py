@@ -1,10 +1,10 @@
-r"""Copies in a given number of rounds, by a search over schedules that the reflections of the mesh leave as they are.
+r"""Search for schedules of copies in a given number of rounds that are invariant under reflections of the mesh.
 
-Where a side of the mesh is even, turning it round moves every tile and every arc; a collective that looks the same
-after it (all-gather, say, with the chunks renamed) has a quotient: orbits of deliveries, of arcs, of tiles. A schedule
-of the quotient, in which an orbit stands in one colour as a whole, is one of the mesh. With both sides even the search
-is four times smaller, and it is this that fills the last per cent: all-gather on 4 x 8 tiles with 16 lasers and one
-waveguide in 2 rounds, 31 receptions of 32.
+If a side of the mesh is even, its reflection moves every tile and every arc; a collective that is invariant under it
+(such as all-gather with renamed chunks) has a quotient: orbits of deliveries, of arcs, of tiles. A schedule of the
+quotient, in which a whole orbit has one colour, is a schedule of the mesh. With both sides even the search is four
+times smaller, which makes nearly full schedules possible: all-gather on 4 x 8 tiles with 16 lasers and one waveguide in
+2 rounds, 31 receptions of 32.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.ragged import offsets, positions, select
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances.photonic import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import candidates, intact
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-#: Entries of all candidates together, and table entries of one search, are at most this many.
+#: Most entries of all candidates together, and of the tables of one search.
 MOST_ENTRIES = 20_000_000
-#: Steps of one try.
+#: Steps of one attempt.
 STEPS = 60_000
 
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
-    """One reflection or rotation: where vertices, arcs and chunks go."""
+    """A reflection or rotation: the images of vertices, arcs and chunks."""
 
     vertex: I64
     arc: I64
@@ -46,7 +47,7 @@ class Symmetry:
 
 
 def symmetries(topology: Topology, collective: Collective) -> list[Symmetry]:
-    """The identity and every reflection of an intact mesh that moves all tiles and keeps the collective: a group."""
+    """The group of the identity and the reflections of an intact mesh that move all tiles and keep the collective."""
     n = topology.n
     found = [Symmetry(np.arange(n), np.arange(topology.arcs), np.arange(collective.chunks))]
     if not isinstance(topology, LightpathMesh) or not intact(topology):
@@ -70,7 +71,7 @@ def symmetries(topology: Topology, collective: Collective) -> list[Symmetry]:
 
 
 def _chunk_images(collective: Collective, turn: I64) -> I64 | None:
-    """The chunk that every chunk becomes when vertices are renamed, ``(chunks,)``; None if some has no match."""
+    """The image of every chunk when vertices are renamed, ``(chunks,)``; None if some chunk has no match."""
 
     def codes(order: I64) -> list[bytes]:
         held = np.zeros((collective.chunks, 2, collective.n), dtype=bool)
@@ -82,13 +83,13 @@ def _chunk_images(collective: Collective, turn: I64) -> I64 | None:
     for chunk, code in enumerate(codes(np.arange(collective.n))):
         same.setdefault(code, []).append(chunk)
     if any(len(each) > 1 for each in same.values()):
-        return None  # equal chunks could be matched so that two reflections do not commute
+        return None  # equal chunks could be matched such that two reflections do not commute
     image = [same.get(code) for code in codes(turn)]
     return None if any(each is None for each in image) else np.array([each[0] for each in image if each is not None])
 
 
 class Quotient:
-    """Items and candidates of one orbit each, for :func:`opticoll.solvers.methods.lumorph.packing.eject_ordered`.
+    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.packing.eject_ordered`.
 
     ``items`` are (chunk, vertex) of one delivery of every orbit, ``(K, 2)``; candidate p is route ``route[p]`` of
     ``routes``.
@@ -98,7 +99,7 @@ class Quotient:
         self, topology: Topology, collective: Collective, limits: Limits, routes: RouteSet | None, wave: I64 | None
     ) -> None:
         self.topology, self.collective, self.limits = topology, collective, limits
-        # Wavelengths that are fixed know nothing of reflections.
+        # Fixed wavelengths are not invariant under reflections.
         self.group = symmetries(topology, collective)[: None if wave is None else 1]
         n, m = topology.n, topology.arcs
         vertex = np.min([each.vertex for each in self.group], axis=0)
@@ -134,12 +135,12 @@ class Quotient:
         self.route, self.after, self.first = np.array(route), np.array(after), np.array(first)
         ends = self.routes.pair[self.route]
         size = length[self.route] + 2
-        self.start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(size)])
+        self.start = offsets(size)
         needs = np.empty(self.start[-1], dtype=np.int64)
         needs[self.start[:-1]], needs[self.start[:-1] + 1] = m + vertex[source[ends]], m + n + vertex[goal[ends]]
-        owner = np.repeat(np.arange(self.route.size), size - 2)
-        at = np.arange(owner.size) - np.repeat(np.cumsum(size - 2) - (size - 2), size - 2)
-        needs[self.start[owner] + 2 + at] = arc[self.routes.arcs[self.routes.start[self.route[owner]] + at]]
+        owner, position = positions(self.routes.start, self.route)
+        place_on_route = position - self.routes.start[self.route[owner]]
+        needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
         self.needs = needs
         self._drop_clashes()
         self.tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
@@ -147,7 +148,7 @@ class Quotient:
         self.room = np.concatenate([np.full(m, min(limits.waveguides, most)), np.full(2 * n, limits.ports or 1)])
 
     def _drop_clashes(self) -> None:
-        """Leave out candidates that would meet their own image on an arc."""
+        """Drop candidates that share a resource with their own image."""
         owner = np.repeat(np.arange(self.route.size), np.diff(self.start))
         keys, count = np.unique(owner * (self.needs.max(initial=0) + 1) + self.needs, return_counts=True)
         bad = np.zeros(self.route.size, dtype=bool)
@@ -157,31 +158,28 @@ class Quotient:
         item = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))[~bad]
         self.first = np.searchsorted(item, np.arange(self.first.size))
         self.needs = self.needs[~bad[owner]]
-        self.start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.diff(self.start)[~bad])])
+        self.start = offsets(np.diff(self.start)[~bad])
         self.route, self.after = self.route[~bad], self.after[~bad]
 
     def schedule(self, bin_of: I64, choice: I64) -> RoundSchedule:
-        """The schedule of the mesh from one of the quotient."""
+        """The schedule of the mesh for a schedule of the quotient."""
         parts = []
         path = self.route[choice]
-        length = np.diff(self.routes.start)[path]
-        start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
-        at = np.arange(start[-1]) - np.repeat(start[:-1], length) + np.repeat(self.routes.start[path], length)
+        start, route_arcs = select(self.routes.start, self.routes.arcs, path)
         source = self.routes.source[self.routes.pair[path]]
         for each in self.group:
             parts.append(
                 (each.vertex[source], each.vertex[self.items[:, 1]], each.chunk[self.items[:, 0]],
-                 each.arc[self.routes.arcs[at]])
+                 each.arc[route_arcs])
             )  # fmt: skip
         sources, targets, chunks, arcs = (np.concatenate(column) for column in zip(*parts, strict=True))
         when, wave = np.divmod(np.tile(bin_of, len(self.group)), self.limits.wavelengths)
-        lengths = np.tile(length, len(self.group))
-        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        starts = offsets(np.tile(np.diff(start), len(self.group)))
         return direct(when, sources, targets, chunks, wave, starts, arcs)
 
 
 def small_enough(topology: Topology, collective: Collective, limits: Limits, rounds: int) -> bool:
-    """Whether the search applies: one chunk a circuit, so many ports, and tables of bearable size."""
+    """Whether the search applies: one chunk per circuit, limited ports, all vertices ranks, and small tables."""
     deliveries = len(collective.deliveries)
     candidates_size = deliveries * topology.n * 2 * 8
     tables = rounds * limits.wavelengths * (deliveries + (topology.arcs + 2 * topology.n) * (limits.waveguides + 1))
@@ -193,9 +191,9 @@ def symmetric_copies(
     topology: Topology, collective: Collective, limits: Limits, rounds: int, seed: int, left: Callable[[], float],
     routes: RouteSet | None = None, wave: I64 | None = None,
 ) -> RoundSchedule | None:  # fmt: skip
-    """A schedule of so many rounds or fewer, trying until time is up; None if none is found.
+    """A schedule of at most ``rounds`` rounds, by repeated attempts until time is up; None if none is found.
 
-    ``routes`` of pairs, each on its ``wave``, ``(P,)``, are the only ones where they are given.
+    If ``routes`` with their wavelengths ``wave``, ``(P,)``, are given, only these are used.
     """
     from opticoll.solvers.methods.lumorph.packing import eject_ordered
 

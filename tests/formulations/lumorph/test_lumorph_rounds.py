@@ -13,10 +13,10 @@ from reference import assert_one_matrix, optimum
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.greedy_rounds import greedy_rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds
 from opticoll.formulations.lumorph.round_rows import delivery_symmetries
 from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
@@ -123,7 +123,7 @@ def test_the_paper_gives_up_here():
 def test_the_default_of_rmax_is_enough(spec, collective, pieces, wavelengths):
     data = prepared(spec, collective=collective, pieces=pieces, wavelengths=wavelengths)
     for program, least in zip(data.programs, data.least, strict=True):
-        assert least <= greedy_rounds(program) == program.rounds <= len(program.collective.deliveries)
+        assert least <= sufficient_rounds(program) == program.rounds <= len(program.collective.deliveries)
 
 
 def test_symmetries_are_checked_not_assumed():
@@ -236,7 +236,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
     ("lightpath:2x2,lasers=1", {"paths": 0}, "paths"),
     ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
     ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
-    ("lightpath:2x2,lasers=1+fail=4", {}, "no way"),
+    ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
     ("lightpath:2x2,lasers=0", {}, "lasers"),
     ("lightpath:16x16,lasers=16", {}, "too many"),
     ("servers:n=4,degree=2,traffic=alltoall", {}, "topology"),

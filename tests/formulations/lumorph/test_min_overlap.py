@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -41,7 +42,7 @@ def data_of(spec, **parameters):
 def given_pairs(topology, pairs, **changes):
     s, d = (np.array(ends, dtype=np.int64) for ends in zip(*pairs, strict=True))
     data = min_overlap.unit_data(topology, s, d)
-    return min_overlap.in_model(data, "path", PathRule(**changes)) if changes else data
+    return replace(data, model="path", rule=PathRule(**changes)) if changes else data
 
 
 def best_of(data, form="cvxpy"):
@@ -439,11 +440,12 @@ def test_a_changed_file_is_another_task(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "text", "word"), [
-    (".csv", "0,0\n", "itself"), (".csv", "0,9\n", "no vertex"), (".csv", "0\n", "no pair"), (".csv", "", "no circuit"),
-    (".csv", "0,1,2\n", "no pair"), (".csv", "0,-1\n", "no vertex"), (".json", "[[0, 1.5]]", "no pair"),
-    (".json", "[[0, true]]", "no pair"), (".json", "{", "no JSON"), (".json", "3", "list"),
-    (".json", "[" * 10_000, "no JSON"),
-    (".csv", '"0\0,1', "no "), (".json", '[{"0": 1}]', "no pair"),
+    (".csv", "0,0\n", "itself"), (".csv", "0,9\n", "not a vertex"), (".csv", "0\n", "not a pair"),
+    (".csv", "", "no circuits"),
+    (".csv", "0,1,2\n", "not a pair"), (".csv", "0,-1\n", "not a vertex"), (".json", "[[0, 1.5]]", "not a pair"),
+    (".json", "[[0, true]]", "not a pair"), (".json", "{", "not valid JSON"), (".json", "3", "list"),
+    (".json", "[" * 10_000, "not valid JSON"),
+    (".csv", '"0\0,1', "not "), (".json", '[{"0": 1}]', "not a pair"),
 ])  # fmt: skip
 def test_bad_circuit_files_are_refused_in_one_line(tmp_path, suffix, text, word):
     path = tmp_path / f"circuits{suffix}"
@@ -469,20 +471,20 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("spec", "settings_", "word"), [
-    ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "outside 0..3"),
+    ("lightpath:4x4", {"circuits": "recursive-doubling:4"}, "steps 0..3"),
     ("lightpath:4x4", {"circuits": "recursive-doubling:-1"}, "whole number"),
     ("lightpath:4x4", {"circuits": "recursive:17:0"}, "radix 17"),
     ("lightpath:4x4", {"circuits": "recursive:1:0"}, "radix 1"),
     ("lightpath:2x3", {"circuits": "recursive-doubling:1"}, "power of 2"),
-    ("lightpath:4x4", {"circuits": "recursive-doubling"}, "no circuit list"),
-    ("lightpath:4x4", {"circuits": "some"}, "no circuit list"),
+    ("lightpath:4x4", {"circuits": "recursive-doubling"}, "not a circuit list"),
+    ("lightpath:4x4", {"circuits": "some"}, "not a circuit list"),
     ("lightpath:4x4", {"circuits": "permutation", "seed": "-1"}, "negative"),
     ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
     ("lightpath:4x4", {"model": "node"}, "arc, path"),
     ("lightpath:4x4", {"model": "path", "k": "0"}, "k=0"),
     ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
     ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
-    ("servers:n=4,degree=2,traffic=alltoall", {}, "no topology"),
+    ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),
 ])  # fmt: skip
 def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
     with pytest.raises(BadInput, match=word) as caught:

@@ -202,11 +202,11 @@ def test_bad_sizes_are_refused(keywords):
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"chunks": [{"pre": [], "post": [1]}]}, "nobody holds"),
+        ({"chunks": [{"pre": [], "post": [1]}]}, "no vertex holds"),
         ({"chunks": [{"pre": [0], "post": [4]}]}, "vertices 0..3"),
         ({"chunks": [{"pre": [0], "post": [True]}]}, "vertices 0..3"),
         ({"chunks": [{"pre": [0]}]}, "pre"),
-        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "nothing else"),
+        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "exactly the keys"),
         ({"chunks": [], "name": "x"}, "needs"),
         ({"chunk": []}, "needs"),
         ([], "needs"),

@@ -578,7 +578,7 @@ def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
 @pytest.mark.parametrize(
     ("spec", "method", "given_", "word"),
     [
-        ("lightpath:2x4,lasers=2", "recursive", {"radix": "4"}, "3 lasers a GPU"),
+        ("lightpath:2x4,lasers=2", "recursive", {"radix": "4"}, "3 lasers per GPU"),
         ("lightpath:2x4,lasers=4", "recursive", {"radix": "1"}, "at least 2"),
         ("lightpath:2x5,lasers=4", "recursive", {"radix": "4", "scheme": "exchange"}, "prime factor"),
         ("lightpath:2x4,lasers=4", "recursive", {"collective": "all-to-all"}, "layer-to-layer"),

@@ -203,7 +203,7 @@ def test_assignment_refuses_what_is_no_circuit():
     mesh = parse("lightpath:2x2")
     with pytest.raises(BadInput, match="to itself"):
         assign_rounds(mesh, Limits(1), np.array([0]), np.array([0]))
-    with pytest.raises(BadInput, match="lie in"):
+    with pytest.raises(BadInput, match="must be in"):
         assign_rounds(mesh, Limits(1), np.array([0]), np.array([4]))
     with pytest.raises(NotApplicable, match="no route"):
         assign_rounds(parse("lightpath:1x3+fail=2,seed=0"), Limits(1), np.array([0]), np.array([2]))
