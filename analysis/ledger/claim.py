@@ -34,7 +34,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
+class PrintedNumber:
     """A number in print.
 
     Parameters
@@ -91,7 +91,7 @@ def similar(ratio: float) -> bool:
     return SIMILAR[0] - _ROUNDING <= ratio <= SIMILAR[1] + _ROUNDING
 
 
-def at_least(measured: float, told: Told) -> bool:
+def at_least(measured: float, told: PrintedNumber) -> bool:
     """Whether a measurement is the number told or more."""
     return measured >= told.ends[0] - _ROUNDING * abs(told.value)
 
@@ -103,6 +103,11 @@ class Verdict(StrEnum):
     NOT_REPRODUCED = "not-reproduced"
     SELF_CONTRADICTED = "self-contradicted"
     NOT_TESTABLE = "not-testable"
+
+
+def verdict_if(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
+    """Reproduced if the claim holds, else ``otherwise``."""
+    return Verdict.REPRODUCED if holds else otherwise
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,20 @@ class Laboratory:
 
         named = {name: str(value) for name, value in settings.items()}
         return self.record(Task(formulation, instance, method, None, named, time_limit_s, None, tol, seed))
+
+    def proven(self, formulation: str, instance: str, **options: Any) -> dict[str, Any]:
+        """Give the record of a run whose optimum is proven; the arguments are those of :meth:`solve`.
+
+        Raises
+        ------
+        ArithmeticError
+            If it is not proven.
+        """
+        record = self.solve(formulation, instance, **options)
+        if record["proof"] != "optimal":
+            msg = f"{formulation} on {instance} is not proven: {record['proof']}, {record['message']}"
+            raise ArithmeticError(msg)
+        return record
 
     def record(self, task: Task) -> dict[str, Any]:
         """Give the record of a task, as :meth:`solve`."""

@@ -25,7 +25,7 @@ with times in units of the total work, which is the horizon: everything on one G
 GPU 0 (both rules are the same for every rotation of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
-group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
+group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.hybrid_formulas.hybrid_traffic`).
 
 Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with at least h before them and at least
 r behind them, h + max(work/k, ceil(m/k) shortest) + r.

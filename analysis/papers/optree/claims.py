@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import ABOUT, Claim, Measurement, Told, Verdict
+from opticoll.analysis.ledger.claim import ABOUT, Claim, Measurement, PrintedNumber, Verdict, verdict_if
 from opticoll.analysis.ledger.sweeps import Sweep, spread
 from opticoll.formulations.optree import tree_theory as theory
 from opticoll.formulations.optree.tree_theory import Fabric, best_tree
@@ -20,13 +20,9 @@ if TYPE_CHECKING:
 
 PAPER = "optree"
 FIGURE_4 = (512, 1024, 2048, 4096)
-FIG_4 = Told("96.85")
+FIG_4 = PrintedNumber("96.85")
 #: Rings of which an ILP proves the wavelengths; above, the bound by counting arcs is met by construction.
 PROVEN = range(3, 7)
-
-
-def _held(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
-    return Verdict.REPRODUCED if holds else otherwise
 
 
 def _percent(part: float, whole: float) -> float:
@@ -90,7 +86,7 @@ def _theorem_1(_: Laboratory) -> Measurement:
                     wrong.append((n, m, k, w, steps, said))
     least = min(wrong) if wrong else None
     return Measurement(
-        f"{count - len(wrong)} of {count} trees take exactly S(k) steps", _held(not wrong),
+        f"{count - len(wrong)} of {count} trees take exactly S(k) steps", verdict_if(not wrong),
         instances=("wdm-ring:n=m^k up to 4096, m=2..16, wavelengths=1..64",),
         reason=f"Holds where every division is whole ({even[1]} of {even[0]} such cases: 4 divides m, 8w divides nm). "
         "Elsewhere whole steps are more, or with odd m fewer (a segment needs floor(m^2/4), not m^2/4).",
@@ -111,7 +107,7 @@ def _theorem_2(_: Laboratory) -> Measurement:
             wrong.append((n, said, best))
     n, said, best = wrong[0] if wrong else (0, 1, 1)
     return Measurement(
-        f"{len(wrong)} of {len(sizes)} sizes have a better depth than the rounded root", _held(not wrong),
+        f"{len(wrong)} of {len(sizes)} sizes have a better depth than the rounded root", verdict_if(not wrong),
         instances=("n=8..20000",),
         reason=f"The root is right; the nearest integer is not always the best one. Where it is not, it costs at most "
         f"{100 * (max(ratios) - 1):.2g} % more steps. Below n = 8 there is no root.",
@@ -191,7 +187,7 @@ def _table(name: str) -> Callable[[Laboratory], Measurement]:
             "OpTree": f"S(6) = {theory.theorem_1(1024, 64, 6):.2f}, S(7) = {theory.theorem_1(1024, 64, 7):.2f}.",
         }
         return Measurement(
-            value, _held(value == row.printed), instances=("wdm-ring:n=1024,wavelengths=64",),
+            value, verdict_if(value == row.printed), instances=("wdm-ring:n=1024,wavelengths=64",),
             reason=told.get(name, ""),
         )  # fmt: skip
 
@@ -210,7 +206,7 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
         ring: Any = parse("wdm-ring:n=1024,wavelengths=64")
         schedule = make(ring)
         faults = sum(schedules.violations(ring, schedule).values())
-        verdict = _held(schedule.rounds == row.printed and not faults)
+        verdict = verdict_if(schedule.rounds == row.printed and not faults)
         used = int(schedule.circuit_wavelength.max()) + 1
         return Measurement(
             schedule.rounds, verdict, instances=(ring.spec,),
@@ -224,7 +220,7 @@ def _one_stage(_: Laboratory) -> Measurement:
     value = theory.one_stage_steps(1024, 64)
     claimed = _percent(theory.optree_steps(1024, 64), 128)
     return Measurement(
-        value, _held(value == 128, Verdict.SELF_CONTRADICTED), instances=("wdm-ring:n=1024,wavelengths=64",),
+        value, verdict_if(value == 128, Verdict.SELF_CONTRADICTED), instances=("wdm-ring:n=1024,wavelengths=64",),
         reason=f"Lemma 1 gives ceil(1024^2/8)/64 = 2048. With 128 it would save {claimed:.1f} %, not the 96.85 % "
         f"of section IV-B; with 2048 it saves {_percent(theory.optree_steps(1024, 64), value):.2f} %. 128 is n/8.",
     )  # fmt: skip
@@ -234,7 +230,7 @@ def _table_depth(_: Laboratory) -> Measurement:
     six, seven = (theory.theorem_1(1024, 64, k) for k in (6, 7))
     depth = theory.theorem_2(1024)
     return Measurement(
-        depth, _held(depth == 7, Verdict.SELF_CONTRADICTED), instances=("wdm-ring:n=1024,wavelengths=64",),
+        depth, verdict_if(depth == 7, Verdict.SELF_CONTRADICTED), instances=("wdm-ring:n=1024,wavelengths=64",),
         reason=f"Theorem 2 and figure 4 say depth 6 for n = 1024, the table 7. Rounded up both give 70 steps "
         f"(S(6) = {six:.2f}, S(7) = {seven:.2f}), but 6 is the better one.",
     )  # fmt: skip
@@ -289,7 +285,7 @@ def _shapes(_: Laboratory) -> Measurement:
     )  # fmt: skip
 
 
-def _saving(cases: tuple[tuple[int, int], ...], rival: str, said: Told) -> Callable[[Laboratory], Measurement]:
+def _saving(cases: tuple[tuple[int, int], ...], rival: str, said: PrintedNumber) -> Callable[[Laboratory], Measurement]:
     """Mean saving of OpTree's steps over a rival's [%]; times share the factor d/B + a, so steps decide."""
 
     def measure(_: Laboratory) -> Measurement:
@@ -311,7 +307,7 @@ def _saving(cases: tuple[tuple[int, int], ...], rival: str, said: Told) -> Calla
 def _abstract(_: Laboratory) -> Measurement:
     means = {"WRHT": (56.36 + 88.06) / 2, "Ring": (92.76 + 95.84) / 2, "NE": (85.54 + 91.69) / 2}
     said = {"WRHT": 72.21, "Ring": 94.30, "NE": 88.58}
-    off = {name: not Told(f"{said[name]:.2f}").holds(means[name]) for name in said}
+    off = {name: not PrintedNumber(f"{said[name]:.2f}").holds(means[name]) for name in said}
     wrong = [f"{name}: {means[name]:.3f}, told {said[name]:.2f}" for name in said if off[name]]
     return Measurement(
         {name: round(value, 3) for name, value in means.items()},
@@ -354,7 +350,7 @@ def _lowest(sizes: tuple[tuple[int, int], ...]) -> Callable[[Laboratory], Measur
             if min(steps, key=lambda a: steps[a]) != "OpTree" or max(steps, key=lambda a: steps[a]) != "Ring":
                 wrong.append(f"n={n}, w={w}")
         return Measurement(
-            found, _held(not wrong), instances=tuple(f"wdm-ring:n={n},wavelengths={w}" for n, w in sizes),
+            found, verdict_if(not wrong), instances=tuple(f"wdm-ring:n={n},wavelengths={w}" for n, w in sizes),
             reason="Steps. The time of a step is the same for all, whatever the message, so steps decide.",
             count=len(sizes), violations=len(wrong), counterexample=wrong[0] if wrong else None,
         )  # fmt: skip
@@ -367,7 +363,7 @@ def _more_waves(_: Laboratory) -> Measurement:
              for name in ("OpTree", "WRHT")}  # fmt: skip
     good = found["OpTree"][1] < found["OpTree"][0] and found["WRHT"][1] > found["WRHT"][0]
     return Measurement(
-        {name: [round(value, 1) for value in pair] for name, pair in found.items()}, _held(good),
+        {name: [round(value, 1) for value in pair] for name, pair in found.items()}, verdict_if(good),
         instances=tuple(f"wdm-ring:n=1024,wavelengths={w}" for w in (96, 128)),
         reason="Steps at 96 and 128 wavelengths. OpTree's fall by a quarter, as 1/w: slightly is a matter of the "
             "scale.",
@@ -389,7 +385,7 @@ def _leaves(_: Laboratory) -> Measurement:
                 sweep.add(leaves / theory.leaves_bound(m, k), holds=leaves <= theory.leaves_bound(m, k), size=m**k,
                           case=f"m={m}, k={k}: {leaves} leaves")  # fmt: skip
     return Measurement(
-        f"{len(sweep.wrong)} of {len(sweep.ratios)} trees have more than m^k leaves", _held(not sweep.wrong),
+        f"{len(sweep.wrong)} of {len(sweep.ratios)} trees have more than m^k leaves", verdict_if(not sweep.wrong),
         instances=("m = 2 .. 6, k = 1 .. 5; the full tree and eight drawn",),
         reason=f"Met by {sweep.met}, all full trees among them. Ratio of leaves to m^k.", **sweep.row,
     )  # fmt: skip
@@ -414,7 +410,7 @@ def _theorem_3(_: Laboratory) -> Measurement:
                   case=f"{ring.spec}: {schedule.rounds} rounds, theorem {theory.optree_steps(n, w):.2f}")  # fmt: skip
     return Measurement(
         f"{len(sweep.wrong)} of {len(sweep.ratios)} trees are faster than the optimum of the theorem",
-        _held(not sweep.wrong), instances=("wdm-ring of 16 to 256 nodes, 2 to 16 wavelengths",),
+        verdict_if(not sweep.wrong), instances=("wdm-ring of 16 to 256 nodes, 2 to 16 wavelengths",),
         reason="Trees of the best whole radices, built and checked circuit by circuit, 1 MiB a node. Tightness is the "
         "theorem's time over that of the tree.", **sweep.row,
     )  # fmt: skip
@@ -428,7 +424,7 @@ def _slowly(_: Laboratory) -> Measurement:
     }
     slow = ratio["d = message"] - 1 <= ABOUT * 31
     return Measurement(
-        {name: round(value, 2) for name, value in ratio.items()}, _held(slow),
+        {name: round(value, 2) for name, value in ratio.items()}, verdict_if(slow),
         instances=("wdm-ring:n=1024,wavelengths=64",),
         reason="Time at 128 MiB over time at 4 MiB, by (3) with 40 Gb/s and 25 us. If the message size is what each "
         "node has (d of Theorem 3), transmission dominates and the time grows with it; it grows slowly only if it is "
@@ -452,7 +448,7 @@ def _savings() -> tuple[Claim, ...]:
             Claim(
                 f"optree.{figure}-{rival.lower()}", PAPER, f"section IV-C, figure {figure[-1]}",
                 f"OpTree takes {said} % less time than {rival} on average over {over}", said,
-                Told(f"{said:.2f}").tolerance, _saving(cases, rival, Told(f"{said:.2f}")),
+                PrintedNumber(f"{said:.2f}").tolerance, _saving(cases, rival, PrintedNumber(f"{said:.2f}")),
             )
             for rival, said in numbers.items()
         ]  # fmt: skip

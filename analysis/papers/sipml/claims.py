@@ -1,16 +1,4 @@
-"""Claims of SiP-ML's sections 3.1-3.3: degree, duty cycle, placement and its repair, circuits.
-
-How long circuits must be held for reconfiguring them to cost little.
-
-Source  SiP-ML, section 3.1: "for a topology with reconfiguration latency r, the circuit hold time should be longer
-        than, for instance, 10 x r to achieve a 90% duty cycle"
-
-Model and data parallel at once: a placement repeated in every group, and what all GPUs then send.
-
-Source  SiP-ML, section 3.2 ("Putting it all together"): GPU g of group r is number r k + g. Within its group it
-        sends what its sub-operations pass on; to its counterpart in the next group 2 (l-1)/l of its weights (ring
-        all-reduce).
-"""
+"""Claims of SiP-ML's sections 2 and 3: degree, duty cycle, placement and its repair, circuits."""
 
 from __future__ import annotations
 
@@ -18,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict
+from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.sweeps import Sweep, spread
-from opticoll.errors import BadInput
-from opticoll.instances.servers import ServerPool
+from opticoll.analysis.papers.sipml.hybrid_formulas import duty_cycle, hybrid_traffic, least_hold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,86 +16,18 @@ if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.op_graph import OpGraph
 
-
-#: Reconfiguration latency [s]: MEMS optical circuit switches (section 3.1), micro-ring resonators (section 3.1, 4.4).
-OCS_LATENCY_S, RING_LATENCY_S = 10e-3, 25e-6
-
-
-def _check(latency_s: float) -> None:
-    if not 0 <= latency_s < float("inf"):
-        msg = f"duty cycle: the reconfiguration latency must be a number of seconds of at least 0, not {latency_s}"
-        raise BadInput(msg)
-
-
-def duty_cycle(hold_s: float, latency_s: float) -> float:
-    """Share of the time in which circuits carry data: h / (h + r), dark for r after every h of light.
-
-    Raises
-    ------
-    BadInput
-        Unless the hold time is positive and the latency not negative, both finite [s].
-    """
-    _check(latency_s)
-    if not 0 < hold_s < float("inf"):
-        msg = f"duty cycle: the hold time must be a positive number of seconds, not {hold_s}"
-        raise BadInput(msg)
-    return hold_s / (hold_s + latency_s)
-
-
-def least_hold(latency_s: float, duty: float) -> float:
-    """Shortest hold time [s] of a duty cycle: r d / (1 - d), 9 r for 90%; the paper's 10 r gives 10/11.
-
-    Raises
-    ------
-    BadInput
-        Unless the latency is finite and not negative and 0 < duty < 1.
-    """
-    _check(latency_s)
-    if not 0 < duty < 1:
-        msg = f"duty cycle: a share of the time must lie between 0 and 1, not {duty}"
-        raise BadInput(msg)
-    return latency_s * duty / (1.0 - duty)
-
-
-def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:
-    """The traffic matrix of a step on k l GPUs [bytes], as a pool of servers of this degree.
-
-    Raises
-    ------
-    BadInput
-        If there is only one GPU, or more than a dense traffic matrix takes.
-    """
-    graph, k, groups = data.graph, data.devices, data.replicas
-    if k * groups < 2:
-        msg = "hybrid traffic: one GPU sends nothing; take k or replicas of at least 2"
-        raise BadInput(msg)
-    inner = np.zeros((k, k))
-    np.add.at(inner, (device[graph.tail], device[graph.head]), graph.volume)
-    np.fill_diagonal(inner, 0.0)
-    matrix = np.kron(np.eye(groups), inner)
-    if groups > 1:
-        held = np.bincount(device, graph.weights, minlength=k) * 2.0 * (groups - 1) / groups
-        at = np.arange(k * groups)
-        matrix[at, (at + k) % (k * groups)] += np.tile(held, groups)
-    return ServerPool(k * groups, degree, matrix, spec=f"hybrid of {graph.spec}")
-
-
 PAPER = "sipml"
-
-
-def _verdict(good: bool) -> Verdict:
-    return Verdict.REPRODUCED if good else Verdict.NOT_REPRODUCED
 
 
 def _duty(_: Laboratory) -> Measurement:
 
     measured = duty_cycle(10.0, 1.0)
     reason = f"Held for 10 r and dark for r: 10/11. 90 % needs {least_hold(1.0, 0.9):.3g} r; 10 r suffice."
-    return Measurement(round(100 * measured, 2), _verdict(measured >= 0.9), reason=reason)
+    return Measurement(round(100 * measured, 2), verdict_if(measured >= 0.9), reason=reason)
 
 
 def _switch_speed(_: Laboratory) -> Measurement:
-    return Measurement(100 * 10.0, _verdict(100 * 10.0 == 1000.0), reason="Ports times their rate.")
+    return Measurement(100 * 10.0, verdict_if(100 * 10.0 == 1000.0), reason="Ports times their rate.")
 
 
 # circuits -----------------------------------------------------------------------------------------------------------
@@ -142,7 +61,7 @@ def _koenig(_: Laboratory) -> Measurement:
         sweep.add(used / degree, holds=max(ocs_circuits.residuals(data, {"match": match}).values()) <= 0,
                   size=matrix.shape[0], case=f"case {case}: {matrix.shape[0]} servers, D = {degree}")  # fmt: skip
     return Measurement(
-        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit", _verdict(not sweep.wrong),
+        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit", verdict_if(not sweep.wrong),
         ("2 to 8 servers, random traffic",),
         "Koenig: circuits within D ports of every server split into D matchings, so ports are all that limits them. "
         "Ratio: circuits of the server that has most over D switches.", **sweep.row,
@@ -160,7 +79,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
         wrong += not same
         ratios.append(ours["metrics"]["whole_circuits_cost"])
     return Measurement(
-        f"{len(specs) - wrong} of {len(specs)} equal", _verdict(wrong == 0), tuple(specs),
+        f"{len(specs) - wrong} of {len(specs)} equal", verdict_if(wrong == 0), tuple(specs),
         "An ILP does it, but none is needed: bisection on the time and an edge colouring are exact and polynomial "
         "(equal on over 1000 random matrices in the tests). Divisible circuits would be faster by the ratios here.",
         count=len(specs), violations=wrong,
@@ -173,7 +92,7 @@ def _reuse(laboratory: Laboratory) -> Measurement:
     found = record["metrics"]
     per = found["circuits"] / (2 * found["wavelengths"])
     return Measurement(
-        round(per, 3), _verdict(record["verified"] and per > 1), (record["instance"],),
+        round(per, 3), verdict_if(record["verified"] and per > 1), (record["instance"],),
         "Circuits on one wavelength of one direction, on average, in an optimal assignment; no segment carries two.",
     )  # fmt: skip
 
@@ -193,7 +112,7 @@ def _example(laboratory: Laboratory) -> Measurement:
             return Measurement(None, Verdict.NOT_TESTABLE, reason="the search did not end")
         found.append(record["objective"])
     return Measurement(
-        found, _verdict(found == [3.0, 2.0]), ("op-graph:model=chain,splits=1x4",),
+        found, verdict_if(found == [3.0, 2.0]), ("op-graph:model=chain,splits=1x4",),
         "Behind one part, four parts take two rounds with Delta = 2, one with Delta = 3, under the degree alone too.",
     )  # fmt: skip
 
@@ -226,7 +145,7 @@ def _distance(_: Laboratory) -> Measurement:
     return Measurement(
         {"a direction": f"{len(sweep.wrong)} of {count} placements exceed Delta",
          "both directions together": f"{both} of {count} exceed it"},
-        _verdict(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
+        verdict_if(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
         "Circuits have a direction, and in either one a GPU has at most Delta others. The distance is one-sided, so "
         "that those it sends to and those it hears from together can be up to 2 Delta. Ratio: others over Delta.",
         **sweep.row,
@@ -254,7 +173,9 @@ def _hybrid(_: Laboratory) -> Measurement:
     state.place()
     traffic = hybrid_traffic(data, np.array(state.device), 3).traffic > 0
     most = int(max(traffic.sum(axis=0).max(), traffic.sum(axis=1).max()))
-    return Measurement(most, _verdict(most <= 3), (spec,), "Most GPUs that one sends to, or hears from; k = 4, l = 2.")
+    return Measurement(
+        most, verdict_if(most <= 3), (spec,), "Most GPUs that one sends to, or hears from; k = 4, l = 2."
+    )
 
 
 #: Moves of one repair after which the printed procedure counts as not converging even without a state met twice.
@@ -284,7 +205,7 @@ def _convergence(_: Laboratory) -> Measurement:
                 wrong.append((n, graph.dependencies, f"k = {data.devices}, Delta = {data.delta}, durations "
                               f"{' '.join(f'{d:g}' for d in graph.duration)}, dependencies {arcs}"))  # fmt: skip
     return Measurement(
-        f"{len(wrong)} of {count} do not end ({circles} return to an earlier state)", _verdict(not wrong),
+        f"{len(wrong)} of {count} do not end ({circles} return to an earlier state)", verdict_if(not wrong),
         (f"random graphs of {SMALL.start} to {SMALL.stop - 1} and of 20 sub-ops",),
         "Moves to the nearest GPU can chase each other round the circle. On the circle unrolled to a line, where moves "
         "only go forward, the repair always ends (all of these did).",
@@ -303,7 +224,7 @@ def _prohibitive(_: Laboratory) -> Measurement:
     placed = Unrolled(data, 0).place()
     return Measurement(
         {"sub_ops": data.n, "binaries": integers, "placed": placed},
-        _verdict(data.n > 20_000 and placed and integers > 10**7), (spec,),
+        verdict_if(data.n > 20_000 and placed and integers > 10**7), (spec,),
         "Binaries of the disjunctive ILP (at most: all pairs unordered); Algorithm 1 places the graph in seconds. "
         "Layers and parts are ours; the paper does not give its own.",
     )  # fmt: skip
