@@ -1,4 +1,4 @@
-"""Proven optima of all-to-alls, shared by the claims of the all-to-all paper."""
+"""Proven optima for the claims of the all-to-all paper."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
 MASTER = "alltoall.master"
-#: Gap to which graphs of hundreds of vertices are proven.
+#: Gap to which optima on more than 200 vertices are proven.
 LARGE = 1e-4
 
 
 def optimal_time(laboratory: Laboratory, spec: str) -> float:
-    """The optimal T of an all-to-all, proven; to a gap of :data:`LARGE` above 200 vertices."""
+    """The proven optimal T of an all-to-all, to a gap of :data:`LARGE` above 200 vertices."""
     tol = LARGE if parse(spec).n > 200 else 1e-6
     return 1 / float(laboratory.proven(MASTER, spec, tol=tol, time_limit_s=600.0)["objective"])
 
@@ -37,7 +37,7 @@ def rounded(values: dict[str, float]) -> dict[str, float]:
 
 
 def path_optimum(topology: Topology, **rule: Any) -> float:
-    """F over a path set, by SciPy, certified by its own lengths."""
+    """F over a path set, solved with SciPy and certified by the dual arc lengths."""
     from opticoll.solvers.compile import compile_model
 
     data = path_mcf.prepare(topology, rule)

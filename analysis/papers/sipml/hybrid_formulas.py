@@ -32,7 +32,7 @@ def _check(latency_s: float) -> None:
 
 
 def duty_cycle(hold_s: float, latency_s: float) -> float:
-    """Share of the time in which circuits carry data: h / (h + r), dark for r after every h of light.
+    """Share of time in which circuits carry data, h / (h + r): dark for r after every hold time h.
 
     Raises
     ------

@@ -457,7 +457,7 @@ def test_files_that_are_no_rows_are_refused(ledger_of, store, change):
     (path,) = journal.folder(store).iterdir()
     change(row)
     path.write_text(json.dumps(row), encoding="utf-8")
-    with pytest.raises(BadFile, match="no row of the ledger"):
+    with pytest.raises(BadFile, match="not a valid row of the ledger"):
         book.kept((), store)
 
 
@@ -466,5 +466,5 @@ def test_text_that_is_no_row_is_refused(ledger_of, store, text):
     ledger_of(one())
     journal.folder(store).mkdir(parents=True)
     (journal.folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
-    with pytest.raises(BadFile, match="no row of the ledger"):
+    with pytest.raises(BadFile, match="not a valid row of the ledger"):
         book.kept((), store)
