@@ -146,7 +146,7 @@ def _optimal(_: Laboratory) -> Measurement:
         Verdict.NOT_REPRODUCED if below else Verdict.REPRODUCED,
         instances=("wdm-ring:n=16..2048 in steps of 4, wavelengths=8",),
         reason="Radices need not be equal, and radix 3 costs floor(9/4) = 2, not 9/4. At n = 2048, w = 64 the theorem "
-               f"gives {top[0]:.2f}, radices {top[1].radices} take {top[1].steps} under the paper's count and "
+               f"gives {top[0]:.2f}, radices {top[1].radices} take {top[1].steps} as the paper counts them and "
                f"{top[2].radices} {top[2].steps} with Lemma 1 corrected. No all-gather needs fewer than "
                f"{theory.gather_bound(2048, 64)} rounds; trees need far more.",
         count=len(sizes), violations=len(below), tightness=spread(ratios),
@@ -303,8 +303,8 @@ def _saving(
         note = " The formula for WRHT is restored from its 259 steps (see table1-wrht)." if rival == "WRHT" else ""
         return Measurement(
             round(mean, 2), printed.verdict(mean), instances=tuple(f"wdm-ring:n={n},wavelengths={w}" for n, w in cases),
-            reason=f"In steps, {abs(mean - printed.value):.2f} points from the printed number: {details}.{note} The paper "
-                   "does not state what its simulator adds to a step (optical conversion, packets).",
+            reason=f"In steps, {abs(mean - printed.value):.2f} points from the printed number: {details}.{note} The "
+                   "paper does not state what its simulator adds to a step (optical conversion, packets).",
         )  # fmt: skip
 
     return measure

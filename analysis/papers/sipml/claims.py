@@ -150,7 +150,7 @@ def _distance(_: Laboratory) -> Measurement:
         {"per direction": f"{len(sweep.wrong)} of {count} placements exceed Delta",
          "both directions together": f"{both} of {count} exceed it"},
         verdict_if(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
-        "Circuits have per direction, and in either one a GPU has at most Delta others. The distance is one-sided, so "
+        "Circuits are directed, and in each direction a GPU has at most Delta peers. The distance is one-sided, so "
         "the GPUs it sends to and those it receives from can together be up to 2 Delta. Ratio: peers over Delta.",
         **sweep.row,
     )  # fmt: skip
