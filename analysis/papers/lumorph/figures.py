@@ -65,11 +65,11 @@ def _split(rows: pd.DataFrame) -> Figure:
                     here = rows[(rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)]
                     if here.empty:
                         continue
-                    told = f"{grid}" if each else f"{grid}, wavelengths ignored"
+                    text = f"{grid}" if each else f"{grid}, wavelengths ignored"
                     handle = axes.plot(
                         here["waveguides"], here["reconfigurations"], color=colour, marker=marker, markersize=5,
                         linewidth=1, linestyle="-" if each else "--", markerfacecolor=colour if each else "none",
-                        label=told,
+                        label=text,
                     )  # fmt: skip
                     handles += handle if name == "LUMORPH-4" else []
             for w in (20, 40):
@@ -87,10 +87,10 @@ def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (grid, name), here in rows.groupby(["grid", "algorithm"], sort=False):
         counts = []
-        for each, told in ((True, ""), (False, " with wavelengths ignored")):
+        for each, note in ((True, ""), (False, " with wavelengths ignored")):
             mine = here[here["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
             if not mine.empty:
-                counts.append(f"{mine[20]} and {mine[40]}{told}")
+                counts.append(f"{mine[20]} and {mine[40]}{note}")
         parts.append(f"{name} on {grid} {', '.join(counts)}")
     return "Reconfigurations with 20 and 40 waveguides: " + "; ".join(parts) + "."
 
@@ -106,7 +106,7 @@ def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
     for n in (64, 128, 256):
         for size in SIZES:
             each = {name: optical(name, GRIDS[n], waveguides=40).time(size) for name in _OPTICAL}
-            each |= {told: switch_times(name, n, size) for name, told in _SWITCH.items()}
+            each |= {title: switch_times(name, n, size) for name, title in _SWITCH.items()}
             each["lower bound, LIGHTPATH"] = least_time(n, size, LIGHTPATH)
             rows += [{"n": n, "size": size, "algorithm": name, "time_us": time} for name, time in each.items()]
     return _table(rows)
@@ -207,14 +207,14 @@ def _sweep_finding(rows: pd.DataFrame) -> str:
     parts = []
     for size, here in delays.groupby("size"):
         wide = here.pivot_table(index="value", columns="algorithm", values="time_us")
-        told = []
+        even_delays = []
         for name in _OPTICAL[:2]:
             gap = (wide[name] - wide[_RING]).to_numpy()
             # Time is linear in r, so the break-even follows from any two delays.
             r = wide.index.to_numpy()
             even = r[0] - gap[0] * (r[-1] - r[0]) / (gap[-1] - gap[0])
-            told.append(f"{name} {even:.1f} µs")
-        parts.append(f"{_bytes(float(str(size)))}: {', '.join(told)}")
+            even_delays.append(f"{name} {even:.1f} µs")
+        parts.append(f"{_bytes(float(str(size)))}: {', '.join(even_delays)}")
     return "Delay at which the ring on an ideal switch is equally fast: " + "; ".join(parts) + "."
 
 
@@ -227,17 +227,17 @@ def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
         return runs
     settings = [json.loads(text) for text in runs["settings"]]
     # With a fixed wavelength per route the problem is a different one.
-    free = np.array([told.get("wavelengths", "free") == "free" for told in settings])
-    runs, settings = runs[free].copy(), [told for told, kept in zip(settings, free, strict=True) if kept]
-    runs["collective"] = [told.get("collective", "all-gather") for told in settings]
-    runs["radix"] = [str(told.get("radix", 2)) for told in settings]
+    free = np.array([parameters.get("wavelengths", "free") == "free" for parameters in settings])
+    runs, settings = runs[free].copy(), [parameters for parameters, kept in zip(settings, free, strict=True) if kept]
+    runs["collective"] = [parameters.get("collective", "all-gather") for parameters in settings]
+    runs["radix"] = [str(parameters.get("radix", 2)) for parameters in settings]
     runs["algorithm"] = [
         f"{method}, radix {radix}" if method == "recursive" else method
         for method, radix in zip(runs["method"], runs["radix"], strict=True)
     ]
     # Use the best bound of any run of the same problem.
     problem = ["instance", "collective"]
-    runs["pieces"] = [str(told.get("pieces", 1)) for told in settings]
+    runs["pieces"] = [str(parameters.get("pieces", 1)) for parameters in settings]
     problem.append("pieces")
     runs["best_bound"] = runs.groupby(problem)["bound"].transform("max")
     runs = runs[runs["best_bound"].notna() & (runs["best_bound"] > 0)]
@@ -253,8 +253,8 @@ def _place(instance: str, wanted: str, pieces: str) -> str:
 
 def _over(rows: pd.DataFrame) -> Figure:
     with style():
-        told = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
-        places = rows.assign(place=[_place(*each) for each in told])
+        cases = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
+        places = rows.assign(place=[_place(*each) for each in cases])
         # If there are too many, keep those on which most algorithms were run.
         tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
         places = places[places["place"].isin(tried.index[:MOST_PLACES])]

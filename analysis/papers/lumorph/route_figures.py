@@ -218,13 +218,13 @@ def _waveguides(table: pd.DataFrame) -> Figure:
         for number, load in enumerate(sorted(set(least["load"]))):
             colour, _ = series(number)
             same = least[least["load"] == load].sort_values(["scheme", "shape"])
-            told = ", ".join(
+            names = ", ".join(
                 f"{scheme.partition(' ')[0]} {shape}"
                 for scheme, shape in zip(same["scheme"], same["shape"], strict=True)
             )
             here = table[table["load"] == load].drop_duplicates("waveguides")
             handles += axes.plot(here["waveguides"], here["rounds"], color=colour, drawstyle="steps-post",
-                                 linewidth=1.6, label=told)  # fmt: skip
+                                 linewidth=1.6, label=names)  # fmt: skip
         axes.axvline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), xycoords=("data", "axes fraction"),
                       textcoords="offset points", va="top", fontsize=8, color=MUTED)  # fmt: skip

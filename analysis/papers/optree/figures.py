@@ -68,12 +68,12 @@ def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
                                    linewidth=1.3, label="Theorem 1")  # fmt: skip
     handles += axes.plot(BEST_DEPTHS[nodes], theory.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
                          markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
-    for number, (count, told) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
+    for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         here, (colour, marker) = rows[rows["count"] == count], series(number)
         if len(here):
             handles += axes.plot(here["depth"], here["objective"] / least, linestyle="none", marker=marker,
                                  color=colour, markerfacecolor="none", markersize=6 + 2 * number,
-                                 label=f"best integer radices, {told}")  # fmt: skip
+                                 label=f"best integer radices, {text}")  # fmt: skip
     axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
     axes.grid(visible=True)
     axes.set_title(f"N = {nodes}")
@@ -85,12 +85,12 @@ def _depth_finding(rows: pd.DataFrame) -> str:
     for _, here in rows.groupby("n"):
         nodes = int(here["n"].iloc[0])
         least = here.loc[here.groupby("count")["objective"].idxmin()].set_index("count")
-        told = "; ".join(
+        details = "; ".join(
             f"{count} {steps:.0f} at depth {depth}"
             for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
         )
         parts.append(
-            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {told}"
+            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {details}"
         )
     return "Fewest steps, w = 64. " + ". ".join(parts) + "."
 

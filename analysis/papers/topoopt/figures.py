@@ -332,7 +332,7 @@ def _diameter_finding(rows: pd.DataFrame) -> str:
     return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
 
 
-TOPOOPT_FIGURES: tuple[PaperFigure, ...] = (
+_PAPER_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "topoopt-theorem1", "topoopt", "Theorem 1", "Diameter of the selected rings over d n^(1/d)",
         "The diameter is O(d n^(1/d)).", None, _diameter_rows, _diameter, _diameter_finding,
@@ -442,7 +442,7 @@ def _finding(rows: pd.DataFrame) -> str:
     return "; ".join(parts) + "."
 
 
-TOPOOPT_GAP_FIGURES: tuple[PaperFigure, ...] = (
+_GAP_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         name="topoopt-gap", paper="TopoOpt", where="section 4.2, Algorithms 1 and 5",
         title="Heuristic circuits compared with the best ones",
@@ -454,6 +454,6 @@ TOPOOPT_GAP_FIGURES: tuple[PaperFigure, ...] = (
 
 
 FIGURES = (
-    *TOPOOPT_FIGURES,
-    *TOPOOPT_GAP_FIGURES,
+    *_PAPER_FIGURES,
+    *_GAP_FIGURES,
 )

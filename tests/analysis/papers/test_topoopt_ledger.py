@@ -10,7 +10,7 @@ import pytest
 
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims, network_claims
-from opticoll.analysis.papers.topoopt.figures import TOPOOPT_FIGURES as FIGURES
+from opticoll.analysis.papers.topoopt.figures import FIGURES
 from opticoll.formulations.topoopt import totient_rings as binary_trees
 from opticoll.formulations.topoopt import totient_rings as rings
 
