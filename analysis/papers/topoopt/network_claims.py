@@ -327,7 +327,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("topoopt.optimal-alpha", PAPER, "section 5.5", "optimal routing makes alpha the mean path length",
           "alpha / mean hops = 1", measure=_optimal_alpha),
     Claim("topoopt.parallel-links", PAPER, "section 4.3",
-          "circuits chosen by demand alone are parallel and leave many hops", "less tax with TopologyFinder",
+          "circuits chosen by demand alone are parallel and leave many hops", "less tax by TopologyFinder",
           measure=_parallel_links),
     Claim("topoopt.over-fat-tree", PAPER, "figure 12a",
           "at batch 2048, d = 4, TopoOpt takes 1.1 times as long as a fat-tree of similar cost", 1.1, AT_2048.tolerance,
