@@ -1,12 +1,10 @@
-"""The claims ledger: the papers' numbers, what we measure for them, and the verdict.
+"""The ledger: the claims of the papers, our measurements of them, and the verdicts.
 
-A module of this package with ``CLAIMS`` (a tuple of :class:`~opticoll.analysis.ledger.claim.Claim`) adds its own.
+Claims are the ``CLAIMS`` of the modules named ``claims`` or ``..._claims`` in :mod:`opticoll.analysis.papers`.
 
-The ledger's rows in a results store: every measurement of a claim is kept, the latest one is shown.
-
-``claims/ID~TIME-RANDOM.json`` beside the records: one row as :meth:`~opticoll.analysis.ledger.claim.Claim.examine`
-gives it, with
-``schema``, ``measured_at`` (UTC), ``seconds`` and the ``environment``. Files appear whole and are never changed.
+A store keeps every measurement, and the latest one of each claim is shown. The file ``claims/ID~TIME-RANDOM.json`` of
+the store holds one row of :meth:`~opticoll.analysis.ledger.claim.Claim.examine` with ``schema``, ``measured_at`` (UTC),
+``seconds`` and ``environment``. Files are written atomically and never changed.
 """
 
 from __future__ import annotations
@@ -36,27 +34,27 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-#: No row is larger; a file that is has not been written here.
+#: Size limit of a row; a larger file is rejected.
 LARGEST_BYTES = 1 << 20
 _TEXTS = ("id", "paper", "where", "claim", "verdict", "reason", "measured_at")
 
 
 def folder(store: Store) -> Path:
-    """Where a store keeps the ledger."""
+    """The folder of the ledger in a store."""
     return store.root / "claims"
 
 
 def keep(store: Store, row: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Put a row into the store, dated; the row as it is kept.
+    """Add a row to the store with its date; returns the row as it is stored.
 
     Parameters
     ----------
     store
-        Its folder is made if missing.
+        The store; its folder is created if missing.
     row
         One row of the ledger.
     seconds
-        How long the measurement took, with the answers that the store had.
+        Duration of the measurement; stored results were reused.
 
     Raises
     ------
@@ -79,12 +77,12 @@ def _write(file: BinaryIO, line: str) -> None:
 
 
 def latest(store: Store, known: Iterable[str]) -> list[dict[str, Any]]:
-    """Read the last kept row of each claim of ``known``, in that order; claims never measured are left out.
+    """Read the latest row of every claim id in ``known``, in that order; claims never measured are left out.
 
     Raises
     ------
     BadFile
-        If a file is no row of a ledger.
+        If a file is not a valid row.
     """
     last: dict[str, Path] = {}
     if folder(store).is_dir():
@@ -101,113 +99,112 @@ def _read(path: Path, name: str) -> dict[str, Any]:
         row = json.loads(path.read_text(encoding="utf-8"))
         _check(row, name)
     except (OSError, ValueError, RecursionError) as error:
-        msg = f"store: {path} is no row of the ledger ({error}); move it out of the store"
+        msg = f"store: {path} is not a valid row of the ledger ({error}); move it out of the store"
         raise BadFile(msg) from error
     return dict(row)
 
 
 def _check(row: Any, name: str) -> None:
-    """Refuse what is not shaped like a row.
+    """Check the fields of a row.
 
     Raises
     ------
     ValueError
-        With what is wrong.
+        If a field is missing or has the wrong type.
     """
     if not isinstance(row, dict) or not all(isinstance(row.get(field), str) for field in _TEXTS):
-        msg = f"no object with the texts {', '.join(_TEXTS)}"
+        msg = f"not an object with the strings {', '.join(_TEXTS)}"
         raise ValueError(msg)
     if row["id"] != name or row["verdict"] not in set(Verdict):
-        msg = f"it says id {row['id']!r} and verdict {row['verdict']!r}"
+        msg = f"unexpected id {row['id']!r} or verdict {row['verdict']!r}"
         raise ValueError(msg)
     for field in ("instances", "records"):
         if not isinstance(row.get(field), list) or not all(isinstance(item, str) for item in row[field]):
-            msg = f"{field} is no list of texts"
+            msg = f"{field} is not a list of strings"
             raise ValueError(msg)
     spread = row.get("tightness")
     if spread is not None and not (
         isinstance(spread, dict) and all(isinstance(spread.get(k), (int, float)) for k in ("min", "median", "max"))
     ):
-        msg = "tightness has no min, median and max"
+        msg = "tightness lacks min, median or max"
         raise ValueError(msg)
 
 
 @cache
 def claims() -> dict[str, Claim]:
     """All claims by id."""
-    return {one.id: one for one in contributed(modules_about("claims"), "CLAIMS")}
+    return {claim.id: claim for claim in contributed(modules_about("claims"), "CLAIMS")}
 
 
 def ledger(
     identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Examine the claims asked for (:func:`chosen`); one row after the other.
+    """Measure the selected claims (:func:`chosen`) and yield their rows one by one.
 
-    Each row is kept in the store as soon as it is there (:mod:`opticoll.analysis.ledger`). With ``resume`` a claim is
-    not measured again if the last row that the store has of it did not fail, says the same and was measured by this
-    very version: that row is given.
+    Each row is stored as soon as it is measured. With ``resume``, the latest stored row of a claim is returned instead
+    of a new measurement if it did not fail, states the same claim and was measured by this version of the code.
 
     Raises
     ------
     BadInput
-        For an id that is not in the ledger, before any is examined.
+        For an unknown id, before anything is measured.
     BadFile
-        With ``resume``, if the store holds something that is no row.
+        With ``resume``, if a stored file is not a valid row.
     """
     wanted = chosen(identifiers)
     done: dict[str, dict[str, Any]] = {}
     if resume and store is not None:
-        here = _version({"environment": environment()})
+        current = _version({"environment": environment()})
         rows = latest(store, [claim.id for claim in wanted])
-        done = {row["id"]: row for row in rows if not row.get("failed") and _version(row) == here}
+        done = {row["id"]: row for row in rows if not row.get("failed") and _version(row) == current}
     return (_row(claim, store, done.get(claim.id)) for claim in wanted)
 
 
 def kept(identifiers: Sequence[str], store: Store) -> list[dict[str, Any]]:
-    """Read the last rows that the store keeps of the claims asked for (:func:`chosen`); nothing is measured.
+    """Read the latest stored rows of the selected claims (:func:`chosen`) without measuring anything.
 
     Raises
     ------
     BadInput
         As :func:`ledger`.
     BadFile
-        If the store holds something that is no row.
+        If a stored file is not a valid row.
     """
     return latest(store, [claim.id for claim in chosen(identifiers)])
 
 
 def chosen(identifiers: Sequence[str] = ()) -> list[Claim]:
-    """The claims asked for, each once: by id, by paper (``optree``), or by pattern (``topoopt.tax*``); all if none is.
+    """Select claims by id, by paper (``optree``) or by pattern (``topoopt.tax*``), each once; all without identifiers.
 
     Raises
     ------
     BadInput
-        For what names no claim.
+        If an identifier matches no claim.
     """
     known = claims()
-    found: dict[str, Claim] = {}
+    selected: dict[str, Claim] = {}
     for name in identifiers:
-        here = [claim for claim in known.values() if name in (claim.id, claim.paper) or fnmatchcase(claim.id, name)]
-        if not here:
+        matches = [claim for claim in known.values() if name in (claim.id, claim.paper) or fnmatchcase(claim.id, name)]
+        if not matches:
             msg = f"no claim {name!r}; {_near(name, known)}"
             raise BadInput(msg)
-        found |= {claim.id: claim for claim in here}
-    return list(found.values()) if identifiers else list(known.values())
+        selected |= {claim.id: claim for claim in matches}
+    return list(selected.values()) if identifiers else list(known.values())
 
 
 def _near(name: str, known: dict[str, Claim]) -> str:
-    """What may have been meant: the nearest ids, or else the papers."""
+    """A hint for an unknown identifier: the nearest ids, or the papers."""
     if not known:
         return "no claims are registered yet"
     papers = sorted({claim.paper for claim in known.values()})
     if get_close_matches(name, [*known, *papers]):
         return nearest(name, [*known, *papers])
-    return f"`opticoll list claims` names them all; papers: {', '.join(papers)}"
+    return f"`opticoll list claims` lists them; papers: {', '.join(papers)}"
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...] | None:
-    where = row.get("environment")
-    return tuple(where.get(name) for name in ("opticoll", "git_commit")) if isinstance(where, dict) else None
+    origin = row.get("environment")
+    return tuple(origin.get(name) for name in ("opticoll", "git_commit")) if isinstance(origin, dict) else None
 
 
 def _row(claim: Claim, store: Store | None, done: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""What a claim of the ledger is: a number or theorem of a paper, how it is measured again, and the verdict.
+"""Claims of the papers: a number or theorem, how it is measured, and the verdict.
 
-Numbers as a paper prints them, and how near to one a measurement must come: fixed before anything is measured.
-
-A printed number stands for all that round to its last digit: 1.11 for 1.105 to 1.115. One that the paper calls about,
-nearly or roughly so much stands for all within :data:`ABOUT` of it, and at least for what rounds to its last digit that
-is no trailing zero: about 10 for 5 to 15. Orders of magnitude are rounded like digits: two are all from 10^1.5.
+Tolerances are fixed before anything is measured. A printed number stands for every number that rounds to it: 1.11 for
+1.105 to 1.115. If the paper says "about", "nearly" or "roughly", the number stands for everything within :data:`ABOUT`
+of it, and at least for everything that rounds to its last nonzero digit: about 10 for 5 to 15. Orders of magnitude are
+rounded in the same way: two orders of magnitude start at 10^1.5.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Task
 
 
-#: Share of a number that "about" leaves open.
+#: Relative deviation that "about" allows.
 ABOUT = 0.1
-#: Ratios within this of 1 are called similar, equal, near or close.
+#: Ratios in this range count as "similar", "equal", "near" or "close".
 SIMILAR = (1 - ABOUT, 1 + ABOUT)
-#: What is called two orders of magnitude is at least this many times.
+#: Least ratio that counts as two orders of magnitude.
 TWO_ORDERS = 10**1.5
-#: Slack of the ends of an interval, for floating-point numbers.
+#: Relative slack of interval ends, for rounding errors.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
-    """A number in print.
+class PrintedNumber:
+    """A number as a paper prints it.
 
     Parameters
     ----------
     text
-        As it is printed, "1.11".
+        Its digits, for example "1.11".
     about
-        Whether the paper calls it about so much.
+        Whether the paper says "about", "nearly" or "roughly".
     """
 
     text: str
@@ -55,7 +54,7 @@ class Told:
 
     @property
     def half_width(self) -> float:
-        """How far from the number counts as the number."""
+        """Largest deviation that still counts as this number."""
         number = Decimal(self.text)
         if not self.about:
             return 0.5 * 10.0 ** int(number.as_tuple().exponent)
@@ -63,41 +62,35 @@ class Told:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Least and largest number that it stands for."""
+        """Least and largest number it stands for."""
         return self.value - self.half_width, self.value + self.half_width
 
     @property
     def tolerance(self) -> str:
-        """The rule in words, for a claim."""
+        """The tolerance in words."""
         low, high = self.ends
-        return f"{'told as about' if self.about else 'its printed digits'}: {low:.6g} to {high:.6g}"
+        return f"{'stated as about' if self.about else 'rounds to the printed digits'}: {low:.6g} to {high:.6g}"
 
     def holds(self, measured: float) -> bool:
-        """Whether a measurement is what the paper says."""
+        """Whether a measurement agrees with the printed number."""
         return abs(measured - self.value) <= self.half_width + _ROUNDING * abs(self.value)
 
     def verdict(self, measured: float, otherwise: Verdict | None = None) -> Verdict:
-        """Reproduced if :meth:`holds`, else ``otherwise`` (by default not reproduced)."""
-        otherwise = otherwise or Verdict.NOT_REPRODUCED
-        return Verdict.REPRODUCED if self.holds(measured) else otherwise
+        """Reproduced if :meth:`holds`, else ``otherwise`` (not reproduced by default)."""
+        return verdict_if(self.holds(measured), otherwise or Verdict.NOT_REPRODUCED)
 
-    def off(self, measured: float) -> str:
-        """The deviation in words."""
-        return f"{100 * (measured / self.value - 1):+.2g} % off what is told"
+    def deviation(self, measured: float) -> str:
+        """The relative deviation in words."""
+        return f"{100 * (measured / self.value - 1):+.2g} % from the printed number"
 
 
 def similar(ratio: float) -> bool:
-    """Whether a ratio is 1 to what "similar" or "near" leaves open."""
+    """Whether a ratio is close enough to 1 to be called similar."""
     return SIMILAR[0] - _ROUNDING <= ratio <= SIMILAR[1] + _ROUNDING
 
 
-def at_least(measured: float, told: Told) -> bool:
-    """Whether a measurement is the number told or more."""
-    return measured >= told.ends[0] - _ROUNDING * abs(told.value)
-
-
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """Outcome of testing a claim."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not-reproduced"
@@ -105,28 +98,33 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "not-testable"
 
 
+def verdict_if(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
+    """Reproduced if the claim holds, else ``otherwise``."""
+    return Verdict.REPRODUCED if holds else otherwise
+
+
 @dataclass(frozen=True)
 class Measurement:
-    """What was found for a claim.
+    """The result of testing a claim.
 
     Parameters
     ----------
     measured
-        Our number or finding, in the claim's units; None where nothing can be measured.
+        Our number or finding, in the units of the claim; None if nothing can be measured.
     verdict
-        What it means for the claim.
+        Whether the claim holds.
     instances
-        Instances (specs, or a range in words) that it was measured on.
+        Instances measured: specs, or a range in words.
     reason
-        Why the verdict: under which assumption the claim would hold, or what stands in the way of a test.
+        Explanation of the verdict: under which assumption the claim would hold, or what prevents a test.
     count, violations
-        For a theorem or bound that is swept: cases examined, and those in which it fails.
+        For a theorem or bound tested on many cases: their number, and the number in which it fails.
     tightness
-        For a bound: ratios of bound to optimum as ``{"min":, "median":, "max":}``.
+        For a bound: the ratios of bound to optimum, as ``{"min":, "median":, "max":}``.
     counterexample
-        The smallest case that violates it.
+        The smallest case in which the claim fails.
     records
-        Names of the records in the store that it rests on.
+        Names of the stored records used.
     """
 
     measured: Any
@@ -142,9 +140,9 @@ class Measurement:
 
 @dataclass
 class Laboratory:
-    """Where claims are measured: runs come from the store where they are answered there, and go into it.
+    """Solves the problems that claims need, and reuses the results in a store.
 
-    Without a store every run is made anew and none is kept.
+    Without a store every problem is solved again, and nothing is kept.
     """
 
     store: Store | None = None
@@ -154,7 +152,7 @@ class Laboratory:
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
         tol: float = 1e-6, seed: int = 0, **settings: Any,
     ) -> dict[str, Any]:  # fmt: skip
-        """Give the record of a run: the store's answer to the same task, or a new one.
+        """Return the record of a run: the stored one of the same task, or a new one.
 
         Raises
         ------
@@ -163,20 +161,33 @@ class Laboratory:
         """
         from opticoll.solvers.task import Task
 
-        named = {name: str(value) for name, value in settings.items()}
-        return self.record(Task(formulation, instance, method, None, named, time_limit_s, None, tol, seed))
+        texts = {name: str(value) for name, value in settings.items()}
+        return self.record(Task(formulation, instance, method, None, texts, time_limit_s, None, tol, seed))
+
+    def proven(self, formulation: str, instance: str, **options: Any) -> dict[str, Any]:
+        """Return the record of a run that proves its optimum; arguments as for :meth:`solve`.
+
+        Raises
+        ------
+        ArithmeticError
+            If the optimum is not proven.
+        """
+        record = self.solve(formulation, instance, **options)
+        if record["proof"] != "optimal":
+            msg = f"{formulation} on {instance} is not proven: {record['proof']}, {record['message']}"
+            raise ArithmeticError(msg)
+        return record
 
     def record(self, task: Task) -> dict[str, Any]:
-        """Give the record of a task, as :meth:`solve`."""
+        """Return the record of a task, as :meth:`solve`."""
         from datetime import UTC, datetime
 
         from opticoll.solvers import runner
 
         if self.store is not None:
-            known = self.store.answered({runner.resume_key(task)})
-            for answer in known.values():
-                self.used.append(str(answer["id"]))
-                return answer
+            for record in self.store.answered({runner.resume_key(task)}).values():
+                self.used.append(str(record["id"]))
+                return record
         started = datetime.now(UTC)
         run = runner.solve(task)
         if self.store is not None:
@@ -191,19 +202,19 @@ class Claim:
     Parameters
     ----------
     id
-        ``paper.what``, unique in the ledger.
+        ``paper.subject``, unique in the ledger.
     paper, where
-        The paper's short name; section, figure, table or equation.
+        Short name of the paper; section, figure, table or equation.
     claim
-        What it says, in our words.
+        The claim in our words.
     expected
-        The number or statement that is held against ours.
+        The number or statement to compare with.
     tolerance
-        How near counts, in words ("exact", "2 %").
+        The tolerance in words ("exact", "2 %").
     measure
-        Measures it again; None for a claim that cannot be tested here, of which ``reason`` says why.
+        Tests the claim; None if it cannot be tested here.
     reason
-        For ``measure=None``.
+        Why it cannot be tested; only for ``measure=None``.
     """
 
     id: str
@@ -216,27 +227,27 @@ class Claim:
     reason: str = ""
 
     def examine(self, laboratory: Laboratory) -> dict[str, Any]:
-        """Measure it: one row of the ledger, JSON-able.
+        """Test the claim and return its row of the ledger, ready for JSON.
 
-        A measurement that raises is no evidence for or against the claim: its row has ``failed`` set, the verdict
-        ``not-testable`` and the error as its reason. With ``OPTICOLL_DEBUG`` set the error is raised.
+        An exception is no evidence for or against the claim: the row then has ``failed`` set, the verdict
+        ``not-testable`` and the error as its reason. With ``OPTICOLL_DEBUG`` set the error is raised instead.
         """
         laboratory.used.clear()
         failed = False
         if self.measure is None:
-            found = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
+            result = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
         else:
             try:
-                found = self.measure(laboratory)
-            except Exception as error:  # whatever it is, the other claims are still to be measured
+                result = self.measure(laboratory)
+            except Exception as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
-                told = " ".join(f"{type(error).__name__}: {error}".split())
-                found = Measurement(None, Verdict.NOT_TESTABLE, reason=f"measurement failed: {told}")
+                message = " ".join(f"{type(error).__name__}: {error}".split())
+                result = Measurement(None, Verdict.NOT_TESTABLE, reason=f"measurement failed: {message}")
                 failed = True
-        return plain(self._row(found, laboratory, failed))
+        return plain(self._row(result, laboratory, failed))
 
-    def _row(self, found: Measurement, laboratory: Laboratory, failed: bool) -> dict[str, Any]:
+    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> dict[str, Any]:
         return {
             "id": self.id,
             "paper": self.paper,
@@ -244,15 +255,15 @@ class Claim:
             "claim": self.claim,
             "expected": self.expected,
             "tolerance": self.tolerance,
-            "measured": found.measured,
-            "verdict": str(found.verdict),
-            "instances": list(found.instances),
-            "reason": found.reason,
+            "measured": result.measured,
+            "verdict": str(result.verdict),
+            "instances": list(result.instances),
+            "reason": result.reason,
             "failed": failed,
-            "count": found.count,
-            "violations": found.violations,
-            "tightness": found.tightness,
-            "counterexample": found.counterexample,
-            "records": list(found.records or dict.fromkeys(laboratory.used)),
+            "count": result.count,
+            "violations": result.violations,
+            "tightness": result.tightness,
+            "counterexample": result.counterexample,
+            "records": list(result.records or dict.fromkeys(laboratory.used)),
             "rerun": f"opticoll claims {self.id}",
         }

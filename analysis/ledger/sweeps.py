@@ -1,4 +1,4 @@
-"""Sweeps: populations of graphs, their certified optima, and how often a bound or theorem fails on them."""
+"""Tests of bounds and theorems on many graphs with certified optima."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.standard_form import StandardForm
 
-#: Relative difference up to which two numbers of a sweep are one.
+#: Relative difference up to which two numbers count as equal.
 SAME = 1e-6
-#: Largest graph of :func:`regular_digraphs`.
-EXHAUSTED = 5
+#: Number of vertices of the largest graphs in :func:`regular_digraphs`.
+LARGEST_ENUMERATED = 5
 
 
 def spread(ratios: Sequence[float]) -> dict[str, float]:
-    """Smallest, median and largest of some ratios."""
+    """Smallest, median and largest ratio."""
     return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
 
 
 @dataclass
 class Sweep:
-    """Cases of a bound or theorem: ratios of bound to optimum, and the cases in which it fails, smallest first."""
+    """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
 
     ratios: list[float] = field(default_factory=list)
     wrong: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, ratio: float, *, holds: bool, size: int, case: str) -> None:
-        """Count a case; ``case`` says what is found in it, ``size`` how large it is."""
+        """Add a case, described by ``case``; ``size`` ranks counterexamples."""
         self.ratios.append(ratio)
         if not holds:
             self.wrong.append((size, case))
 
     @property
     def row(self) -> dict[str, Any]:
-        """The fields of a measurement."""
+        """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
         return {
             "count": len(self.ratios),
             "violations": len(self.wrong),
@@ -54,50 +54,49 @@ class Sweep:
 
     @property
     def met(self) -> int:
-        """Cases with ratio 1."""
+        """Number of cases with ratio 1."""
         return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
 
 
 def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Optimum, columns and row duals of a linear program, by SciPy in this process.
+    """Solve a linear program with SciPy in this process; returns optimum, primal solution and row duals.
 
-    The duals, ``(rows,)``, are those of the minimisation and not positive on rows with an upper bound only.
+    The duals, ``(rows,)``, belong to the minimisation; they are nonpositive on rows with only an upper bound.
 
     Raises
     ------
     ArithmeticError
-        If it has no optimum.
+        If there is no optimum.
     """
     from scipy.optimize import linprog
+    from scipy.sparse import vstack
 
     equal = form.row_lower == form.row_upper
     above, below = ~equal & np.isfinite(form.row_upper), ~equal & np.isfinite(form.row_lower)
     rows = form.A.tocsr()
-    from scipy.sparse import vstack
-
-    found = linprog(
+    result = linprog(
         -form.cost if form.sense == "max" else form.cost,
         A_ub=vstack([rows[above], -rows[below]]), b_ub=np.concatenate([form.row_upper[above], -form.row_lower[below]]),
         A_eq=rows[equal], b_eq=form.row_upper[equal],
         bounds=np.column_stack([form.col_lower, form.col_upper]), method="highs",
     )  # fmt: skip
-    if found.status != 0:
-        msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {found.message}"
+    if result.status != 0:
+        msg = f"a linear program of {form.A.shape[1]} columns has no optimum: {result.message}"
         raise ArithmeticError(msg)
     duals = np.zeros(equal.size)
-    duals[equal] = found.eqlin.marginals
-    duals[above] += found.ineqlin.marginals[: above.sum()]
-    duals[below] -= found.ineqlin.marginals[above.sum() :]
-    return form.objective(found.x), found.x, duals
+    duals[equal] = result.eqlin.marginals
+    duals[above] += result.ineqlin.marginals[: above.sum()]
+    duals[below] -= result.ineqlin.marginals[above.sum() :]
+    return form.objective(result.x), result.x, duals
 
 
 def certified_flow(topology: Topology) -> float:
-    """The all-to-all flow F of the master LP: its flow checked by the model's checker, its optimality by arc lengths.
+    """The all-to-all flow F of the master LP, certified: the flow is checked, and arc lengths prove its optimality.
 
     Raises
     ------
     ArithmeticError
-        If either does not agree with the solver.
+        If the flow or the bound disagrees with the solver.
     """
     from opticoll.formulations.flows import concurrent_flow as model
     from opticoll.solvers.compile import compile_model
@@ -115,8 +114,8 @@ def certified_flow(topology: Topology) -> float:
 
 
 def regular_digraphs() -> Iterator[Topology]:
-    """Every connected d-regular digraph without loops and parallel arcs on 3..5 labelled vertices, every d."""
-    for n in range(3, EXHAUSTED + 1):
+    """Every connected d-regular digraph without loops and parallel arcs on 3 to 5 labelled vertices, for every d."""
+    for n in range(3, LARGEST_ENUMERATED + 1):
         for d in range(1, n):
             rows = [list(combinations([v for v in range(n) if v != u], d)) for u in range(n)]
             for number, heads in enumerate(product(*rows)):
@@ -127,7 +126,7 @@ def regular_digraphs() -> Iterator[Topology]:
                         yield topology
 
 
-#: Graphs of a degree that every vertex has, beside the digraphs of :func:`regular_digraphs`.
+#: Regular graphs, in addition to those of :func:`regular_digraphs`.
 REGULAR = (
     *(f"ring:{n}" for n in range(3, 17)),
     *(f"ring:{n},directed" for n in range(3, 17)),
@@ -146,7 +145,7 @@ REGULAR = (
     "petersen",
     "twisted-hypercube:3",
 )
-#: Graphs of vertices with different degrees, and with links disabled.
+#: Irregular graphs, some with disabled links.
 IRREGULAR = (
     *(f"path:{n}" for n in range(2, 9)),
     *(f"star:{n}" for n in range(4, 9)),
@@ -161,30 +160,29 @@ IRREGULAR = (
 
 @cache
 def regular_graphs() -> tuple[tuple[Topology, float], ...]:
-    """Give the regular graphs with their optimum F: all up to 5 vertices, and those of families."""
-    found = [*regular_digraphs(), *map(_topology, REGULAR)]
-    return tuple((topology, certified_flow(topology)) for topology in found)
+    """All regular graphs of up to 5 vertices and those of :data:`REGULAR`, each with its optimum F."""
+    graphs = [*regular_digraphs(), *map(_topology, REGULAR)]
+    return tuple((topology, certified_flow(topology)) for topology in graphs)
 
 
 @cache
 def irregular_graphs() -> tuple[tuple[Topology, float], ...]:
-    """Give the irregular graphs with their optimum F."""
+    """The graphs of :data:`IRREGULAR`, each with its optimum F."""
     return tuple((topology, certified_flow(topology)) for topology in map(_topology, IRREGULAR))
 
 
 def population(*, regular_only: bool = False) -> str:
-    """The graphs in words."""
-    words = (
-        f"all {sum(1 for _ in regular_digraphs())} regular digraphs of 3..5 vertices, {len(REGULAR)} of families up "
+    """A description of the graphs."""
+    regular = (
+        f"all {sum(1 for _ in regular_digraphs())} regular digraphs with 3 to 5 vertices, "
+        f"{len(REGULAR)} regular graphs of known families with up to 30 vertices"
     )
-    return (
-        words + "to 30 vertices" + ("" if regular_only else f", {len(IRREGULAR)} irregular ones or with failed links")
-    )
+    return regular if regular_only else f"{regular}, {len(IRREGULAR)} irregular graphs or graphs with failed links"
 
 
 def _topology(spec: str) -> Topology:
-    found = parse(spec)
-    if not isinstance(found, Topology):
-        msg = f"{spec} is no topology"
+    topology = parse(spec)
+    if not isinstance(topology, Topology):
+        msg = f"{spec} is not a topology"
         raise TypeError(msg)
-    return found
+    return topology

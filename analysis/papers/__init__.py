@@ -1,10 +1,10 @@
-"""What a figure of a paper is: its rows out of the store, its drawing, and what it says.
+"""The figures of the papers, redrawn from stored results.
 
-The papers' figures, drawn again from the store: what the paper says as lines and stars, ours as markers.
+Markers are our results; lines and stars are statements of the paper. The curves of the papers are lost in their scans,
+so only what the text states is drawn. A figure selects its rows from the view ``latest`` by formulation, family and
+method, not by study, so that every run counts; it names the study that produces them.
 
-The scanned papers lost their curves; what their text states of a figure is drawn with it. A figure takes its rows
-from the view ``latest`` by what they are (formulation, family, method), not by the study that made them, so that any
-run counts. Each names the study that fills it. A module of this package with ``FIGURES`` adds its own.
+Figures, claims and benchmark tables are found by module name, see :func:`modules_about`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class PaperFigure:
     Parameters
     ----------
     name, paper, where, title
-        Identifier, the paper's short name, its figure numbers, one line.
+        Identifier, short name of the paper, its figure numbers, one-line title.
     says
-        What the paper's text states of it.
+        What the paper states about it.
     study
-        The study that makes its rows; None for a figure computed without one.
+        The study that produces its rows; None for a figure computed without stored results.
     select
-        The rows it is made of, out of the findings' results (with ``ok``: answered and verified); may be empty. A
-        figure of closed forms or constructed schedules computes its rows here.
+        Selects the rows of the figure from all results (with ``ok``: solved and verified); may be empty. A figure of
+        closed forms or constructed schedules computes its rows here.
     draw
-        Those rows as a figure.
+        Draws those rows.
     finding
-        What they say, in one or two sentences with numbers.
+        Summarises those rows in one or two sentences with numbers.
     """
 
     name: str
@@ -55,25 +55,25 @@ class PaperFigure:
 
 
 def argument(spec: str, name: str) -> str | None:
-    """The value of ``name=`` in an instance spec, also of a modifier (``+host=2.0``)."""
-    found = re.search(rf"(?:^|[:,+]){name}=([^,+]+)", spec)
-    return found.group(1) if found else None
+    """The value of ``name=`` in an instance spec or one of its modifiers (``+host=2.0``)."""
+    match = re.search(rf"(?:^|[:,+]){name}=([^,+]+)", spec)
+    return match.group(1) if match else None
 
 
-#: The papers, each with a sub-package of claims, figures and benchmark tables.
+#: The papers; each has a subpackage of claims, figures and benchmark tables.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
 
 
 def modules_about(subject: str) -> list[str]:
-    """Modules of this package and of the papers' sub-packages that are named ``subject`` or end with ``_subject``."""
+    """Modules of this package and its subpackages that are named ``subject`` or end with ``_subject``."""
     packages = (__name__, *(f"{__name__}.{paper}" for paper in PAPERS))
-    found = (module for package in packages for module in modules_of(package))
-    return [module for module in found if re.fullmatch(rf"(.*_)?{subject}", module.rpartition(".")[2])]
+    modules = (module for package in packages for module in modules_of(package))
+    return [module for module in modules if re.fullmatch(rf"(.*_)?{subject}", module.rpartition(".")[2])]
 
 
 @cache
 def figures() -> tuple[PaperFigure, ...]:
-    """All figures, module by module in the order of their names."""
+    """All figures, in the order of their modules."""
     return tuple(contributed(modules_about("figures"), "FIGURES"))
 
 

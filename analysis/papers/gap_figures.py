@@ -1,8 +1,8 @@
-"""How far the papers' heuristics end from the optimum: one figure a paper, over families of small instances.
+"""The papers' heuristics compared with the optimum: one figure per paper, over families of small instances.
 
-A heuristic's value is divided by the proven optimum of the same problem, where any run in the store has proven one
-(filled marks), else by the best bound that is our own (open marks: the ratio is at most this). A run without a verified
-value, or without anything to divide by, is a cross at the edge and counted: nothing is dropped.
+The value of a heuristic is divided by the proven optimum of the same problem if any stored run has proven one (filled
+markers), and otherwise by the best of our own bounds (open markers; the true ratio is at most this). Runs without a
+verified value, or without an optimum or a bound, are counted and shown as a cross at the edge.
 """
 
 from __future__ import annotations
@@ -40,22 +40,20 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Heuristics:
-    """Which runs of a formulation are heuristics, and what they are measured against.
+    """The heuristics of a formulation and their reference.
 
     Parameters
     ----------
-    formulation
-        Whose runs.
-    methods
-        Those that are heuristics.
+    formulation        The formulation of the runs.
+    methods        The methods that are heuristics.
     settings
-        Settings that tell variants of a method apart.
+        Settings that distinguish variants of a method.
     over
-        The formulation whose optimum of the same instance is the reference, in the same unit; none: its own.
+        The formulation whose optimum of the same instance is the reference, in the same unit; empty: ``formulation``.
     metric
-        A metric of the run in place of the objective, where the optimum is only a bound on it; none: the objective.
+        A metric used instead of the objective, for which the optimum is only a bound; empty: the objective.
     called
-        What the paper calls them; none: the method's name.
+        The name in the paper; empty: the name of the method.
     """
 
     formulation: str
@@ -67,7 +65,7 @@ class Heuristics:
 
 
 def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
-    """The runs of heuristics over what is known of their problems.
+    """Ratios of the values of heuristics to the optima or bounds of their problems.
 
     Parameters
     ----------
@@ -80,35 +78,35 @@ def gap_rows(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame
     -------
     DataFrame
         ``formulation``, ``instance``, ``problem``, ``heuristic``, ``objective``, ``reference``, ``proven`` (whether the
-        reference is the optimum), ``ratio`` (at least 1: value over reference, turned over for a maximum; none without
+        reference is the optimum), ``ratio`` (at least 1: value over reference, inverted for a maximum; missing without
         a verified value or a reference), ``ended`` (how the run ended), ``id`` (its record).
     """
-    found: list[dict[str, Any]] = []
-    for one in wanted:
-        here = rows[(rows["formulation"] == one.formulation) & rows["method"].isin(one.methods)]
-        same = "instance" if one.over else "problem"
-        others = dict(list(rows[rows["formulation"] == (one.over or one.formulation)].groupby(same)))
+    records: list[dict[str, Any]] = []
+    for heuristics in wanted:
+        here = rows[(rows["formulation"] == heuristics.formulation) & rows["method"].isin(heuristics.methods)]
+        same = "instance" if heuristics.over else "problem"
+        others = dict(list(rows[rows["formulation"] == (heuristics.over or heuristics.formulation)].groupby(same)))
         for run in here.to_dict("records"):
-            reference, proven = _reference(others.get(run[same]), one.metric)
-            value = _value(run, one.metric)
+            reference, proven = _reference(others.get(run[same]), heuristics.metric)
+            value = _value(run, heuristics.metric)
             ratio = None
             if value is not None and reference is not None:
                 above, below = (value, reference) if run["sense"] == "min" else (reference, value)
                 if below > 0:
                     ratio = max(above / below, 1.0) if proven else above / below
-            found.append(
+            records.append(
                 {
-                    "formulation": one.formulation, "instance": run["instance"], "problem": run["problem"],
-                    "heuristic": _name(run, one), "objective": value, "reference": reference,
+                    "formulation": heuristics.formulation, "instance": run["instance"], "problem": run["problem"],
+                    "heuristic": _name(run, heuristics), "objective": value, "reference": reference,
                     "proven": proven, "ratio": ratio, "ended": run.get("termination"), "id": run.get("id"),
                 }
             )  # fmt: skip
-    table = pd.DataFrame(found, columns=_COLUMNS).astype({"ratio": float, "objective": float, "proven": bool})
+    table = pd.DataFrame(records, columns=_COLUMNS).astype({"ratio": float, "objective": float, "proven": bool})
     return table.drop_duplicates(["formulation", "problem", "heuristic", "objective"])
 
 
 def _reference(runs: pd.DataFrame | None, metric: str) -> tuple[float | None, bool]:
-    """The proven optimum of a problem's runs, else their tightest bound, else none; and whether it is the optimum."""
+    """The proven optimum among the runs of a problem, else their tightest bound; and whether it is the optimum."""
     if runs is None:
         return None, False
     optimum = runs.loc[runs["ok"] & (runs["proof"] == "optimal"), "objective"]
@@ -127,20 +125,20 @@ def _value(run: dict[Any, Any], metric: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _name(run: dict[Any, Any], one: Heuristics) -> str:
+def _name(run: dict[Any, Any], heuristics: Heuristics) -> str:
     asked = json.loads(run["requested_settings"] or "{}")
-    words = ", ".join(f"{name} {asked[name]}" for name in one.settings if name in asked)
-    name = one.called or str(run["method"])
+    words = ", ".join(f"{name} {asked[name]}" for name in heuristics.settings if name in asked)
+    name = heuristics.called or str(run["method"])
     return f"{name}, {words}" if words else name
 
 
 def _groups(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """Formulation, heuristic and runs of every line of a figure."""
+    """Formulation, heuristic and runs of every row of the figure."""
     return [(str(key[0]), str(key[1]), here) for key, here in rows.groupby(["formulation", "heuristic"])]
 
 
 def draw(rows: pd.DataFrame) -> Figure:
-    """Draw a strip and a box for every heuristic, one below the other; n is the number of problems."""
+    """Draw a strip plot and a box for every heuristic; n is the number of problems."""
     from matplotlib.lines import Line2D
 
     groups = _groups(rows)
@@ -163,7 +161,7 @@ def draw(rows: pd.DataFrame) -> Figure:
         if len(measured) and measured["ratio"].max() > 4:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
-            axes.set_xlim(0.98, 1.1)  # all at the optimum: a wider scale would make noise of nothing
+            axes.set_xlim(0.98, 1.1)  # all at the optimum: a narrower scale would magnify rounding errors
         axes.set_xlabel("heuristic's value ÷ optimum [–], 1 = optimal")
         handles = [
             Line2D([], [], linestyle="none", marker=series(k)[1], color=series(k)[0], markersize=5, label=name)
@@ -184,13 +182,13 @@ def _told(heuristic: str, here: pd.DataFrame) -> str:
 
 
 def _standing(sure: pd.DataFrame) -> str:
-    """How many are optimal; a closed form can also be below, where it is no schedule of the model."""
+    """How many are optimal; a closed form that no schedule attains can also be below the optimum."""
     best, below = int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
     return f"{best} optimal, {below} below" if below else f"{best} optimal"
 
 
 def finding(rows: pd.DataFrame) -> str:
-    """Say of every heuristic how often it is optimal, its median and its worst ratio, and what has none."""
+    """Summarise every heuristic: how often it is optimal, its median and worst ratio, and how many runs have none."""
     parts = []
     for _, heuristic, every in _groups(rows):
         here = every[every["ratio"].notna()]
@@ -205,10 +203,10 @@ def finding(rows: pd.DataFrame) -> str:
 
 
 def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
-    """OpTree's own gaps, and the steps of Table I's other algorithms over the proven optimum of the same rings."""
+    """Gaps of OpTree, and steps of the other algorithms of Table I over the proven optimum of the same rings."""
     from opticoll.formulations.optree import tree_theory as theory
 
-    found = gap_rows(rows, wanted)
+    records = gap_rows(rows, wanted)
     trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")]
     trees = trees[
         trees["instance"].str.startswith("wdm-ring:") & trees["problem"].str.contains("[count=exact]", regex=False)
@@ -228,10 +226,10 @@ def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.Data
                     "ratio": steps / best, "ended": "closed form", "id": run["id"],
                 }
             )  # fmt: skip
-    return pd.concat([found, pd.DataFrame(closed, columns=_COLUMNS)]) if closed else found
+    return pd.concat([records, pd.DataFrame(closed, columns=_COLUMNS)]) if closed else records
 
 
-#: Every heuristic of each paper that is a method here.
+#: The heuristics of each paper that are implemented as methods.
 HEURISTICS: dict[str, tuple[Heuristics, ...]] = {
     "alltoall": (
         Heuristics("alltoall.min-congestion", ("sssp", "lp-rounding")),
@@ -278,7 +276,7 @@ FIGURES: tuple[PaperFigure, ...] = (
         "lumorph",
         "Algorithms 1, 2",
         "Routes and rounds by heuristics over the optimum or a bound",
-        "Routes are random shortest ones, or those of a MILP for the least overlap of circuits.",
+        "Routes are random shortest paths, or those of a MILP for the least overlap of circuits.",
     ),
     _figure(
         "sipml",
@@ -290,15 +288,17 @@ FIGURES: tuple[PaperFigure, ...] = (
         "optree",
         "Theorem 2, Table I",
         "Trees of the theorem's depth, and other algorithms, over the best trees",
-        "The depth of Theorem 2 makes the number of communication steps least. Table I's closed forms are drawn beside "
-        "it: those below the best tree are algorithms that are no trees, or formulas that no schedule attains.",
+        "The depth of Theorem 2 minimises the number of communication steps. The closed forms of Table I are drawn "
+        "beside it; those below the best tree belong to algorithms that are not trees, or are formulas that no "
+        "schedule attains.",
         gaps=_with_table_1,
     ),
     _figure(
         "topoopt",
         "sections 4.1, 4.2",
         "Circuits and strategies by heuristics over the optimum or a bound",
-        "TopologyFinder finds an efficient topology and routing; alternating is better than one plane after the other.",
+        "TopologyFinder finds an efficient topology and routing; alternating is better than optimising one plane "
+        "after the other.",
         study="topoopt-gap",
     ),
 )

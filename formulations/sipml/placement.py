@@ -24,8 +24,8 @@ min (sum p) C  s.t.
 with times in units of the total work, which is the horizon: everything on one GPU takes 1. Sub-operation 0 is on GPU 0
 (both rules are invariant under rotations of the GPUs).
 
-Delta = D - 1 if several groups (``replicas``) synchronize on a ring through one more circuit, D for a single group. The
-placement is repeated in every group.
+Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
+group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.hybrid_formulas.hybrid_traffic`).
 
 Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with chains of at least h before and at
 least r after them, h + max(work/k, ceil(m/k) shortest) + r.

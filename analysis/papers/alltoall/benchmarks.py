@@ -1,9 +1,4 @@
-"""All-to-all: from command to proof, layers, decompositions.
-
-Certified gaps by first-order methods: our matrix-free one, off-the-shelf PDLP with the same ends, interior point.
-
-Large all-to-alls: from command to certified gap, by family, tolerance and size.
-"""
+"""Benchmarks of the all-to-all models: time to proof, modelling layers, decompositions, certified gaps at scale."""
 
 from __future__ import annotations
 
@@ -93,7 +88,7 @@ def layers() -> list[Row]:
 
 
 def decomposition() -> list[Row]:
-    """Per-commodity flows four ways, single runs in turn: the link MCF's own LP, and what avoids it."""
+    """Per-commodity flows four ways, single runs in turn: the LP of the link MCF and three alternatives."""
     rows = []
     for n in (12, 27, 40, 64):
         row: Row = {"N": n}
@@ -108,13 +103,6 @@ def decomposition() -> list[Row]:
         row["link MCF / column generation, solve"] = row["time-form solve [s]"] / row["column-generation solve [s]"]
         rows.append(row)
     return rows
-
-
-ALLTOALL_TABLES = (
-    Table("proven", "From command to proof (single runs)", proven),
-    Table("layers", "Build + compile of `alltoall.master` on GK(N,4) by modelling layer (best of 3)", layers),
-    Table("decomposition", "Per-commodity flows of the link MCF on GK(N,4), whole commands", decomposition),
-)
 
 
 LIMIT_S = 120.0
@@ -140,7 +128,7 @@ def matched() -> list[Row]:
             for title, method, settings in methods:
                 row[title] = None
                 if (title, tol) in late:
-                    continue  # it was late for a smaller instance
+                    continue  # too slow for a smaller instance already
                 task = Task(
                     "alltoall.master", row["instance"], method, "matrix", settings=settings, tol=tol,
                     time_limit_s=LIMIT_S,
@@ -161,10 +149,7 @@ def _seconds(times: dict[str, float | None]) -> float:
     return sum(times[part] or 0.0 for part in ("build_s", "compile_s", "solve_s", "verify_s"))
 
 
-PDLP_TABLES = (Table("pdlp", "Seconds to a certified gap, `alltoall.master` (build to proof; – late before)", matched),)
-
-
-#: Families at a thousand ranks or so, and one modifier of each kind.
+#: Families with about a thousand ranks, and one modifier of each kind.
 FAMILIES = (
     "genkautz:n=1000,d=4",
     "genkautz:n=1000,d=4+fail=20,seed=0",
@@ -176,9 +161,9 @@ FAMILIES = (
     "circulant:n=1024,offsets=1x32",
     "genkautz:n=500,d=4+host=2.0",
 )
-#: Demands that are no all-to-all, as many shards in total.
+#: Demands other than the all-to-all, with the same total number of shards.
 UNEQUAL, DEMANDS = "genkautz:n=500,d=4", ("gravity:0", "longest-matching")
-#: What symmetry leaves is solved exactly.
+#: Networks solved exactly after symmetry reduction.
 EXACT = ("torus:16x16x16", "hypercube:11", "torus:10x12x14", "circulant:n=4096,offsets=1x64", "bipartite:64x64")
 TIGHT = (
     ("genkautz:n=1000,d=4", "1e-7"),
@@ -204,7 +189,7 @@ def _solved(instance: str, tol: str, *more: str) -> Row:
 
 
 def families() -> list[Row]:
-    """Gap 1e-3 over families; then capacities of their own, from a file, and demands other than the all-to-all."""
+    """Gap 1e-3 for several families, for individual capacities from a file, and for other demands."""
     rows = [_solved(instance, "1e-3") for instance in FAMILIES]
     with tempfile.TemporaryDirectory() as folder:
         rows.append({**_solved(f"file:{uneven(Path(folder))}", "1e-3"), "instance": "genkautz 500, uneven capacities"})
@@ -259,16 +244,13 @@ def weighted_paths() -> list[Row]:
         ]
 
 
-SCALE_TABLES = (
+TABLES = (
+    Table("proven", "From command to proof (single runs)", proven),
+    Table("layers", "Build + compile of `alltoall.master` on GK(N,4) by modelling layer (best of 3)", layers),
+    Table("decomposition", "Per-commodity flows of the link MCF on GK(N,4), whole commands", decomposition),
+    Table("pdlp", "Seconds to a certified gap, `alltoall.master` (build to proof; – late before)", matched),
     Table("scale", "`alltoall.master` to a certified gap of 1e-3 (single runs, two threads)", families),
     Table("orbits", "Vertex-transitive networks, exact on orbits of verified automorphisms", exact),
     Table("tight", "Small certified gaps at scale", tight),
     Table("paths", "Weighted paths for every commodity", weighted_paths),
-)
-
-
-TABLES = (
-    *ALLTOALL_TABLES,
-    *PDLP_TABLES,
-    *SCALE_TABLES,
 )

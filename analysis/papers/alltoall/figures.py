@@ -1,7 +1,4 @@
-"""The figures of the all-to-all paper.
-
-How the time of time-stepped schedules falls to the fluid optimum as they get more steps.
-"""
+"""Figures 6-9 and 11-13 of the all-to-all paper, and the time of time-stepped schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def degree_of(spec: str) -> int | None:
-    """Degree in the spec's words; 4 for tori of two dimensions longer than 2."""
+    """The degree in a spec; 4 for two-dimensional tori with sides longer than 2."""
     given = argument(spec, "d")
     if given is not None:
         return int(given)
@@ -32,12 +29,12 @@ def degree_of(spec: str) -> int | None:
 
 
 def _groups(frame: pd.DataFrame, by: Any) -> list[tuple[Any, pd.DataFrame]]:
-    """Groups in the order of their first rows' keys, sorted."""
+    """Groups sorted by key."""
     return list(frame.groupby(by))
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row an instance: the strongest proof, then the largest objective."""
+    """One row per instance: the strongest proof, then the largest objective."""
     order = {"optimal": 0, "certified-gap": 1, "feasible": 2}
     ranked = rows.assign(_proof=rows["proof"].map(order).fillna(9)).sort_values(
         ["_proof", "objective"], ascending=[True, False], kind="stable"
@@ -46,7 +43,7 @@ def _best(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _flows(rows: pd.DataFrame) -> pd.DataFrame:
-    """The all-to-all optimum of every instance: master or link MCF, whichever is proven best; not the printed one."""
+    """The best proven all-to-all optimum of every instance, from the master LP or the link MCF (not as printed)."""
     flows = rows[rows["ok"] & rows["formulation"].isin(("alltoall.master", "alltoall.link-mcf")) & rows["T"].notna()]
     true = [json.loads(text or "{}").get("printed", "False") != "True" for text in flows["settings"]]
     return _best(flows[np.asarray(true, dtype=bool)])
@@ -83,7 +80,7 @@ def _decomposition_finding(rows: pd.DataFrame) -> str:
             n, row = common.index[-1], common.iloc[-1]
             ratio = row["highs-simplex"] / row["flow-decomposition"]
             parts.append(f"at N = {n} the link MCF by simplex takes {ratio:.3g} times as long as the decomposition")
-    return "Largest proven: " + "; ".join(parts) + "." if parts else "Nothing proven yet."
+    return "Largest proven: " + "; ".join(parts) + "." if parts else "No proven result yet."
 
 
 # figure 7 -----------------------------------------------------------------------------------------------------
@@ -99,11 +96,11 @@ _SCHEMES: tuple[tuple[str, str, str | None], ...] = (
 
 
 def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Max link load (time on unit links) of every scheme over the MCF's time, one row a scheme and instance."""
+    """Maximum link load (time on unit links) of every scheme over the MCF's time, one row per scheme and instance."""
     import pandas as pd
 
     optimum = _flows(rows).set_index("instance")["T"]
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for _, row in rows[rows["ok"] & rows["instance"].isin(optimum.index)].iterrows():
         settings = json.loads(row["settings"] or "{}")
         for scheme, formulation, method in _SCHEMES:
@@ -117,10 +114,10 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
             load = row["max_load"] if formulation == "alltoall.min-congestion" else row["T"]
             if load is None or not np.isfinite(load):
                 continue
-            found.append(
+            records.append(
                 {"scheme": scheme, "instance": row["instance"], "n": row["n"], "ratio": load / optimum[row["instance"]]}
             )
-    table = pd.DataFrame(found, columns=["scheme", "instance", "n", "ratio"])
+    table = pd.DataFrame(records, columns=["scheme", "instance", "n", "ratio"])
     return table.sort_values("ratio").drop_duplicates(["scheme", "instance"]).sort_values(["n", "instance"])
 
 
@@ -145,7 +142,7 @@ def _load(table: pd.DataFrame) -> Figure:
         axes.grid(visible=True, axis="x")
         axes.annotate("paper:\nSSSP", (1.7, 0.99), xycoords=("data", "axes fraction"), ha="center", va="top",
                       fontsize=8, color=MUTED)  # fmt: skip
-        axes.set_xlabel("max link load ÷ optimal T [–]")
+        axes.set_xlabel("maximum link load ÷ optimal T [–]")
         axes.set_ylabel("instance")
         legend_below(figure, handles, columns=2)
     return figure
@@ -156,7 +153,7 @@ def _load_finding(table: pd.DataFrame) -> str:
     for scheme, here in _groups(table, "scheme"):
         low, high = here["ratio"].min(), here["ratio"].max()
         parts.append(f"{scheme} {low:.3g}-{high:.3g} ({len(here)})")
-    return "Load over the optimum, range (instances): " + "; ".join(parts) + "."
+    return "Load over the optimum, range (number of instances): " + "; ".join(parts) + "."
 
 
 # figures 8, 11 ------------------------------------------------------------------------------------------------
@@ -165,13 +162,13 @@ def _load_finding(table: pd.DataFrame) -> str:
 def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
     from opticoll.formulations.flows.flow_bounds import moore_depth_sum
 
-    found = _flows(rows)
-    plain = found["instance"].str.fullmatch(r"genkautz:n=\d+,d=\d+")
-    found = found[plain].copy()
-    found["d"] = found["instance"].map(degree_of)
-    least = [moore_depth_sum(int(n) - 1, int(d)) / int(d) for n, d in zip(found["n"], found["d"], strict=True)]
-    found["over_bound"] = found["T"] / np.asarray(least, dtype=float)
-    return found
+    table = _flows(rows)
+    plain = table["instance"].str.fullmatch(r"genkautz:n=\d+,d=\d+")
+    table = table[plain].copy()
+    table["d"] = table["instance"].map(degree_of)
+    least = [moore_depth_sum(int(n) - 1, int(d)) / int(d) for n, d in zip(table["n"], table["d"], strict=True)]
+    table["over_bound"] = table["T"] / np.asarray(least, dtype=float)
+    return table
 
 
 def _kautz(rows: pd.DataFrame) -> Figure:
@@ -207,14 +204,14 @@ def _kautz_finding(rows: pd.DataFrame) -> str:
 
 
 def _against_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = _flows(rows)
-    found = found[~found["instance"].str.contains("+", regex=False)].copy()
-    found["family"] = found["instance"].map(family_of)
-    found["d"] = found["instance"].map(degree_of)
-    found = found[found["family"].isin(("genkautz", "xpander", "random-regular", "torus", "sp-expander"))]
-    found = found[found["d"].notna()]
-    kautz = found[found["family"] == "genkautz"].set_index(["n", "d"])["objective"]
-    others = found[found["family"] != "genkautz"].groupby(["family", "n", "d"], as_index=False)["objective"].mean()
+    table = _flows(rows)
+    table = table[~table["instance"].str.contains("+", regex=False)].copy()
+    table["family"] = table["instance"].map(family_of)
+    table["d"] = table["instance"].map(degree_of)
+    table = table[table["family"].isin(("genkautz", "xpander", "random-regular", "torus", "sp-expander"))]
+    table = table[table["d"].notna()]
+    kautz = table[table["family"] == "genkautz"].set_index(["n", "d"])["objective"]
+    others = table[table["family"] != "genkautz"].groupby(["family", "n", "d"], as_index=False)["objective"].mean()
     keys = list(zip(others["n"], others["d"], strict=True))
     others["ratio"] = [kautz.get(key, np.nan) for key in keys] / others["objective"]
     return others[others["ratio"].notna()]
@@ -229,10 +226,10 @@ def _against(table: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             handles += axes.plot(here["n"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
                                  label=f"{family}, degree {int(degree)}")  # fmt: skip
-        for height, told in ((2.4, "paper: 2.4 over tori at large N"), (1.1, "paper: 1.1 over Xpander, random")):
+        for height, note in ((2.4, "paper: 2.4 over tori at large N"), (1.1, "paper: 1.1 over Xpander, random")):
             axes.axhline(height, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
             axes.annotate(
-                told, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=MUTED
+                note, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=MUTED
             )
         log_axes(axes, "x")
         axes.set_xlabel("vertices N")
@@ -255,14 +252,14 @@ def _against_finding(table: pd.DataFrame) -> str:
 
 
 def _host_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = _flows(rows)
-    found = found[found["instance"].str.contains(r"\+host=")].copy()
-    found["host"] = found["instance"].map(lambda spec: float(argument(spec, "host") or "nan"))
-    found["topology"] = found["instance"].str.replace(r"\+host=[^+]+", "", regex=True)
-    found["relay"] = found["instance"].map(lambda spec: argument(spec, "relay") or "host")
-    found["base"] = found["topology"] + ", relay by " + found["relay"]
-    counts = found.groupby("base")["host"].transform("count")
-    return found[counts >= 3].sort_values(["base", "host"])
+    table = _flows(rows)
+    table = table[table["instance"].str.contains(r"\+host=")].copy()
+    table["host"] = table["instance"].map(lambda spec: float(argument(spec, "host") or "nan"))
+    table["topology"] = table["instance"].str.replace(r"\+host=[^+]+", "", regex=True)
+    table["relay"] = table["instance"].map(lambda spec: argument(spec, "relay") or "host")
+    table["base"] = table["topology"] + ", relay by " + table["relay"]
+    counts = table.groupby("base")["host"].transform("count")
+    return table[counts >= 3].sort_values(["base", "host"])
 
 
 def _host(rows: pd.DataFrame) -> Figure:
@@ -283,7 +280,7 @@ def _host(rows: pd.DataFrame) -> Figure:
                       xycoords=("data", "axes fraction"), fontsize=8, color=MUTED, va="top")  # fmt: skip
         axes.invert_xaxis()
         log_axes(axes)
-        axes.set_xlabel("host-to-NIC bandwidth [link bandwidths], bottleneck to the right")
+        axes.set_xlabel("host-to-NIC bandwidth [link bandwidths], decreasing to the right")
         axes.set_ylabel("time T [shard size ÷ bandwidth]")
         legend_below(figure, handles, columns=2)
     return figure
@@ -293,22 +290,22 @@ def _host_finding(rows: pd.DataFrame) -> str:
     parts = []
     for relay, mine in _groups(rows, "relay"):
         ratios = [(host, here["T"].max() / here["T"].min()) for host, here in _groups(mine, "host")]
-        told = ", ".join(f"{ratio:.3f} at {host:g}" for host, ratio in ratios)
-        parts.append(f"where the {relay} forwards, {told}")
+        note = ", ".join(f"{ratio:.3f} at {host:g}" for host, ratio in ratios)
+        parts.append(f"if the {relay} forwards, {note}")
     return "Slowest over fastest topology by host bandwidth: " + "; ".join(parts) + "."
 
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "alltoall-6", "alltoall", "figure 6", "Time to per-commodity flows on GenKautz, degree 4",
-        "The original link MCF is two orders slower than the decomposition and out of reach at N = 1000, where the "
-        "decomposition takes 40 minutes with MOSEK and the children on 1000 cores.",
+        "The original link MCF is two orders of magnitude slower than the decomposition and fails at N = 1000, where "
+        "the decomposition takes 40 minutes with MOSEK and the child LPs on 1000 cores.",
         "alltoall-fig6", _decomposition_rows, _decomposition, _decomposition_finding,
     ),
     PaperFigure(
-        "alltoall-7", "alltoall", "figure 7", "Max link load of path schemes over the optimum",
-        "SSSP loads 1.6-1.8 times the MCF; the ILP is near it at 81 nodes; pMCF on disjoint paths equals it, also with "
-        "links disabled.",
+        "alltoall-7", "alltoall", "figure 7", "Maximum link load of path schemes over the optimum",
+        "SSSP has 1.6-1.8 times the load of the MCF; the ILP is near the MCF at 81 nodes; pMCF on disjoint paths "
+        "equals it, also with disabled links.",
         "alltoall-fig7", _load_rows, _load, _load_finding,
     ),
     PaperFigure(

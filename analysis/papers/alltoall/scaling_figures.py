@@ -147,7 +147,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def _widen(axes: Axes) -> None:
-    """Room for the labels on the right, and at least two decades of time, so that noise looks like noise."""
+    """Leave room for labels on the right, and show at least two decades of time so that noise is not magnified."""
     if not axes.lines:
         return
     axes.set_xlim(24, 2200)
@@ -157,18 +157,18 @@ def _widen(axes: Axes) -> None:
 
 
 def _signs(states: set[str]) -> list[Any]:
-    """Legend entries of what is no measurement."""
+    """Legend entries of points that are not measurements."""
     from matplotlib.lines import Line2D
 
     signs: dict[str, dict[str, Any]] = {
-        "late": {"marker": "o", "markerfacecolor": "none", "label": "ended by its time limit (at least)"},
+        "late": {"marker": "o", "markerfacecolor": "none", "label": "stopped by the time limit (lower bound)"},
         "refused": {"marker": "x", "label": "refused: would not fit in memory"},
     }
     return [Line2D([], [], color=MUTED, linestyle="none", **signs[state]) for state in signs if state in states]
 
 
 def _apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float, str, str]]:
-    """Labels at nearly the same place, moved up one after the other."""
+    """Move overlapping labels apart vertically."""
     placed: list[tuple[float, float, str, str]] = []
     for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
         for other in placed:
@@ -179,28 +179,30 @@ def _apart(ends: list[tuple[float, float, str, str]]) -> list[tuple[float, float
 
 
 def finding(table: pd.DataFrame) -> str:
-    """Exponents of N with the range of N they were fitted on, and the largest N in time."""
+    """Exponents of N with the fitted range of N, and the largest N solved in time."""
     parts = []
     for route, _, _ in ROUTES:
         here = table[table["route"] == route]
-        told = []
+        exponents = []
         for phase in PHASES:
             fitted = slope(here[here["phase"] == phase])
             if fitted is not None:
-                told.append(f"{phase} N^{fitted[0]:.1f} (N = {fitted[1]} to {fitted[2]})")
+                exponents.append(f"{phase} N^{fitted[0]:.1f} (N = {fitted[1]} to {fitted[2]})")
         reached = here[(here["phase"] == "solve") & (here["state"] == "measured")]["n"]
         top = "" if reached.empty else f", proven up to N = {int(reached.max())}"
         late = here[here["state"] == "late"]["n"]
         ended = "" if late.empty else f", ended by its limit from N = {int(late.min())}"
-        if told:
-            parts.append(f"{route}: {', '.join(told)}{top}{ended}")
-    return "; ".join(parts) + "." if parts else "Too few points for a slope yet."
+        if exponents:
+            parts.append(f"{route}: {', '.join(exponents)}{top}{ended}")
+    return "; ".join(parts) + "." if parts else "Too few points for a slope so far."
 
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "alltoall-scaling", "alltoall", "figure 6", "How cost grows with N, GenKautz of degree 4, to a gap of 1e-4",
-        "The link MCF grows much faster than the decomposition; the master is the bottleneck of that at large N.",
+        "alltoall-scaling", "alltoall", "figure 6", "Growth of solve time with N, GenKautz of degree 4, to a gap of "
+                                                    "1e-4",
+        "The time of the link MCF grows much faster than that of the decomposition, whose bottleneck at large N is "
+        "the master.",
         "scaling", rows_of, draw, finding,
     ),
 )  # fmt: skip

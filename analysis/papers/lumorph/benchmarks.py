@@ -1,7 +1,4 @@
-"""LuMorph rounds: how many cases of the lasers x waveguides grid are proven, and how long the slowest command takes.
-
-LuMorph's routes of least overlap: from command to proof, and the printed MILP beside it.
-"""
+"""Benchmarks of LuMorph's models: rounds of circuits, and routes of least overlap."""
 
 from __future__ import annotations
 
@@ -112,13 +109,6 @@ def irregular() -> list[Row]:
     return rows
 
 
-LUMORPH_ROUNDS_TABLES = (
-    Table("rounds-program", "Rounds of circuits at 8 and 16 GPUs: lasers {1,2,4,8} x waveguides {1,2}", program),
-    Table("rounds", "Rounds of circuits: lasers {1,4,8,16} x waveguides {1,2,4,16,32}, whole commands", grid),
-    Table("rounds-irregular", "Rounds of circuits where no closed form helps (single runs)", irregular),
-)
-
-
 #: Instance, circuits and method; HiGHS gets the printed arc form with a limit [s].
 _CASES = (
     ("lightpath:8x16", "recursive-doubling:6", "auto"), ("lightpath:16x16", "recursive-quadrupling:3", "auto"),
@@ -168,12 +158,9 @@ def _command(instance: str, circuits: str, method: str) -> tuple[float, str]:
         return time.perf_counter() - start, str(error.stdout)
 
 
-LUMORPH_ROUTES_TABLES = (
-    Table("least-overlap", "LuMorph, Algorithm 2: routes of least overlap (single runs)", least_overlap),
-)
-
-
 TABLES = (
-    *LUMORPH_ROUNDS_TABLES,
-    *LUMORPH_ROUTES_TABLES,
+    Table("rounds-program", "Rounds of circuits at 8 and 16 GPUs: lasers {1,2,4,8} x waveguides {1,2}", program),
+    Table("rounds", "Rounds of circuits: lasers {1,4,8,16} x waveguides {1,2,4,16,32}, whole commands", grid),
+    Table("rounds-irregular", "Rounds of circuits where no closed form helps (single runs)", irregular),
+    Table("least-overlap", "LuMorph, Algorithm 2: routes of least overlap (single runs)", least_overlap),
 )

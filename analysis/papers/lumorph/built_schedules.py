@@ -1,4 +1,4 @@
-"""All-reduces of LuMorph built on a machine, as what figures and claims need of them: rounds, and data time a byte.
+"""LuMorph's all-reduces built on a machine: number of rounds, and data time per byte.
 
 The time of a fixed schedule whose chunks are equal shares of the buffer is a line in the buffer's size B:
 ``rounds (alpha + r) + weight B / b`` with b the rate of a circuit, see :mod:`opticoll.analysis.papers.lumorph.cost`.
@@ -23,9 +23,9 @@ from opticoll.solvers.methods.lumorph.realisation import KnownRoutes, realised, 
 if TYPE_CHECKING:
     from opticoll.solvers.methods.lumorph.patterns import Pattern
 
-#: Grids of the paper's sizes; a wafer has 4x8 tiles.
+#: Grids by number of GPUs in the paper; a wafer has 4x8 tiles.
 GRIDS = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
-#: The paper's algorithms, and the algorithms and parameters that they are here.
+#: The algorithms of the paper as methods and parameters of this package.
 OPTICAL: dict[str, tuple[str, dict[str, Any]]] = {
     "LUMORPH-2": ("recursive", {"radix": 2}),
     "LUMORPH-4": ("recursive", {"radix": 4}),
@@ -34,7 +34,7 @@ OPTICAL: dict[str, tuple[str, dict[str, Any]]] = {
     "D&C": ("divide-and-conquer", {"whole": True}),
     "optical ring": ("ring", {}),
 }
-#: Pieces of a tree that are tried for the baseline.
+#: Numbers of pieces tried for pipelined trees.
 PIECES = tuple(2**k for k in range(1, 10))
 
 
@@ -42,7 +42,7 @@ PIECES = tuple(2**k for k in range(1, 10))
 class Line:
     """Time over buffer size: ``rounds (alpha + r) + weight B / b``; r is due ``reconfigurations`` times at least.
 
-    ``violations`` counts what the independent check found, all blocks together; None where it was not asked.
+    ``violations`` is the number of violations found by the independent check; None if it was not run.
     """
 
     rounds: int
@@ -68,30 +68,30 @@ def optical(
     Raises
     ------
     BadInput
-        For what the algorithm refuses.
+        If the algorithm does not support the grid.
     """
     algorithm, parameters = OPTICAL[name]
     mesh = parse(f"lightpath:{grid},lasers={lasers},waveguides={waveguides}")
     assert isinstance(mesh, LightpathMesh)
     limits, wanted = Limits(lasers, waveguides, load=None), collective("all-reduce", mesh.n)
     pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
-    how: Any = {"routing": routing, "per_wavelength": per_wavelength}
-    schedule = realised(mesh, limits, pattern, **how)
+    options: Any = {"routing": routing, "per_wavelength": per_wavelength}
+    schedule = realised(mesh, limits, pattern, **options)
     # A circuit of one byte a microsecond, a buffer of one byte.
-    told = timeline(schedule, 1.0 / mesh.n, Machine(0.0, 1.0, lasers, 8e-3, "changes"))
-    found = sum(violations(mesh, wanted, limits, schedule).values()) if check else None
-    return Line(schedule.rounds, float(told.data.sum()), told.reconfigurations, found)
+    times = timeline(schedule, 1.0 / mesh.n, Machine(0.0, 1.0, lasers, 8e-3, "changes"))
+    faults = sum(violations(mesh, wanted, limits, schedule).values()) if check else None
+    return Line(schedule.rounds, float(times.data.sum()), times.reconfigurations, faults)
 
 
 @cache
 def reconfigurations(
     name: str, grid: str, waveguides: int, *, per_wavelength: bool, routing: str = "min-overlap"
 ) -> int:
-    """Rounds of the all-reduce if every arc has so many waveguides: twice those of its all-gather, 16 lasers."""
+    """Rounds of the all-reduce with this number of waveguides per arc and 16 lasers: twice those of its all-gather."""
     mesh = parse(f"lightpath:{grid},waveguides={waveguides}")
     limits = Limits(16, waveguides, load=None)
-    how: Any = {"routing": routing, "per_wavelength": per_wavelength, "known_routes": _routes(grid, routing)}
-    return 2 * int(split_rounds(mesh, limits, _all_gather(name, grid), **how).sum())
+    options: Any = {"routing": routing, "per_wavelength": per_wavelength, "known_routes": _routes(grid, routing)}
+    return 2 * int(split_rounds(mesh, limits, _all_gather(name, grid), **options).sum())
 
 
 @cache
@@ -104,13 +104,13 @@ def _all_gather(name: str, grid: str) -> Pattern:
 
 @cache
 def _routes(grid: str, routing: str) -> KnownRoutes:
-    """The routes of a grid found so far."""
+    """Cache of the routes of a grid."""
     return {}
 
 
 @cache
 def electrical(name: str, n: int) -> tuple[Line, ...]:
-    """NCCL's baselines on an ideal switch, one line a number of pieces: ``ring``, ``tree``, ``double-binary-tree``."""
+    """NCCL's ``ring``, ``tree`` or ``double-binary-tree`` on an ideal switch, one line per number of pieces."""
     topology = parse(f"lightpath:1x{n}")
     limits, unit = Limits(16, 1, load=None), Machine(0.0, 0.0, 16, 8e-3)
     if name == "ring":

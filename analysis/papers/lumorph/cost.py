@@ -5,8 +5,8 @@ Source  LuMorph, sections 4, 5 and Appendices B, C; Hockney's alpha-beta model
     T = sum over rounds of  alpha + r [circuits are set up] + max over pairs  bytes(pair) / (circuits(pair) b)
 
 alpha [us] is paid once a round, r [us] the time of a switch, b [bytes/us] the rate of one circuit: the payload of a
-pair is striped over its circuits. The times are of the schedule as it stands, rounds split for want of waveguides or
-lasers included. An ideal electrical switch (:func:`switch_time`) has r = 0 and is limited only by what each GPU sends
+pair is striped over its circuits. The times include rounds that are split because waveguides or lasers
+are missing. An ideal electrical switch (:func:`switch_time`) has r = 0 and is limited only by what each GPU sends
 and receives.
 
 Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; each equals the time of its schedule:
@@ -58,7 +58,7 @@ class Machine:
     laser_gbps
         Rate of one circuit [Gb/s].
     charged
-        Whether r is paid in every round (the paper: circuits are set anew), or only in rounds whose circuits differ
+        Whether r is paid in every round (as in the paper), or only in rounds whose circuits differ
         from those of the round before.
 
     Raises
@@ -99,7 +99,7 @@ class Machine:
         return replace(self, reconfigure_us=0.0)
 
 
-#: What section 5 and Appendix C assume: 0.7 us, 3.7 us, 16 lasers of 150 Gb/s, 300 GB/s in all.
+#: Parameters of section 5 and Appendix C: 0.7 us, 3.7 us, 16 lasers of 150 Gb/s, 300 GB/s in all.
 LIGHTPATH = Machine()
 #: The reconfiguration delay of SiP-ML [us], section 5.
 SIPML_RECONFIGURE_US = 25.0
@@ -115,7 +115,7 @@ class Timeline:
 
     @property
     def total_us(self) -> float:
-        """All of it [us]."""
+        """Total time [us]."""
         return float(self.alpha.sum() + self.reconfiguration.sum() + self.data.sum())
 
     @property
@@ -147,7 +147,7 @@ def _sizes(sizes: ArrayLike, chunk: I64) -> F64:
 def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Timeline:
     """Time every round of a schedule whose chunks are of these ``sizes`` [bytes] (one for all, or one a chunk).
 
-    The schedule is taken at its word: check it first (:func:`opticoll.formulations.rounds.round_schedule.violations`).
+    The schedule is not checked: check it first (:func:`opticoll.formulations.rounds.round_schedule.violations`).
 
     Raises
     ------
@@ -239,7 +239,7 @@ def usable(lasers: int, peers: int) -> float:
 
 
 def ring_time(n: int, size: float, machine: Machine) -> float:
-    """Ring all-reduce of a buffer of ``size`` bytes [us]; circuits that stand are set once if so charged."""
+    """Ring all-reduce of a buffer of ``size`` bytes [us]; if only changes are charged, the circuits are set once."""
     rounds = 2 * (n - 1)
     paid = 1 if machine.charged == "changes" and n > 1 else rounds
     return rounds * machine.alpha_us + paid * machine.reconfigure_us + rounds / n * size * machine.beta
@@ -277,7 +277,7 @@ def least_rounds(n: int, peers: int = 1) -> int:
 
 
 def least_time(n: int, size: float, machine: Machine, peers: int | None = None) -> float:
-    """No all-reduce is faster [us]: both bounds, each paid in full; ``peers`` at most the lasers (all by default).
+    """Lower bound on the time of an all-reduce [us]; ``peers`` is at most the number of lasers (the default).
 
     Every GPU must send (and receive) 2 (N - 1)/N B if all contribute and all need the sum (rate bound), in at least
     ceil(log_(peers + 1) N) rounds; the rounds' fixed costs and the data do not overlap in this model.

@@ -1,4 +1,4 @@
-"""The figures of the LuMorph paper: all-reduces built on a machine and timed, and rounds against the best bound."""
+"""Figures 6-8 of the LuMorph paper, and rounds of every algorithm over the best bound."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ WIDE = ("16x16", "8x32", "4x64")
 WAVEGUIDES = (4, 8, 16, 20, 32, 40, 64)
 KB, MB = 1e3, 1e6
 #: Buffers of figure 8, and of figure 7 [bytes].
-TOLD = (64 * KB, 4 * MB, 64 * MB)
-SIZES = tuple(sorted({*(float(size) for size in np.logspace(3, 9, 25)), *TOLD}))
-#: Series of figure 7: ours on LIGHTPATH, the baselines on an ideal electrical switch.
+BUFFERS = (64 * KB, 4 * MB, 64 * MB)
+SIZES = tuple(sorted({*(float(size) for size in np.logspace(3, 9, 25)), *BUFFERS}))
+#: Curves of figure 7: LuMorph's algorithms on LIGHTPATH, the baselines on an ideal electrical switch.
 _OPTICAL = ("LUMORPH-2", "LUMORPH-4", "LUMORPH-16", "D&C")
 _SWITCH = {"ring": "ring, ideal switch", "tree": "tree, ideal switch", "double-binary-tree": "two trees, ideal switch"}
 _RING = _SWITCH["ring"]
 #: Reconfiguration delays [us] and rates of a laser [Gb/s] of figure 8; 18.75 GB/s is 150 Gb/s.
 DELAYS = tuple(float(r) for r in np.logspace(-2, 2, 33))
-#: Most machines with a collective that the last figure has room for.
+#: Maximum number of machine-collective pairs in the last figure.
 MOST_PLACES = 30
 RATES = (10.0, 25.0, 50.0, 75.0, 112.0, 150.0, 224.0, 400.0, 800.0)
 
@@ -44,7 +44,7 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
     from opticoll.analysis.papers.lumorph.built_schedules import reconfigurations
 
-    # One bundle a GPU is all its wavelengths: both ways of counting are the same for LUMORPH-2.
+    # LUMORPH-2 has one bundle of all wavelengths per GPU, so both ways of counting agree.
     ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
     return _table([
         {"grid": grid, "algorithm": name, "per_wavelength": each, "waveguides": w,
@@ -65,18 +65,18 @@ def _split(rows: pd.DataFrame) -> Figure:
                     here = rows[(rows["algorithm"] == name) & (rows["grid"] == grid) & (rows["per_wavelength"] == each)]
                     if here.empty:
                         continue
-                    told = f"{grid}" if each else f"{grid}, wavelengths ignored"
+                    text = f"{grid}" if each else f"{grid}, wavelengths ignored"
                     handle = axes.plot(
                         here["waveguides"], here["reconfigurations"], color=colour, marker=marker, markersize=5,
                         linewidth=1, linestyle="-" if each else "--", markerfacecolor=colour if each else "none",
-                        label=told,
+                        label=text,
                     )  # fmt: skip
                     handles += handle if name == "LUMORPH-4" else []
             for w in (20, 40):
                 axes.axvline(w, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
             log_axes(axes, "xy")
             axes.set_xticks([4, 8, 20, 40])
-            axes.set_xlabel("waveguides on every arc")
+            axes.set_xlabel("waveguides per arc")
             axes.set_title(f"{name}, 256 GPUs")
         panels[0].set_ylabel("reconfigurations of an all-reduce")
         legend_below(figure, handles)
@@ -87,10 +87,10 @@ def _split_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (grid, name), here in rows.groupby(["grid", "algorithm"], sort=False):
         counts = []
-        for each, told in ((True, ""), (False, " with wavelengths ignored")):
+        for each, note in ((True, ""), (False, " with wavelengths ignored")):
             mine = here[here["per_wavelength"] == each].set_index("waveguides")["reconfigurations"]
             if not mine.empty:
-                counts.append(f"{mine[20]} and {mine[40]}{told}")
+                counts.append(f"{mine[20]} and {mine[40]}{note}")
         parts.append(f"{name} on {grid} {', '.join(counts)}")
     return "Reconfigurations with 20 and 40 waveguides: " + "; ".join(parts) + "."
 
@@ -106,7 +106,7 @@ def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
     for n in (64, 128, 256):
         for size in SIZES:
             each = {name: optical(name, GRIDS[n], waveguides=40).time(size) for name in _OPTICAL}
-            each |= {told: switch_times(name, n, size) for name, told in _SWITCH.items()}
+            each |= {title: switch_times(name, n, size) for name, title in _SWITCH.items()}
             each["lower bound, LIGHTPATH"] = least_time(n, size, LIGHTPATH)
             rows += [{"n": n, "size": size, "algorithm": name, "time_us": time} for name, time in each.items()]
     return _table(rows)
@@ -140,7 +140,7 @@ def _time_finding(rows: pd.DataFrame) -> str:
     last = rows[rows["n"] == rows["n"].max()]
     wide = last.pivot_table(index="size", columns="algorithm", values="time_us")
     parts = []
-    for size in TOLD:
+    for size in BUFFERS:
         at = wide.loc[size]
         ours = at[["LUMORPH-2", "LUMORPH-4"]]
         parts.append(
@@ -158,7 +158,7 @@ def _sweep_rows(_: pd.DataFrame) -> pd.DataFrame:
     from opticoll.analysis.papers.lumorph.cost import Machine
 
     rows = []
-    for size in TOLD:
+    for size in BUFFERS:
         for what, values in (("delay", DELAYS), ("rate", RATES)):
             for value in values:
                 machine = Machine(reconfigure_us=value) if what == "delay" else Machine(laser_gbps=value)
@@ -176,7 +176,7 @@ def _sweep(rows: pd.DataFrame) -> Figure:
         figure = new_figure(8.4, 4.6)
         panels = figure.subplots(1, 2)
         handles: list[Any] = []
-        lines = dict(zip(TOLD, (":", "--", "-"), strict=True))
+        lines = dict(zip(BUFFERS, (":", "--", "-"), strict=True))
         for axes, what in zip(panels, ("delay", "rate"), strict=True):
             for number, (name, mine) in enumerate(rows[rows["sweep"] == what].groupby("algorithm", sort=False)):
                 for size, here in mine.groupby("size"):
@@ -192,7 +192,7 @@ def _sweep(rows: pd.DataFrame) -> Figure:
                                textcoords="offset points", color=MUTED, fontsize=8, va="top")  # fmt: skip
         panels[1].axvline(150, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
         panels[0].set_xlabel("reconfiguration delay r [µs]")
-        panels[1].set_xlabel("rate of a laser [Gb/s]; the ring has 300 GB/s")
+        panels[1].set_xlabel("laser rate [Gb/s]; the ring has 300 GB/s")
         panels[0].set_ylabel("all-reduce, 256 GPUs [µs]")
         legend_below(figure, handles)
     return figure
@@ -207,42 +207,42 @@ def _sweep_finding(rows: pd.DataFrame) -> str:
     parts = []
     for size, here in delays.groupby("size"):
         wide = here.pivot_table(index="value", columns="algorithm", values="time_us")
-        told = []
+        even_delays = []
         for name in _OPTICAL[:2]:
             gap = (wide[name] - wide[_RING]).to_numpy()
             # Time is linear in r, so the break-even follows from any two delays.
             r = wide.index.to_numpy()
             even = r[0] - gap[0] * (r[-1] - r[0]) / (gap[-1] - gap[0])
-            told.append(f"{name} {even:.1f} µs")
-        parts.append(f"{_bytes(float(str(size)))}: {', '.join(told)}")
-    return "Delay at which the ring on an ideal switch draws level: " + "; ".join(parts) + "."
+            even_delays.append(f"{name} {even:.1f} µs")
+        parts.append(f"{_bytes(float(str(size)))}: {', '.join(even_delays)}")
+    return "Delay at which the ring on an ideal switch is equally fast: " + "; ".join(parts) + "."
 
 
 # rounds over the bound ----------------------------------------------------------------------------------------
 
 
 def _over_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = rows[rows["ok"] & (rows["formulation"] == "lumorph.rounds")].copy()
-    if found.empty:
-        return found
-    settings = [json.loads(text) for text in found["settings"]]
-    # A fixed wavelength a route is another problem.
-    free = np.array([told.get("wavelengths", "free") == "free" for told in settings])
-    found, settings = found[free].copy(), [told for told, kept in zip(settings, free, strict=True) if kept]
-    found["collective"] = [told.get("collective", "all-gather") for told in settings]
-    found["radix"] = [str(told.get("radix", 2)) for told in settings]
-    found["algorithm"] = [
+    runs = rows[rows["ok"] & (rows["formulation"] == "lumorph.rounds")].copy()
+    if runs.empty:
+        return runs
+    settings = [json.loads(text) for text in runs["settings"]]
+    # With a fixed wavelength per route the problem is a different one.
+    free = np.array([parameters.get("wavelengths", "free") == "free" for parameters in settings])
+    runs, settings = runs[free].copy(), [parameters for parameters, kept in zip(settings, free, strict=True) if kept]
+    runs["collective"] = [parameters.get("collective", "all-gather") for parameters in settings]
+    runs["radix"] = [str(parameters.get("radix", 2)) for parameters in settings]
+    runs["algorithm"] = [
         f"{method}, radix {radix}" if method == "recursive" else method
-        for method, radix in zip(found["method"], found["radix"], strict=True)
+        for method, radix in zip(runs["method"], runs["radix"], strict=True)
     ]
-    # The best bound that any run of the same problem has; a file's collective is a problem of its own.
+    # Use the best bound of any run of the same problem.
     problem = ["instance", "collective"]
-    found["pieces"] = [str(told.get("pieces", 1)) for told in settings]
+    runs["pieces"] = [str(parameters.get("pieces", 1)) for parameters in settings]
     problem.append("pieces")
-    found["best_bound"] = found.groupby(problem)["bound"].transform("max")
-    found = found[found["best_bound"].notna() & (found["best_bound"] > 0)]
-    found["over"] = found["objective"] / found["best_bound"]
-    return found.drop_duplicates([*problem, "algorithm"]).sort_values(["n", *problem, "algorithm"])
+    runs["best_bound"] = runs.groupby(problem)["bound"].transform("max")
+    runs = runs[runs["best_bound"].notna() & (runs["best_bound"] > 0)]
+    runs["over"] = runs["objective"] / runs["best_bound"]
+    return runs.drop_duplicates([*problem, "algorithm"]).sort_values(["n", *problem, "algorithm"])
 
 
 def _place(instance: str, wanted: str, pieces: str) -> str:
@@ -253,9 +253,9 @@ def _place(instance: str, wanted: str, pieces: str) -> str:
 
 def _over(rows: pd.DataFrame) -> Figure:
     with style():
-        told = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
-        places = rows.assign(place=[_place(*each) for each in told])
-        # Those that most algorithms were tried on, if there are many.
+        cases = zip(rows["instance"], rows["collective"], rows["pieces"], strict=True)
+        places = rows.assign(place=[_place(*each) for each in cases])
+        # If there are too many, keep those on which most algorithms were run.
         tried = places.groupby("place")["algorithm"].nunique().sort_values(ascending=False, kind="stable")
         places = places[places["place"].isin(tried.index[:MOST_PLACES])]
         order = list(dict.fromkeys(places["place"]))
@@ -293,25 +293,25 @@ def _over_finding(rows: pd.DataFrame) -> str:
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "lumorph-6", "lumorph", "figure 6", "Reconfigurations of an all-reduce by the number of waveguides",
-        "Fewer waveguides (20) between GPUs lead to more reconfigurations, with 40 there are far fewer; 30 are enough "
-        "to remove all congestion.",
+        "With 20 waveguides between GPUs there are more reconfigurations, with 40 far fewer; 30 are enough to remove "
+        "all congestion.",
         None, _split_rows, _split, _split_finding,
     ),
     PaperFigure(
-        "lumorph-7", "lumorph", "figure 7", "Time of an all-reduce by the size of the buffer",
-        "LUMORPH-2 and LUMORPH-4 are fastest, also against ring and tree on an ideal switch: nearly 80% less time at "
-        "64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
+        "lumorph-7", "lumorph", "figure 7", "Time of an all-reduce by buffer size",
+        "LUMORPH-2 and LUMORPH-4 are fastest, also compared with ring and tree on an ideal switch: nearly 80% less "
+        "time at 64 MB and 256 GPUs. D&C beats the ring up to 16 MB.",
         None, _time_rows, _time, _time_finding,
     ),
     PaperFigure(
-        "lumorph-8", "lumorph", "figure 8", "Time of an all-reduce by reconfiguration delay and by laser",
+        "lumorph-8", "lumorph", "figure 8", "Time of an all-reduce by reconfiguration delay and by laser rate",
         "Four times better than the ideal switch at 3.7 µs; no gain over its ring at 25 µs. Faster lasers help large "
         "buffers most.",
         None, _sweep_rows, _sweep, _sweep_finding,
     ),
     PaperFigure(
         "lumorph-optimality", "lumorph", "ours", "Rounds of every algorithm over the best bound",
-        "The paper has no optimum to compare with: its solver fails at 8 GPUs.",
+        "The paper has no optimum to compare with, since its solver fails at 8 GPUs.",
         "lumorph-optimality", _over_rows, _over, _over_finding,
     ),
 )  # fmt: skip

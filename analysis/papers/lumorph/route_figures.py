@@ -1,4 +1,4 @@
-"""The figures of the LuMorph paper about routes: time to find them, overlap, waveguides needed."""
+"""Figures 3 and 5 of the LuMorph paper: time to find routes, their overlap, and the waveguides needed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 _FORMULATION = "lumorph.min-overlap"
 _PAPER = "LuMorph"
-#: Radix of an exchange by the word of its circuit list.
+#: Radix of an exchange by the name of its circuit list.
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
 _ROUTES = {"negotiated-rerouting": "MCF", "random-shortest": "Random"}
-#: GPUs beyond which figure 3 has no point, its seconds ("tens"), and the waveguides that figure 5 calls enough.
+#: Largest size in figure 3, its range of seconds ("tens"), and the number of waveguides that is enough in figure 5.
 _FIG3_LARGEST, _FIG3_SECONDS, _ENOUGH = 128, (10.0, 100.0), 30
 _GPUS = 256
 
@@ -45,7 +45,7 @@ def _routed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _time_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Permutations by our method, and by HiGHS on the printed arc form; ``failed``: links are missing."""
+    """Permutations routed by negotiated rerouting, also with failed links, and by HiGHS on the printed arc form."""
     found = _routed(rows)
     found = found[(found["circuits"] == "permutation") & (found["model"] == "arc") & found["time_solve_s"].notna()]
     found = found[found["method"].isin(("negotiated-rerouting", "highs"))].copy()
@@ -53,13 +53,13 @@ def _time_rows(rows: pd.DataFrame) -> pd.DataFrame:
     found["how"] = np.where(
         found["method"] == "highs",
         "printed MILP, HiGHS",
-        np.where(failed, "negotiated rerouting, a tenth of the links gone", "negotiated rerouting"),
+        np.where(failed, "negotiated rerouting, a tenth of the links failed", "negotiated rerouting"),
     )
     return found
 
 
 def _over_gpus(axes: Axes, table: pd.DataFrame) -> None:
-    """Logarithmic axes, the sizes N that there are along the horizontal one."""
+    """Logarithmic axes with the sizes N on the horizontal one."""
     log_axes(axes)
     nodes = sorted(set(table["n"].astype(int)))
     axes.set_xticks(nodes, [str(n) for n in nodes])
@@ -86,7 +86,7 @@ def _time(rows: pd.DataFrame) -> Figure:
         axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),
                       textcoords="offset points", ha="right", va="center", color=MUTED, fontsize=8)  # fmt: skip
         _over_gpus(axes, rows)
-        axes.set_ylabel("time to routes [s]")
+        axes.set_ylabel("time to find routes [s]")
         legend_below(figure, handles, columns=2)
     return figure
 
@@ -106,16 +106,17 @@ def _time_finding(rows: pd.DataFrame) -> str:
     if len(ours):
         worst = float(ours["time_solve_s"].max())
         verdict = (
-            f" The paper's tens of seconds at 128 are {worst:.3g} s or less here, up to N = {int(ours['n'].max())}."
+            f" Instead of the paper's tens of seconds at 128 nodes we need at most {worst:.3g} s, up to N = "
+            f"{int(ours['n'].max())}."
         )
-    return "; ".join(parts) + "." + verdict if parts else "Nothing solved yet."
+    return "; ".join(parts) + "." + verdict if parts else "No result yet."
 
 
 # figure 5 -----------------------------------------------------------------------------------------------------
 
 
 def _step_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a step, shape and kind of route: ``scheme``, ``load`` (mean over seeds for random routes)."""
+    """One row per step, shape and kind of route: ``scheme``, ``load`` (mean over seeds for random routes)."""
     import pandas as pd
 
     found = _routed(rows)
@@ -136,7 +137,7 @@ def _aspect(shape: str) -> float:
 
 
 def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """The largest overlap of all steps, by scheme and shape; ``square``: the squarest shape of its N."""
+    """The largest overlap of all steps, by scheme and shape; ``square``: whether the shape is the squarest of its N."""
     worst = _step_rows(rows).sort_values("load", ascending=False, kind="stable")
     found = worst.drop_duplicates(["scheme", "shape"]).sort_values(["scheme", "n", "shape"]).copy()
     found["aspect"] = [_aspect(shape) for shape in found["shape"]]
@@ -151,7 +152,7 @@ def _overlap(table: pd.DataFrame) -> Figure:
         handles: list[Any] = []
         for number, (scheme, here) in enumerate(sorted(table.groupby("scheme"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
-            # Schemes that agree stand side by side, not on top of each other.
+            # Shift equal values sideways to keep them visible.
             aside = 1.0 + 0.035 * (number - 1.5)
             dashes = (0, (4, 2)) if str(scheme).endswith("Random") else "solid"
             square, long = here[here["square"]].sort_values("n"), here[~here["square"]]
@@ -160,11 +161,11 @@ def _overlap(table: pd.DataFrame) -> Figure:
             axes.plot(long["n"] * aside, long["load"], color=colour, marker=marker, markersize=6, linestyle="none",
                       markerfacecolor="none")  # fmt: skip
         axes.axhline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(f"{_ENOUGH} waveguides: enough, says the paper", (0.01, _ENOUGH), (0, 2),
+        axes.annotate(f"{_ENOUGH} waveguides: enough according to the paper", (0.01, _ENOUGH), (0, 2),
                       xycoords=("axes fraction", "data"), textcoords="offset points", va="bottom", fontsize=8,
                       color=MUTED)  # fmt: skip
         if not table["square"].all():
-            axes.annotate("hollow: longer meshes than the squarest", (0.99, 0.01), xycoords="axes fraction",
+            axes.annotate("hollow: meshes longer than the squarest", (0.99, 0.01), xycoords="axes fraction",
                           va="bottom", ha="right", fontsize=8, color=MUTED)  # fmt: skip
         _over_gpus(axes, table)
         axes.set_ylabel("circuits on the busiest arc, worst step")
@@ -188,14 +189,14 @@ def _overlap_finding(table: pd.DataFrame) -> str:
     order = "never less than" if never_better else "not always more than"
     return (
         f"Largest overlap at N = {int(table['n'].max())}: {'; '.join(parts)}. Random shortest paths overlap {order} "
-        f"least-overlap routes, more in {worse} of {sum(map(len, held))} cases. With ranks row by row most steps run "
-        "along lines, where the shortest path is the only one: the paper's gap needs another numbering of ranks, or "
-        "groups that span rows and columns."
+        f"least-overlap routes, more in {worse} of {sum(map(len, held))} cases. With ranks numbered row by row most "
+        "steps run along lines, where the shortest path is unique: the difference in the paper needs another "
+        "numbering of ranks, or groups that span rows and columns."
     )
 
 
 def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """At 256 GPUs, by scheme, shape and number of waveguides: how many rounds the worst step takes."""
+    """Number of rounds of the worst step at 256 GPUs, by scheme, shape and number of waveguides."""
     import pandas as pd
 
     worst = _overlap_rows(rows)
@@ -217,13 +218,13 @@ def _waveguides(table: pd.DataFrame) -> Figure:
         for number, load in enumerate(sorted(set(least["load"]))):
             colour, _ = series(number)
             same = least[least["load"] == load].sort_values(["scheme", "shape"])
-            told = ", ".join(
+            names = ", ".join(
                 f"{scheme.partition(' ')[0]} {shape}"
                 for scheme, shape in zip(same["scheme"], same["shape"], strict=True)
             )
             here = table[table["load"] == load].drop_duplicates("waveguides")
             handles += axes.plot(here["waveguides"], here["rounds"], color=colour, drawstyle="steps-post",
-                                 linewidth=1.6, label=told)  # fmt: skip
+                                 linewidth=1.6, label=names)  # fmt: skip
         axes.axvline(_ENOUGH, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), xycoords=("data", "axes fraction"),
                       textcoords="offset points", va="top", fontsize=8, color=MUTED)  # fmt: skip
@@ -231,8 +232,8 @@ def _waveguides(table: pd.DataFrame) -> Figure:
         ticks = [2**i for i in range(8) if 2**i <= table["rounds"].max()]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.set_xlabel("waveguides on each arc")
-        axes.set_ylabel("rounds that the worst step takes")
+        axes.set_xlabel("waveguides per arc")
+        axes.set_ylabel("rounds of the worst step")
         legend_below(figure, handles, columns=2)
     return figure
 
@@ -250,21 +251,22 @@ def _waveguides_finding(table: pd.DataFrame) -> str:
         if len(short) else f"{_ENOUGH} waveguides suffice on every shape tried"
     )  # fmt: skip
     return (
-        f"Waveguides without a second round at {_GPUS} GPUs: {'; '.join(parts)}. {verdict} (one wavelength a circuit)."
+        f"Waveguides needed to avoid a second round at {_GPUS} GPUs: {'; '.join(parts)}. {verdict} (one wavelength "
+        "per circuit)."
     )
 
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        name="lumorph-3", paper=_PAPER, where="figure 3", title="Time to routes of least overlap",
+        name="lumorph-3", paper=_PAPER, where="figure 3", title="Time to find routes of least overlap",
         says="Algorithm 2 finds routes within tens of seconds for up to 128 nodes (Gurobi).",
         study="lumorph-fig3", select=_time_rows, draw=_time, finding=_time_finding,
     ),
     PaperFigure(
         name="lumorph-5-overlap", paper=_PAPER, where="figure 5, left", title="Overlap of circuits in an all-reduce",
         says=(
-            "Overlap grows with N up to 256 for both; shortest paths do significantly worse than least-overlap routes; "
-            "quadrupling overlaps more than doubling."
+            "The overlap grows with N up to 256 for both; shortest paths are significantly worse than least-overlap "
+            "routes; quadrupling overlaps more than doubling."
         ),
         study="lumorph-fig5", select=_overlap_rows, draw=_overlap, finding=_overlap_finding,
     ),

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 #: Message sizes of figures 5 and 6 [MiB].
 MESSAGES = (4, 8, 16, 32, 64, 128)
-#: Depths at which the text says the time is least, figure 4.
-TOLD = {512: 6, 1024: 6, 2048: 7, 4096: 8}
+#: Depths of least time according to the paper, figure 4.
+BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 
 
 def _trees(rows: pd.DataFrame) -> pd.DataFrame:
-    """Proven trees on rings: nodes, wavelengths, count, depth asked for (0: any) and steps, one row each."""
+    """Proven trees on rings, one row each: nodes, wavelengths, count, requested depth (0: any) and steps."""
     found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")].copy()
     found = found[found["instance"].str.startswith("wdm-ring")]
     settings = [json.loads(text or "{}") for text in found["settings"]]
@@ -48,7 +48,7 @@ def _depth(rows: pd.DataFrame) -> Figure:
         figure = new_figure(7.2, 5.8)
         every = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
         handles: list[Any] = []
-        for axes, nodes in zip(every, TOLD, strict=True):
+        for axes, nodes in zip(every, BEST_DEPTHS, strict=True):
             handles = max(handles, _depth_panel(axes, nodes, rows[rows["n"] == nodes]), key=len)
         every[0].set_ylim(0.9, 1.4)
         every[0].set_xlim(3.7, 9.3)
@@ -62,18 +62,18 @@ def _depth(rows: pd.DataFrame) -> Figure:
 
 
 def _depth_panel(axes: Axes, nodes: int, rows: pd.DataFrame) -> list[Any]:
-    """Steps by depth for one number of nodes."""
+    """Draw steps by depth for one number of nodes."""
     least, depths = theory.optree_steps(nodes, 64), np.linspace(1, 10, 200)
     handles: list[Any] = axes.plot(depths, [theory.theorem_1(nodes, 64, k) / least for k in depths], color=MUTED,
                                    linewidth=1.3, label="Theorem 1")  # fmt: skip
-    handles += axes.plot(TOLD[nodes], theory.theorem_1(nodes, 64, TOLD[nodes]) / least, marker="*", markersize=13,
-                         color=INK, linestyle="none", label="best depth by the paper")  # fmt: skip
-    for number, (count, told) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths really needed"))):
+    handles += axes.plot(BEST_DEPTHS[nodes], theory.theorem_1(nodes, 64, BEST_DEPTHS[nodes]) / least, marker="*",
+                         markersize=13, color=INK, linestyle="none", label="best depth in the paper")  # fmt: skip
+    for number, (count, text) in enumerate((("lemma", "the paper's count"), ("exact", "wavelengths needed"))):
         here, (colour, marker) = rows[rows["count"] == count], series(number)
         if len(here):
             handles += axes.plot(here["depth"], here["objective"] / least, linestyle="none", marker=marker,
                                  color=colour, markerfacecolor="none", markersize=6 + 2 * number,
-                                 label=f"best whole radices, {told}")  # fmt: skip
+                                 label=f"best integer radices, {text}")  # fmt: skip
     axes.axhline(1.0, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
     axes.grid(visible=True)
     axes.set_title(f"N = {nodes}")
@@ -85,12 +85,12 @@ def _depth_finding(rows: pd.DataFrame) -> str:
     for _, here in rows.groupby("n"):
         nodes = int(here["n"].iloc[0])
         least = here.loc[here.groupby("count")["objective"].idxmin()].set_index("count")
-        told = "; ".join(
+        details = "; ".join(
             f"{count} {steps:.0f} at depth {depth}"
             for count, steps, depth in zip(least.index, least["objective"], least["depth"], strict=True)
         )
         parts.append(
-            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {told}"
+            f"N = {nodes}: Theorem 2 {theory.optree_steps(nodes, 64):.4g} at depth {theory.theorem_2(nodes)}, {details}"
         )
     return "Fewest steps, w = 64. " + ". ".join(parts) + "."
 
@@ -108,7 +108,7 @@ def _time_rows(panels: tuple[tuple[int, int], ...]) -> Any:
 
 
 def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list[Any]:
-    """Time over message size of every algorithm, over OpTree's at the smallest message."""
+    """Draw the time of every algorithm by message size, relative to OpTree's at the smallest message."""
     handles: list[Any] = []
     step = np.array([theory.step_time(size * 2.0**20 / nodes) for size in MESSAGES])
     unit = theory.optree_steps(nodes, wavelengths) * step[0]
@@ -123,12 +123,12 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
         if len(here):
             handles += axes.plot(MESSAGES, float(here["objective"].iloc[0]) * step / unit, linestyle="none",
                                  marker=marker, markerfacecolor="none", color=colour, markersize=size,
-                                 label=f"best whole radices, {count}")  # fmt: skip
+                                 label=f"best integer radices, {count}")  # fmt: skip
     log_axes(axes)
     axes.set_xticks(MESSAGES, [str(size) for size in MESSAGES])
     axes.set_xticks([], minor=True)
     axes.set_title(f"N = {nodes}, w = {wavelengths}")
-    axes.set_xlabel("message gathered in all [MiB]")
+    axes.set_xlabel("total size gathered [MiB]")
     return handles
 
 
@@ -155,12 +155,12 @@ def _time_finding(rows: pd.DataFrame) -> str:
             f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in theory.TABLE_I if a.name != "One-stage"
         )
         best = ", ".join(f"{count} {int(value)}" for count, value in zip(here["count"], here["objective"], strict=True))
-        parts.append(f"N = {nodes}, w = {wavelengths}: {steps}; best whole radices {best}")
+        parts.append(f"N = {nodes}, w = {wavelengths}: {steps}; best integer radices {best}")
     grown = theory.step_time(128 * 2.0**20 / 1024) / theory.step_time(4 * 2.0**20 / 1024)
     alone = theory.step_time(128 * 2.0**20) / theory.step_time(4 * 2.0**20)
     return (
-        "Steps. " + ". ".join(parts) + f". Every time grows {grown:.3g}-fold from 4 to 128 MiB at N = 1024 if that is "
-        f"the size gathered in all, {alone:.3g}-fold if every node has that much."
+        "Steps. " + ". ".join(parts) + f". Every time grows {grown:.3g}-fold from 4 to 128 MiB at N = 1024 if this is "
+        f"the total size gathered, and {alone:.3g}-fold if it is the size per node."
     )
 
 
@@ -183,8 +183,8 @@ def _lemma(rows: pd.DataFrame) -> Figure:
         handles: list[Any] = []
         for number, ((ring, by), here) in enumerate(rows.groupby(["ring", "by"])):
             colour, marker = series(number)
-            said = np.array([lemma_1(int(n), ring=bool(ring)) for n in here["n"]])
-            handles += axes.plot(here["n"], said - here["objective"], linestyle="none", marker=marker, color=colour,
+            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in here["n"]])
+            handles += axes.plot(here["n"], formula - here["objective"], linestyle="none", marker=marker, color=colour,
                                  markersize=9 - 2 * (number % 2), markerfacecolor="none",
                                  label=f"{'ring' if ring else 'line'}, {by}")  # fmt: skip
         log_axes(axes, "x")
@@ -203,8 +203,8 @@ def _lemma_finding(rows: pd.DataFrame) -> str:
                                                                    strict=True)]  # fmt: skip
     wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
     return (
-        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and one too large on "
-        f"the rings of {', '.join(map(str, wrong))} nodes."
+        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and too large by one "
+        f"on the rings of {', '.join(map(str, wrong))} nodes."
         if wrong and max(excess) == 1 and all(n % 2 for n in wrong) else f"{len(rows)} proven optima, excess {excess}."
     )  # fmt: skip
 
@@ -214,8 +214,8 @@ _SIX = ((1024, 96), (1024, 128))
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "optree-lemma1", "optree", "Lemma 1", "Wavelengths of a one-stage all-to-all: Lemma 1 over the optimum",
-        "floor(N^2/4) wavelengths on a line, ceil(N^2/8) on a ring.",
+        "optree-lemma1", "optree", "Lemma 1", "Wavelengths of a one-stage all-to-all: Lemma 1 minus the optimum",
+        "A line needs floor(N^2/4) wavelengths, a ring ceil(N^2/8).",
         "optree-lemma1", _lemma_rows, _lemma, _lemma_finding,
     ),
     PaperFigure(
@@ -225,8 +225,8 @@ FIGURES: tuple[PaperFigure, ...] = (
     ),
     PaperFigure(
         "optree-5", "optree", "figure 5", "Time of all-gather by message size, 64 wavelengths",
-        "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times rise slowly "
-        "with the message.",
+        "OpTree is fastest and Ring slowest; WRHT gets closer to OpTree from 1024 to 2048 nodes; times increase "
+        "slowly with the message size.",
         "optree-fig5", _time_rows(_FIVE), _times(_FIVE), _time_finding,
     ),
     PaperFigure(

@@ -1,16 +1,4 @@
-"""Claims of SiP-ML's sections 3.1-3.3: degree, duty cycle, placement and its repair, circuits.
-
-How long circuits must be held for reconfiguring them to cost little.
-
-Source  SiP-ML, section 3.1: "for a topology with reconfiguration latency r, the circuit hold time should be longer
-        than, for instance, 10 x r to achieve a 90% duty cycle"
-
-Model and data parallel at once: a placement repeated in every group, and what all GPUs then send.
-
-Source  SiP-ML, section 3.2 ("Putting it all together"): GPU g of group r is number r k + g. Within its group it
-        sends what its sub-operations pass on; to its counterpart in the next group 2 (l-1)/l of its weights (ring
-        all-reduce).
-"""
+"""Claims of SiP-ML's sections 2 and 3: degree, duty cycle, placement and its repair, circuits."""
 
 from __future__ import annotations
 
@@ -18,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict
+from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict, verdict_if
 from opticoll.analysis.ledger.sweeps import Sweep, spread
-from opticoll.errors import BadInput
-from opticoll.instances.servers import ServerPool
+from opticoll.analysis.papers.sipml.hybrid_formulas import duty_cycle, hybrid_traffic, least_hold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,93 +16,28 @@ if TYPE_CHECKING:
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.op_graph import OpGraph
 
-
-#: Reconfiguration latency [s]: MEMS optical circuit switches (section 3.1), micro-ring resonators (section 3.1, 4.4).
-OCS_LATENCY_S, RING_LATENCY_S = 10e-3, 25e-6
-
-
-def _check(latency_s: float) -> None:
-    if not 0 <= latency_s < float("inf"):
-        msg = f"duty cycle: the reconfiguration latency must be a number of seconds of at least 0, not {latency_s}"
-        raise BadInput(msg)
-
-
-def duty_cycle(hold_s: float, latency_s: float) -> float:
-    """Share of the time in which circuits carry data: h / (h + r), dark for r after every h of light.
-
-    Raises
-    ------
-    BadInput
-        Unless the hold time is positive and the latency not negative, both finite [s].
-    """
-    _check(latency_s)
-    if not 0 < hold_s < float("inf"):
-        msg = f"duty cycle: the hold time must be a positive number of seconds, not {hold_s}"
-        raise BadInput(msg)
-    return hold_s / (hold_s + latency_s)
-
-
-def least_hold(latency_s: float, duty: float) -> float:
-    """Shortest hold time [s] of a duty cycle: r d / (1 - d), 9 r for 90%; the paper's 10 r gives 10/11.
-
-    Raises
-    ------
-    BadInput
-        Unless the latency is finite and not negative and 0 < duty < 1.
-    """
-    _check(latency_s)
-    if not 0 < duty < 1:
-        msg = f"duty cycle: a share of the time must lie between 0 and 1, not {duty}"
-        raise BadInput(msg)
-    return latency_s * duty / (1.0 - duty)
-
-
-def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:
-    """The traffic matrix of a step on k l GPUs [bytes], as a pool of servers of this degree.
-
-    Raises
-    ------
-    BadInput
-        If there is only one GPU, or more than a dense traffic matrix takes.
-    """
-    graph, k, groups = data.graph, data.devices, data.replicas
-    if k * groups < 2:
-        msg = "hybrid traffic: one GPU sends nothing; take k or replicas of at least 2"
-        raise BadInput(msg)
-    inner = np.zeros((k, k))
-    np.add.at(inner, (device[graph.tail], device[graph.head]), graph.volume)
-    np.fill_diagonal(inner, 0.0)
-    matrix = np.kron(np.eye(groups), inner)
-    if groups > 1:
-        held = np.bincount(device, graph.weights, minlength=k) * 2.0 * (groups - 1) / groups
-        at = np.arange(k * groups)
-        matrix[at, (at + k) % (k * groups)] += np.tile(held, groups)
-    return ServerPool(k * groups, degree, matrix, spec=f"hybrid of {graph.spec}")
-
-
 PAPER = "sipml"
-
-
-def _verdict(good: bool) -> Verdict:
-    return Verdict.REPRODUCED if good else Verdict.NOT_REPRODUCED
 
 
 def _duty(_: Laboratory) -> Measurement:
 
     measured = duty_cycle(10.0, 1.0)
-    reason = f"Held for 10 r and dark for r: 10/11. 90 % needs {least_hold(1.0, 0.9):.3g} r; 10 r suffice."
-    return Measurement(round(100 * measured, 2), _verdict(measured >= 0.9), reason=reason)
+    reason = (
+        "Circuits that carry data for 10 r and are dark for r reach 10/11. 90 % needs a hold time of "
+        f"{least_hold(1.0, 0.9):.3g} r, so 10 r suffice."
+    )
+    return Measurement(round(100 * measured, 2), verdict_if(measured >= 0.9), reason=reason)
 
 
 def _switch_speed(_: Laboratory) -> Measurement:
-    return Measurement(100 * 10.0, _verdict(100 * 10.0 == 1000.0), reason="Ports times their rate.")
+    return Measurement(100 * 10.0, verdict_if(100 * 10.0 == 1000.0), reason="Number of ports times their rate.")
 
 
 # circuits -----------------------------------------------------------------------------------------------------------
 
 
 def _random_traffic(random: np.random.Generator) -> tuple[NDArray[np.float64], int]:
-    """Small whole bytes and a degree that leaves every pair a circuit."""
+    """A small integer traffic matrix and a degree that allows every pair a circuit."""
     n = int(random.integers(2, 9))
     matrix = random.integers(1, 50, (n, n)) * (random.random((n, n)) < random.uniform(0.2, 0.9))
     np.fill_diagonal(matrix, 0)
@@ -125,7 +47,7 @@ def _random_traffic(random: np.random.Generator) -> tuple[NDArray[np.float64], i
 
 
 def _koenig(_: Laboratory) -> Measurement:
-    """Circuits within D ports on D switches, one matching each."""
+    """Assign circuits within D ports to D switches, one matching each."""
     from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances.servers import ServerPool
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
@@ -142,15 +64,15 @@ def _koenig(_: Laboratory) -> Measurement:
         sweep.add(used / degree, holds=max(ocs_circuits.residuals(data, {"match": match}).values()) <= 0,
                   size=matrix.shape[0], case=f"case {case}: {matrix.shape[0]} servers, D = {degree}")  # fmt: skip
     return Measurement(
-        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit", _verdict(not sweep.wrong),
+        f"{len(sweep.wrong)} of {len(sweep.ratios)} assignments do not fit", verdict_if(not sweep.wrong),
         ("2 to 8 servers, random traffic",),
-        "Koenig: circuits within D ports of every server split into D matchings, so ports are all that limits them. "
-        "Ratio: circuits of the server that has most over D switches.", **sweep.row,
+        "Koenig: circuits within D ports of every server split into D matchings, so only ports limit them. Ratio: "
+        "largest number of circuits of a server over D switches.", **sweep.row,
     )  # fmt: skip
 
 
 def _ilp(laboratory: Laboratory) -> Measurement:
-    """The ILP against the polynomial method, both through the runner."""
+    """Compare the ILP with the polynomial method, both as complete runs."""
     specs = [f"servers:n={n},degree={d},traffic=random,seed={s}" for n, d in ((5, 7), (7, 12), (9, 24)) for s in (1, 2)]
     wrong, ratios = 0, []
     for spec in specs:
@@ -160,9 +82,9 @@ def _ilp(laboratory: Laboratory) -> Measurement:
         wrong += not same
         ratios.append(ours["metrics"]["whole_circuits_cost"])
     return Measurement(
-        f"{len(specs) - wrong} of {len(specs)} equal", _verdict(wrong == 0), tuple(specs),
-        "An ILP does it, but none is needed: bisection on the time and an edge colouring are exact and polynomial "
-        "(equal on over 1000 random matrices in the tests). Divisible circuits would be faster by the ratios here.",
+        f"{len(specs) - wrong} of {len(specs)} equal", verdict_if(wrong == 0), tuple(specs),
+        "The ILP is correct but not needed: bisection on the time and an edge colouring are exact and polynomial "
+        "(equal on over 1000 random matrices in the tests). Divisible circuits would be faster by the ratios given.",
         count=len(specs), violations=wrong,
         tightness=spread(ratios),
     )  # fmt: skip
@@ -170,11 +92,11 @@ def _ilp(laboratory: Laboratory) -> Measurement:
 
 def _reuse(laboratory: Laboratory) -> Measurement:
     record = laboratory.solve("sipml.ring-wavelengths", "wdm-ring:n=8,wavelengths=16", traffic="random", seed=0)
-    found = record["metrics"]
-    per = found["circuits"] / (2 * found["wavelengths"])
+    measured = record["metrics"]
+    per = measured["circuits"] / (2 * measured["wavelengths"])
     return Measurement(
-        round(per, 3), _verdict(record["verified"] and per > 1), (record["instance"],),
-        "Circuits on one wavelength of one direction, on average, in an optimal assignment; no segment carries two.",
+        round(per, 3), verdict_if(record["verified"] and per > 1), (record["instance"],),
+        "Average number of circuits per wavelength and direction in an optimal assignment; no segment carries two.",
     )  # fmt: skip
 
 
@@ -182,19 +104,20 @@ def _reuse(laboratory: Laboratory) -> Measurement:
 
 
 def _example(laboratory: Laboratory) -> Measurement:
-    """Op B of one part before op C of four, k = 4: proven makespans in parts, for Delta = 2 and 3."""
-    found = []
+    """Operation B of one part precedes operation C of four, k = 4: proven makespans in parts for Delta = 2 and 3."""
+    measured = []
     for degree in (3, 4):
         record = laboratory.solve(
             "sipml.placement", "op-graph:model=chain,splits=1x4", method="placement-enumeration", k=4, degree=degree,
             rule="degree",
         )  # fmt: skip
         if record["proof"] != "optimal":
-            return Measurement(None, Verdict.NOT_TESTABLE, reason="the search did not end")
-        found.append(record["objective"])
+            return Measurement(None, Verdict.NOT_TESTABLE, reason="the search did not finish")
+        measured.append(record["objective"])
     return Measurement(
-        found, _verdict(found == [3.0, 2.0]), ("op-graph:model=chain,splits=1x4",),
-        "Behind one part, four parts take two rounds with Delta = 2, one with Delta = 3, under the degree alone too.",
+        measured, verdict_if(measured == [3.0, 2.0]), ("op-graph:model=chain,splits=1x4",),
+        "After one part, four parts take two rounds with Delta = 2 and one with Delta = 3, also with the degree rule "
+        "alone.",
     )  # fmt: skip
 
 
@@ -224,17 +147,17 @@ def _distance(_: Laboratory) -> Measurement:
                         f"{data.delta}")  # fmt: skip
     count = len(sweep.ratios)
     return Measurement(
-        {"a direction": f"{len(sweep.wrong)} of {count} placements exceed Delta",
+        {"per direction": f"{len(sweep.wrong)} of {count} placements exceed Delta",
          "both directions together": f"{both} of {count} exceed it"},
-        _verdict(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
-        "Circuits have a direction, and in either one a GPU has at most Delta others. The distance is one-sided, so "
-        "that those it sends to and those it hears from together can be up to 2 Delta. Ratio: others over Delta.",
+        verdict_if(not sweep.wrong), ("random graphs of 2 to 39 sub-ops",),
+        "Circuits are directed, and in each direction a GPU has at most Delta peers. The distance is one-sided, so "
+        "the GPUs it sends to and those it receives from can together be up to 2 Delta. Ratio: peers over Delta.",
         **sweep.row,
     )  # fmt: skip
 
 
 def _others(data: Placement, device: NDArray[np.int64]) -> int:
-    """Most GPUs that one sends to or hears from, each counted once."""
+    """Largest number of distinct GPUs that one GPU sends to or receives from."""
     graph = data.graph
     meets = np.zeros((data.devices, data.devices), dtype=bool)
     meets[device[graph.tail], device[graph.head]] = True
@@ -254,17 +177,22 @@ def _hybrid(_: Laboratory) -> Measurement:
     state.place()
     traffic = hybrid_traffic(data, np.array(state.device), 3).traffic > 0
     most = int(max(traffic.sum(axis=0).max(), traffic.sum(axis=1).max()))
-    return Measurement(most, _verdict(most <= 3), (spec,), "Most GPUs that one sends to, or hears from; k = 4, l = 2.")
+    return Measurement(
+        most,
+        verdict_if(most <= 3),
+        (spec,),
+        "Largest number of GPUs that one GPU sends to or receives from; k = 4, l = 2.",
+    )
 
 
-#: Moves of one repair after which the printed procedure counts as not converging even without a state met twice.
+#: Number of moves after which the printed repair counts as not converging, even if no state repeats.
 ENDLESS = 100_000
-#: Sizes from which the smallest graph without an end is looked for.
+#: Sizes among which the smallest graph without convergence is sought.
 SMALL = range(4, 14)
 
 
 def _convergence(_: Laboratory) -> Measurement:
-    """The printed repair on small random graphs, against the unrolled one."""
+    """Compare the printed repair with the unrolled one on small random graphs."""
     from opticoll.formulations.sipml import placement
     from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled
 
@@ -274,7 +202,7 @@ def _convergence(_: Laboratory) -> Measurement:
             graph = _random_graph(random, n)
             data = placement.prepare(graph, {"k": min(8, n), "degree": int(random.integers(2, 5))})
             if not Unrolled(data, 0).place():
-                msg = "the unrolled repair did not end"
+                msg = "the unrolled repair did not terminate"
                 raise ArithmeticError(msg)
             count += 1
             printed = Repair(data, ENDLESS)
@@ -284,10 +212,10 @@ def _convergence(_: Laboratory) -> Measurement:
                 wrong.append((n, graph.dependencies, f"k = {data.devices}, Delta = {data.delta}, durations "
                               f"{' '.join(f'{d:g}' for d in graph.duration)}, dependencies {arcs}"))  # fmt: skip
     return Measurement(
-        f"{len(wrong)} of {count} do not end ({circles} return to an earlier state)", _verdict(not wrong),
+        f"{len(wrong)} of {count} do not terminate ({circles} return to an earlier state)", verdict_if(not wrong),
         (f"random graphs of {SMALL.start} to {SMALL.stop - 1} and of 20 sub-ops",),
-        "Moves to the nearest GPU can chase each other round the circle. On the circle unrolled to a line, where moves "
-        "only go forward, the repair always ends (all of these did).",
+        "Moves to the nearest GPU can repeat cyclically. If the circle is unrolled to a line, where moves only go "
+        "forward, the repair always terminates (as in all of these cases).",
         count=count, violations=len(wrong), counterexample=min(wrong)[2] if wrong else None,
     )  # fmt: skip
 
@@ -302,44 +230,46 @@ def _prohibitive(_: Laboratory) -> Measurement:
     integers = placement.estimate(data)["integers"]
     placed = Unrolled(data, 0).place()
     return Measurement(
-        {"sub_ops": data.n, "binaries": integers, "placed": placed},
-        _verdict(data.n > 20_000 and placed and integers > 10**7), (spec,),
-        "Binaries of the disjunctive ILP (at most: all pairs unordered); Algorithm 1 places the graph in seconds. "
-        "Layers and parts are ours; the paper does not give its own.",
+        {"sub-operations": data.n, "binaries": integers, "placed": placed},
+        verdict_if(data.n > 20_000 and placed and integers > 10**7), (spec,),
+        "Binary variables of the disjunctive ILP (an upper bound: all pairs unordered); Algorithm 1 places the graph "
+        "in seconds. Layers and parts are our choice; the paper does not state its own.",
     )  # fmt: skip
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("sipml.duty-cycle", PAPER, "section 3.1", "Circuits held for 10 r reach a 90 % duty cycle", 90, "at least",
           _duty),
-    Claim("sipml.packet-switch", PAPER, "section 2", "100 ports of 10 Tbps take a switch of 1000 Tbps", 1000, "exact",
+    Claim("sipml.packet-switch", PAPER, "section 2", "100 ports of 10 Tbps need a switch of 1000 Tbps", 1000, "exact",
           _switch_speed),
     Claim("sipml.switches-degree", PAPER, "section 3.1", "In SiP-OCS the degree D equals the number of switches", "D",
           "exact", _koenig),
     Claim("sipml.reuse", PAPER, "section 3.1", "Wavelengths are reused on segments of the ring that do not overlap",
           "more than 1 circuit a wavelength", "exact", _reuse),
-    Claim("sipml.ilp", PAPER, "section 3.3", "A simple ILP assigns circuits of least maximum transfer time",
+    Claim("sipml.ilp", PAPER, "section 3.3", "A simple ILP assigns circuits with the least maximum transfer time",
           "ILP optimal", "1e-6", _ilp),
-    Claim("sipml.example", PAPER, "section 3.2, figure 4", "Four parts behind one do not take 4 GPUs with Delta = 2",
+    Claim("sipml.example", PAPER, "section 3.2, figure 4", "Four parts after one part cannot use 4 GPUs with Delta = 2",
           [3.0, 2.0], "exact", _example),
-    Claim("sipml.distance", PAPER, "section 3.2", "A distance of at most Delta keeps a GPU to Delta others",
+    Claim("sipml.distance", PAPER, "section 3.2", "A distance of at most Delta limits a GPU to Delta peers",
           "at most Delta", "exact", _distance),
-    Claim("sipml.hybrid-degree", PAPER, "section 3.2, figure 4", "k = 4, l = 2: a GPU communicates with at most D = 3",
-          3, "at most", _hybrid),
-    Claim("sipml.convergence", PAPER, "section 3.2", "The forward-backward procedure is repeated until all ops are "
-          "placed (the proof is left open)", "always ends", "exact", _convergence),
+    Claim("sipml.hybrid-degree", PAPER, "section 3.2, figure 4",
+          "For k = 4, l = 2, a GPU communicates with at most D = 3 GPUs", 3, "at most", _hybrid),
+    Claim("sipml.convergence", PAPER, "section 3.2",
+          "The forward-backward procedure is repeated until all ops are placed (the proof is left open)", "always ends",
+          "exact", _convergence),
     Claim("sipml.prohibitive", PAPER, "section 3.2", "The placement ILP is prohibitive at over 20,000 sub-ops", 20000,
           "in words", _prohibitive),
     Claim("sipml.ocs-latency", PAPER, "section 3.1", "Commercial optical circuit switches take about 10 ms", "10 ms",
-          reason="A property of hardware: an input of our models, which none of them measures."),
+          reason="A property of the hardware, which our models take as an input."),
     Claim("sipml.ring-latency", PAPER, "section 3.1", "Micro-ring resonators switch wavelengths within 25 us", "25 us",
-          reason="A property of hardware: an input of our models, which none of them measures."),
+          reason="A property of the hardware, which our models take as an input."),
     Claim("sipml.density", PAPER, "section 2", "Interfaces of 10 Tbps/mm are possible with silicon photonics",
-          "10 Tbps/mm", reason="A property of hardware, taken from other papers."),
+          "10 Tbps/mm", reason="A property of the hardware, taken from other papers."),
     Claim("sipml.asics", PAPER, "section 2", "ASICs of packet switches process 12.8 Tbps", "12.8 Tbps",
-          reason="A property of hardware, taken from other papers."),
-    Claim("sipml.evaluation", PAPER, "sections 4, 5", "Training times of SiP-ML against clusters of today", "faster",
-          reason="Of the paper only sections 2 and 3.1-3.3 are at hand: no number of its evaluation."),
-    Claim("sipml.appendix", PAPER, "sections 3.3, A.1, A.2", "The appendix' own programs and heuristic for SiP-Ring",
-          "as printed", reason="The appendix is not at hand; our models follow the text's statements."),
+          reason="A property of the hardware, taken from other papers."),
+    Claim("sipml.evaluation", PAPER, "sections 4, 5", "SiP-ML trains faster than today's clusters", "faster",
+          reason="Only sections 2 and 3.1-3.3 of the paper are available to us, without any number of its evaluation."),
+    Claim("sipml.appendix", PAPER, "sections 3.3, A.1, A.2",
+          "The programs and the heuristic of the appendix for SiP-Ring", "as printed",
+          reason="The appendix is not available to us; our models follow the statements of the text."),
 )  # fmt: skip

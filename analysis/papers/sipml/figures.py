@@ -1,4 +1,4 @@
-"""SiP-ML: circuits over switches by degree, wavelengths on the ring, placement by degree. The paper's own are lost."""
+"""SiP-ML: circuits over switches, wavelengths on the ring, and placement, by degree; the paper's figures are lost."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def _setting(rows: pd.DataFrame, name: str, default: str) -> list[str]:
 
 
 def _ocs_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Proven optima: degree, traffic, and the time over that of circuits that need not be whole."""
-    found = rows[rows["ok"] & (rows["formulation"] == "sipml.ocs-circuits") & (rows["proof"] == "optimal")].copy()
-    found["degree"] = [int(argument(spec, "degree") or 0) for spec in found["instance"]]
-    found["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in found["instance"]]
-    ideal = [_volume_bound(spec) for spec in found["instance"]]
-    found["ratio"] = found["objective"] / np.asarray(ideal, dtype=float)
-    found = found.drop_duplicates(["instance", "method"])
+    """Proven optima: degree, traffic, and the time over that of divisible circuits."""
+    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ocs-circuits") & (rows["proof"] == "optimal")].copy()
+    runs["degree"] = [int(argument(spec, "degree") or 0) for spec in runs["instance"]]
+    runs["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in runs["instance"]]
+    ideal = [_volume_bound(spec) for spec in runs["instance"]]
+    runs["ratio"] = runs["objective"] / np.asarray(ideal, dtype=float)
+    runs = runs.drop_duplicates(["instance", "method"])
     columns = ["instance", "n", "method", "degree", "traffic", "objective", "ratio", "time_solve_s"]
-    return found[columns].sort_values(["traffic", "degree"])
+    return runs[columns].sort_values(["traffic", "degree"])
 
 
 def _volume_bound(spec: str) -> float:
@@ -58,7 +58,7 @@ def _ocs(rows: pd.DataFrame) -> Figure:
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "x")
         axes.set_xlabel("degree D (switches, ports of a server)")
-        axes.set_ylabel("time ÷ that of divisible circuits [–]")
+        axes.set_ylabel("time ÷ time of divisible circuits [–]")
         legend_below(figure, handles)
     return figure
 
@@ -71,32 +71,36 @@ def _ocs_finding(rows: pd.DataFrame) -> str:
     both = rows.groupby("instance")["method"].nunique()
     twice = [name for name, count in both.items() if count > 1]
     spread = rows[rows["instance"].isin(twice)].groupby("instance")["objective"].agg(lambda v: v.max() / v.min() - 1)
-    told = f" ILP and polynomial method agree on {len(twice)} instances to {spread.max():.1g}." if twice else ""
-    return f"What whole circuits cost over divisible ones: {'; '.join(ends)}.{told}" if ends else "Nothing proven yet."
+    agreement = f" ILP and polynomial method agree on {len(twice)} instances to {spread.max():.1g}." if twice else ""
+    return (
+        f"Time of whole circuits over divisible ones: {'; '.join(ends)}.{agreement}"
+        if ends
+        else "No proven result yet."
+    )
 
 
 # ring ---------------------------------------------------------------------------------------------------------------
 
 
 def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs on rings: wavelengths, method with its model, objective over the best bound known for the instance."""
-    found = rows[rows["ok"] & (rows["formulation"] == "sipml.ring-wavelengths")].copy()
-    found = found[found["instance"].str.startswith("wdm-ring")]
-    found["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in found["instance"]]
-    models = _setting(found, "model", "sets")
-    found["scheme"] = [
+    """Runs on rings: wavelengths, method with its model, and objective over the best known bound of the instance."""
+    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ring-wavelengths")].copy()
+    runs = runs[runs["instance"].str.startswith("wdm-ring")]
+    runs["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in runs["instance"]]
+    models = _setting(runs, "model", "sets")
+    runs["scheme"] = [
         f"{method}, {model}" if method not in {"ring-sets", "ring-first-fit"} else method
-        for method, model in zip(found["method"], models, strict=True)
+        for method, model in zip(runs["method"], models, strict=True)
     ]
-    found["case"] = [
+    runs["case"] = [
         f"{spec} {traffic} {seed}"
         for spec, traffic, seed in zip(
-            found["instance"], _setting(found, "traffic", "alltoall"), _setting(found, "seed", "0"), strict=True
+            runs["instance"], _setting(runs, "traffic", "alltoall"), _setting(runs, "seed", "0"), strict=True
         )
     ]
-    found["ratio"] = found["objective"] / found.groupby("case")["bound"].transform("max")
+    runs["ratio"] = runs["objective"] / runs.groupby("case")["bound"].transform("max")
     columns = ["instance", "case", "n", "wavelengths", "scheme", "objective", "ratio", "proof", "time_solve_s"]
-    return found[columns].sort_values(["n", "scheme", "wavelengths"])
+    return runs[columns].sort_values(["n", "scheme", "wavelengths"])
 
 
 def _ring(rows: pd.DataFrame) -> Figure:
@@ -126,28 +130,28 @@ def _ring_finding(rows: pd.DataFrame) -> str:
         worst = here["ratio"].max()
         parts.append(f"n = {n}, {scheme}: {proven} of {len(here)} proven, at most {worst:.4g} times the bound, "
                      f"{here['time_solve_s'].max():.3g} s")  # fmt: skip
-    return "; ".join(parts) + "." if parts else "Nothing solved yet."
+    return "; ".join(parts) + "." if parts else "No result yet."
 
 
 # placement ----------------------------------------------------------------------------------------------------------
 
 
 def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs of Algorithm 1 over their bound, and over the optimum where an exact method has proven one."""
-    found = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
+    """Runs of Algorithm 1 over their bound, and over the optimum if an exact method has proven one."""
+    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
     for name, default in (("degree", "3"), ("k", "4"), ("rule", "distance"), ("replicas", "2"), ("bandwidth", "0.0")):
-        found[name] = _setting(found, name, default)
-    found["degree"] = [int(d) for d in found["degree"]]
-    found["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in found["instance"]]
+        runs[name] = _setting(runs, name, default)
+    runs["degree"] = [int(d) for d in runs["degree"]]
+    runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
     key = ["instance", "k", "degree", "rule", "replicas", "bandwidth"]
-    exact = (found["proof"] == "optimal") & (found["method"] != "degree-aware")
-    proven = found[exact].groupby(key)["objective"].min().rename("optimum")
-    found = found.merge(proven, how="left", left_on=key, right_index=True)
-    found = found[found["method"] == "degree-aware"]
-    found["over_bound"] = found["objective"] / found["bound"]
-    found["over_optimum"] = found["objective"] / found["optimum"]
+    exact = (runs["proof"] == "optimal") & (runs["method"] != "degree-aware")
+    proven = runs[exact].groupby(key)["objective"].min().rename("optimum")
+    runs = runs.merge(proven, how="left", left_on=key, right_index=True)
+    runs = runs[runs["method"] == "degree-aware"]
+    runs["over_bound"] = runs["objective"] / runs["bound"]
+    runs["over_optimum"] = runs["objective"] / runs["optimum"]
     columns = [*key, "model", "n", "objective", "bound", "over_bound", "over_optimum", "time_solve_s"]
-    return found[columns].drop_duplicates(key).sort_values(["model", "instance", "degree"])
+    return runs[columns].drop_duplicates(key).sort_values(["model", "instance", "degree"])
 
 
 def _placement(rows: pd.DataFrame) -> Figure:
@@ -162,7 +166,7 @@ def _placement(rows: pd.DataFrame) -> Figure:
                                  linewidth=1, label=f"{model}, {int(here['n'].iloc[0])} sub-operations")  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         log_axes(axes, "y")
-        axes.set_xlabel("degree D of a GPU (one circuit of it for the other groups)")
+        axes.set_xlabel("degree D of a GPU (including one circuit to other groups)")
         axes.set_ylabel("makespan of Algorithm 1 ÷ lower bound [–]")
         legend_below(figure, handles, columns=2)
     return figure
@@ -180,12 +184,12 @@ def _placement_finding(rows: pd.DataFrame) -> str:
         parts.append(
             f"on {len(small)} small graphs with a proven optimum {ratio.mean():.4g} times it, at most {ratio.max():.4g}"
         )
-    return "; ".join(parts) + "." if parts else "Nothing placed yet."
+    return "; ".join(parts) + "." if parts else "No result yet."
 
 
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
-        "sipml-ocs", "sipml", "section 3.3", "What whole circuits cost over optical switches",
+        "sipml-ocs", "sipml", "section 3.3", "Whole circuits compared with divisible ones over optical switches",
         "Circuits are assigned by a simple ILP, run once, so that the maximum transfer time is minimised.",
         "sipml-ocs", _ocs_rows, _ocs, _ocs_finding,
     ),

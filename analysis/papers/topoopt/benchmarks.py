@@ -1,7 +1,4 @@
-"""TopoOpt: constructions at the paper's sizes, and the least maximum load over their circuits.
-
-Timings of TopoOpt's exact models: circuits and routes, strategies.
-"""
+"""Benchmarks of TopoOpt's constructions, routing, best circuits and strategies."""
 
 from __future__ import annotations
 
@@ -82,12 +79,6 @@ def routing() -> list[Row]:
     return rows
 
 
-TOPOOPT_TABLES = (
-    Table("topoopt-designs", "TopologyFinder and OCS-reconfig at the paper's sizes (best of 3)", constructions),
-    Table("topoopt-routing", "Least maximum load over TopologyFinder's circuits, whole commands", routing),
-)
-
-
 def designs() -> list[Row]:
     """``opticoll solve topoopt.topology`` from start to verified finish; small ones also as an integer program."""
     cases = [(f"servers:n={n},degree=2,traffic=random,seed=1", "design-search") for n in (5, 6, 7, 8)]
@@ -126,13 +117,9 @@ def strategies() -> list[Row]:
     return rows
 
 
-TOPOOPT_DESIGN_TABLES: tuple[Table, ...] = (
+TABLES = (
+    Table("topoopt-designs", "TopologyFinder and OCS-reconfig at the paper's sizes (best of 3)", constructions),
+    Table("topoopt-routing", "Least maximum load over TopologyFinder's circuits, whole commands", routing),
     Table("topoopt-circuits", "Best circuits and routes of small pools (single runs)", designs),
     Table("topoopt-strategies", "Strategies of the six models (single runs)", strategies),
-)
-
-
-TABLES = (
-    *TOPOOPT_TABLES,
-    *TOPOOPT_DESIGN_TABLES,
 )

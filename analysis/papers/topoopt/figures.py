@@ -1,7 +1,4 @@
-"""Figures 10 and 12-15 of the TopoOpt paper, and the diameters of Theorem 1.
-
-TopologyFinder and OCS-reconfig against the best circuits: how far the heuristics are from what is proven.
-"""
+"""Figures 10 and 12-15 of the TopoOpt paper, diameters of Theorem 1, and heuristic circuits over the best ones."""
 
 from __future__ import annotations
 
@@ -31,11 +28,11 @@ BATCHES = (64, 128, 256, 512, 1024, 2048)
 DEGREES = (4, 8)
 #: Bandwidth of a link in figures 12-15 [bytes/s].
 LINK = 100e9 / 8
-#: What figure 12 has the fat-tree slower by: its bandwidth is fixed by cost, and stated as 5.7 / 1.4 in section 5.5.
+#: Factor by which the fat-tree of figure 12 is slower: fixed by cost, and 5.7 / 1.4 according to section 5.5.
 FAT_TREE = 5.7 / 1.4
 _NAMES = {"topoopt": "TopoOpt, patch panels", "ocs": "TopoOpt, OCSs", "ideal-switch": "Ideal Switch",
           "expander": "Expander"}  # fmt: skip
-_TOLD_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
+_PRINTED_TAX = {(4, 64): 1.11, (8, 64): 1.05, (4, 2048): 3.03}
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -52,7 +49,7 @@ def _design(degree: int, batch: int) -> TopologyDesign:
 
 
 def _gradients() -> float:
-    """Bytes that are summed, over all servers: R as figure 12's shares count it."""
+    """Bytes of the gradients of all servers: R as counted in the shares of figure 12."""
     return 128.0 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
 
 
@@ -94,7 +91,7 @@ def _cost_finding(rows: pd.DataFrame) -> str:
     ratios = table.div(table["topoopt"], axis=0)
     parts = [f"{_NAMES[a]} {ratios.loc[4, a]:.2f} (d = 4) and {ratios.loc[8, a]:.2f} (d = 8)"
              for a in cost.ARCHITECTURES if a != "topoopt"]  # fmt: skip
-    return "Over TopoOpt with patch panels, by the components of appendix G: " + ", ".join(parts) + "."
+    return "Cost over TopoOpt with patch panels, from the components of appendix G: " + ", ".join(parts) + "."
 
 
 # figure 12 ------------------------------------------------------------------------------------------------------
@@ -131,7 +128,7 @@ def _share(rows: pd.DataFrame) -> Figure:
             axes.set_xticks([], minor=True)
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
-        figure.axes[0].set_ylabel("communication of an iteration [ms]")
+        figure.axes[0].set_ylabel("communication time of an iteration [ms]")
         legend_below(figure, handles)
     return figure
 
@@ -146,7 +143,7 @@ def _share_finding(rows: pd.DataFrame) -> str:
             f"d = {degree}: TopoOpt over the ideal switch {ideal[128]:.2f} at batch 128 and {ideal[2048]:.2f} at 2048, "
             f"over the fat-tree {tree[128]:.2f} and {tree[2048]:.2f}"
         )
-    return "Eq. (1) with measured alpha, without computing. " + "; ".join(parts) + "."
+    return "Eq. (1) with measured alpha, without computation. " + "; ".join(parts) + "."
 
 
 # figure 13 ------------------------------------------------------------------------------------------------------
@@ -157,9 +154,9 @@ def _tax_rows(_: pd.DataFrame) -> pd.DataFrame:
     for degree in DEGREES:
         for batch in BATCHES:
             design = _design(degree, batch)
-            found, direct = slowdown(design), float(design.pool.point_to_point.sum())
-            tax = (_gradients() + found.mean_hops * direct) / (_gradients() + direct)
-            rows.append({"degree": degree, "batch": batch, "tax": tax, "ring_tax": found.tax})
+            records, direct = slowdown(design), float(design.pool.point_to_point.sum())
+            tax = (_gradients() + records.mean_hops * direct) / (_gradients() + direct)
+            rows.append({"degree": degree, "batch": batch, "tax": tax, "ring_tax": records.tax})
     return _frame(rows)
 
 
@@ -171,12 +168,12 @@ def _tax(rows: pd.DataFrame) -> Figure:
         for number, (degree, here) in enumerate(rows.groupby("degree")):
             colour, marker = series(number)
             handles += axes.plot(here["batch"], here["tax"], color=colour, marker=marker, linewidth=1.2,
-                                 label=f"d = {degree}, R the gradients' bytes")  # fmt: skip
+                                 label=f"d = {degree}, R = bytes of the gradients")  # fmt: skip
             handles += axes.plot(here["batch"], here["ring_tax"], color=colour, marker=marker, markerfacecolor="none",
                                  linewidth=1, linestyle=(0, (4, 3)),
-                                 label=f"d = {degree}, R as rings send it")  # fmt: skip
-        told = np.array([(batch, tax) for (_, batch), tax in _TOLD_TAX.items()])
-        handles += axes.plot(told[:, 0], told[:, 1], marker="*", markersize=13, color=INK, linestyle="none",
+                                 label=f"d = {degree}, R = bytes sent by rings")  # fmt: skip
+        printed = np.array([(batch, tax) for (_, batch), tax in _PRINTED_TAX.items()])
+        handles += axes.plot(printed[:, 0], printed[:, 1], marker="*", markersize=13, color=INK, linestyle="none",
                              markerfacecolor="none", label="paper")  # fmt: skip
         log_axes(axes, "x")
         axes.set_xticks(BATCHES, [str(b) for b in BATCHES])
@@ -189,8 +186,10 @@ def _tax(rows: pd.DataFrame) -> Figure:
 
 def _tax_finding(rows: pd.DataFrame) -> str:
     table = rows.set_index(["degree", "batch"])["tax"]
-    parts = [f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {told:.2f})" for (d, b), told in _TOLD_TAX.items()]
-    return "; ".join(parts) + ", with all-reduce counted as figure 12 counts it."
+    parts = [
+        f"d = {d}, batch {b}: {table[(d, b)]:.2f} (paper {printed:.2f})" for (d, b), printed in _PRINTED_TAX.items()
+    ]
+    return "; ".join(parts) + ", with all-reduce counted as in figure 12."
 
 
 # figure 14 ------------------------------------------------------------------------------------------------------
@@ -210,13 +209,13 @@ def _paths(rows: pd.DataFrame) -> Figure:
         figure = new_figure(6.6, 4.0)
         axes = figure.add_subplot()
         handles: list[Any] = []
-        for number, ((degree, here), told) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
+        for number, ((degree, here), printed) in enumerate(zip(rows.groupby("degree"), (5.7, 3.0), strict=True)):
             colour, _ = series(number)
             handles += axes.step(here["hops"], here["cdf"], where="post", color=colour, linewidth=1.6,
                                  label=f"d = {degree}")  # fmt: skip
-            axes.axvline(told, color=colour, linewidth=1, linestyle=(0, (2, 3)))
-            axes.annotate(f"paper's mean,\nd = {degree}", (told, 0.03), (4, 0), textcoords="offset points", fontsize=8,
-                          color=MUTED)  # fmt: skip
+            axes.axvline(printed, color=colour, linewidth=1, linestyle=(0, (2, 3)))
+            axes.annotate(f"paper's mean,\nd = {degree}", (printed, 0.03), (4, 0), textcoords="offset points",
+                          fontsize=8, color=MUTED)  # fmt: skip
         axes.grid(visible=True)
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
@@ -240,7 +239,7 @@ def _path_finding(rows: pd.DataFrame) -> str:
 def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
     import json
 
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for _, row in rows[
         rows["ok"] & (rows["formulation"] == "topoopt.routing") & (rows["proof"] == "optimal")
     ].iterrows():
@@ -252,12 +251,12 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
         both = (("shortest paths, hashed", "heuristic_quantiles"), ("optimal routing", "load_quantiles"))
         for routing, key in both:
             if ports and samples and key in metrics:
-                found.append({"degree": int(ports), "batch": int(samples), "routing": routing, "loads": metrics[key]})
-    for degree, batch in sorted({(one["degree"], one["batch"]) for one in found}):
+                records.append({"degree": int(ports), "batch": int(samples), "routing": routing, "loads": metrics[key]})
+    for degree, batch in sorted({(one["degree"], one["batch"]) for one in records}):
         load = point_to_point_loads(_design(degree, batch))
         quantiles = np.quantile(load, np.linspace(0, 1, 101)).tolist()
-        found.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
-    return _frame(found).drop_duplicates(["degree", "batch", "routing"]) if found else _frame(found)
+        records.append({"degree": degree, "batch": batch, "routing": "CoinChangeMod", "loads": quantiles})
+    return _frame(records).drop_duplicates(["degree", "batch", "routing"]) if records else _frame(records)
 
 
 def _loads(rows: pd.DataFrame) -> Figure:
@@ -287,10 +286,10 @@ def _loads(rows: pd.DataFrame) -> Figure:
 def _load_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (degree, batch), here in rows.groupby(["degree", "batch"]):
-        told = [f"{name} {max(load) / 1e6:.1f} MB, least {min(load) / max(load):.2f} of it"
+        printed = [f"{name} {max(load) / 1e6:.1f} MB, least {min(load) / max(load):.2f} of it"
                 for name, load in zip(here["routing"], here["loads"], strict=True)]  # fmt: skip
-        parts.append(f"d = {degree}, batch {batch}: {', '.join(told)}")
-    return "Greatest load: " + "; ".join(parts) + "."
+        parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
+    return "Largest load: " + "; ".join(parts) + "."
 
 
 # Theorem 1 ------------------------------------------------------------------------------------------------------
@@ -333,25 +332,26 @@ def _diameter_finding(rows: pd.DataFrame) -> str:
     return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
 
 
-TOPOOPT_FIGURES: tuple[PaperFigure, ...] = (
+_PAPER_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "topoopt-theorem1", "topoopt", "Theorem 1", "Diameter of the selected rings over d n^(1/d)",
         "The diameter is O(d n^(1/d)).", None, _diameter_rows, _diameter, _diameter_finding,
     ),
     PaperFigure(
         "topoopt-10", "topoopt", "figure 10", "Cost of interconnects",
-        "OCSs cost 1.33 times patch panels, an ideal switch 3.2 times TopoOpt on average; the expander is cheapest.",
+        "On average OCSs cost 1.33 times patch panels, and an ideal switch 3.2 times TopoOpt; the expander is the "
+        "cheapest.",
         None, _cost_rows, _cost, _cost_finding,
     ),
     PaperFigure(
         "topoopt-12", "topoopt", "figure 12", "Communication of a DLRM with a table on each of 128 servers",
-        "At d = 4 TopoOpt equals the ideal switch at batch 128 (fat-tree 2.7 times as slow) and takes 1.1 times the "
-        "fat-tree's time at 2048.",
+        "At d = 4 TopoOpt equals the ideal switch at batch 128 (the fat-tree takes 2.7 times as long) and takes 1.1 "
+        "times the time of the fat-tree at 2048.",
         None, _share_rows, _share, _share_finding,
     ),
     PaperFigure(
         "topoopt-13", "topoopt", "figure 13", "Bandwidth tax of forwarding",
-        "1.11 (d = 4) and 1.05 (d = 8) at batch 64; 3.03 at batch 2048, d = 4.",
+        "The tax is 1.11 (d = 4) and 1.05 (d = 8) at batch 64, and 3.03 at batch 2048, d = 4.",
         None, _tax_rows, _tax, _tax_finding,
     ),
     PaperFigure(
@@ -375,21 +375,21 @@ _METHODS = {
 
 
 def _rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row an instance and method: ``ratio``, its maximum load over the best bound of that instance."""
-    found = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
-    settings = [json.loads(text or "{}") for text in found["settings"]]
+    """One row per instance and method: ``ratio`` is the maximum load over the best bound of the instance."""
+    records = rows[(rows["formulation"] == _FORMULATION) & rows["ok"] & rows["method"].isin(tuple(_METHODS))].copy()
+    settings = [json.loads(text or "{}") for text in records["settings"]]
     plain = [
         one.get("objective", "max-load") == "max-load" and one.get("rings", "free") == "free"
         and str(one.get("parallel", "0")) == "0" for one in settings
     ]  # fmt: skip
-    found = found[np.array(plain, dtype=bool)]
-    found = found.sort_values("objective", kind="stable").drop_duplicates(["instance", "method"])
-    found["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in found["instance"]]
-    found["degree"] = [int(argument(spec, "degree") or 0) for spec in found["instance"]]
-    found["ratio"] = found["objective"] / found.groupby("instance")["bound"].transform("max")
-    proven = found[found["proof"] == "optimal"]["instance"].unique()
-    found["proven"] = found["instance"].isin(proven)
-    return found.sort_values(["method", "n", "instance"])
+    records = records[np.array(plain, dtype=bool)]
+    records = records.sort_values("objective", kind="stable").drop_duplicates(["instance", "method"])
+    records["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in records["instance"]]
+    records["degree"] = [int(argument(spec, "degree") or 0) for spec in records["instance"]]
+    records["ratio"] = records["objective"] / records.groupby("instance")["bound"].transform("max")
+    proven = records[records["proof"] == "optimal"]["instance"].unique()
+    records["proven"] = records["instance"].isin(proven)
+    return records.sort_values(["method", "n", "instance"])
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
@@ -402,7 +402,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
             if not len(here):
                 continue
             colour, marker = series(number)
-            aside = 0.14 * (number - 1)  # methods that agree stand side by side
+            aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
             for proven, filled in ((True, colour), (False, "none")):
                 part = here[here["proven"] == proven]
                 drawn = axes.plot(part["n"] + aside, part["ratio"], color=colour, marker=marker, linestyle="none",
@@ -410,18 +410,18 @@ def _draw(rows: pd.DataFrame) -> Figure:
                 if proven or not len(here[here["proven"]]):
                     handles += drawn
         axes.axhline(1.0, color=INK, linewidth=1)
-        axes.annotate("filled: the optimum is proven; hollow: over the best bound", (0.01, 0.99),
+        axes.annotate("filled: proven optimum; hollow: best bound", (0.01, 0.99),
                       xycoords="axes fraction", va="top", fontsize=8, color=MUTED)  # fmt: skip
         axes.set_xticks(sorted(set(rows["n"].astype(int))))
         axes.set_xlabel("servers n")
-        axes.set_ylabel("maximum load over optimum or bound")
+        axes.set_ylabel("maximum load ÷ optimum or bound [–]")
         legend_below(figure, handles, columns=3)
     return figure
 
 
 def _finding(rows: pd.DataFrame) -> str:
     if not len(rows):
-        return "Nothing solved yet."
+        return "No result yet."
     parts = []
     own = rows[rows["method"] == "design-search"]
     proven = own[own["proven"]]
@@ -442,17 +442,18 @@ def _finding(rows: pd.DataFrame) -> str:
     return "; ".join(parts) + "."
 
 
-TOPOOPT_GAP_FIGURES: tuple[PaperFigure, ...] = (
+_GAP_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         name="topoopt-gap", paper="TopoOpt", where="section 4.2, Algorithms 1 and 5",
-        title="Heuristic circuits against the best ones",
-        says="TopologyFinder finds an efficient topology and routing; joint optimisation explodes at six nodes.",
+        title="Heuristic circuits compared with the best ones",
+        says="TopologyFinder finds an efficient topology and routing; the search space of joint optimisation explodes "
+             "at six nodes.",
         study="topoopt-gap", select=_rows, draw=_draw, finding=_finding,
     ),
 )  # fmt: skip
 
 
 FIGURES = (
-    *TOPOOPT_FIGURES,
-    *TOPOOPT_GAP_FIGURES,
+    *_PAPER_FIGURES,
+    *_GAP_FIGURES,
 )

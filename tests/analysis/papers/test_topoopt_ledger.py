@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 from opticoll.analysis.ledger.claim import Laboratory
-from opticoll.analysis.papers.topoopt.claims import CLAIMS
-from opticoll.analysis.papers.topoopt.figures import TOPOOPT_FIGURES as FIGURES
-from opticoll.solvers.methods.topoopt import binary_trees
-from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.analysis.papers.topoopt import claims, network_claims
+from opticoll.analysis.papers.topoopt.figures import FIGURES
+from opticoll.formulations.topoopt import totient_rings as binary_trees
+from opticoll.formulations.topoopt import totient_rings as rings
 
+CLAIMS = (*claims.CLAIMS, *network_claims.CLAIMS)
 BY_NAME = {claim.id.removeprefix("topoopt."): claim for claim in CLAIMS}
 #: Swept over so many cases, or solved, that they are left to the slow tests.
 LONG = ("theorem-2", "theorem-1", "primes", "coin-change", "optimal-alpha", "one-failure")
