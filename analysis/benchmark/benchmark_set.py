@@ -144,7 +144,7 @@ def best_known(path: Path = BEST) -> dict[str, Best]:
         return {name: Best(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         command = "python -m opticoll.analysis.benchmark.benchmark_set prove"
-        msg = f"{path}: no best known values ({error}); recompute them with `{command}`"
+        msg = f"{path} is not a file of best known values ({error}); recompute them with `{command}`"
         raise BadFile(msg) from error
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticoll.analysis.report.columns import Kind, missing, written
 from opticoll.analysis.report.findings import ratio
-from opticoll.analysis.report.html_tables import Kind, missing, written
 
 if TYPE_CHECKING:
     import pandas as pd

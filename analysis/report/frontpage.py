@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.analysis.ledger import claims, kept
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.present import number
+from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
@@ -92,9 +93,6 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 
 #: Where plots lie, from the root of the documents.
 FIGURES = "docs/figures"
-PAPERS = {
-    "alltoall": "All-to-all", "lumorph": "LuMorph", "sipml": "SiP-ML", "topoopt": "TopoOpt", "optree": "OpTree",
-}  # fmt: skip
 #: The claims that README shows; `opticoll claims` has all.
 SHOWN = (
     "alltoall.link-mcf-printed", "alltoall.forty-minutes", "alltoall.over-tori", "alltoall.disjoint-paths",
@@ -143,7 +141,7 @@ def results_table(store: Store) -> str:
     last = ""
     for name in SHOWN:
         row = rows[name]
-        paper = PAPERS.get(row["paper"], row["paper"])
+        paper = PAPER_NAMES.get(row["paper"], row["paper"])
         heading = "" if paper == last else f"**{paper}.** "
         cells = (
             f"{heading}{escaped(row['claim'].rstrip('.'))} ({escaped(row['where'])})",

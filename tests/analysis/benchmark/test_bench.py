@@ -13,7 +13,7 @@ from opticoll.analysis.ledger import Verdict, claims
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
-from opticoll.analysis.report.findings import best_runs
+from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
@@ -111,7 +111,7 @@ def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
 
 def test_claims_that_are_shown_exist_and_no_paper_is_missing():
     assert [name for name in frontpage.SHOWN if name not in claims()] == []
-    assert {claims()[name].paper for name in frontpage.SHOWN} == set(frontpage.PAPERS)
+    assert {claims()[name].paper for name in frontpage.SHOWN} == set(PAPER_NAMES)
     assert len(set(frontpage.SHOWN)) == len(frontpage.SHOWN)
     assert all(claims()[name].measure is not None for name in frontpage.SHOWN)
 
