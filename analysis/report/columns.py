@@ -43,7 +43,7 @@ class Column:
 
     def sort_key(self, row: Row) -> str:
         """Exact value that a numeric column is sorted by; empty where there is none."""
-        value = row.get(self.field)
+        value: Any = row.get(self.field)
         return "" if missing(value) else repr(float(value))
 
 
@@ -83,7 +83,7 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def missing(value: object) -> bool:
-    """Whether a cell of a data frame holds nothing."""
+    """Whether a cell of a data frame is empty."""
     return value is None or value != value or str(value) == "NaT"
 
 

@@ -18,7 +18,7 @@ import secrets
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
@@ -84,7 +84,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         for name, frame in tables.items():
             _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
         shown = sections.shown_records(store, findings)
-        content = {"claims_figure": claims, "times": times, "shown": set(shown)}
+        content: dict[str, object] = {"claims_figure": claims, "times": times, "shown": set(shown)}
         if not findings.results.empty:
             content |= {
                 "overview": sections.overview(findings),
@@ -129,7 +129,7 @@ def _printable(value: object) -> object:
     return value if isinstance(value, Markup) else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
-def _page(store: Store, findings: Findings, **content: Any) -> str:
+def _page(store: Store, findings: Findings, **content: object) -> str:
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     return templates().get_template("page.html.j2").render(

@@ -125,7 +125,7 @@ def overview(findings: Findings) -> Overview:
     tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
     tiles.append(("failed or unverified", len(findings.failures)))
     by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
-    rows = [{"formulation": name, **row} for name, row in zip(by.index, by.to_dict("records"), strict=True)]
+    rows = columns.rows(by.reset_index())
     shown = [Column("formulation", "formulation")]
     shown += [Column(name, text, "count") for name, text in words.items() if name in by]
     return Overview(tiles, Table("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
