@@ -152,7 +152,7 @@ def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str,
     if CLAIMS in wanted:
         try:
             made["results"] = frontpage.results_table(store)
-        except frontpage.Lacking as error:
+        except frontpage.MissingData as error:
             lacking["results"] = str(error)
     plots = [one for one in frontpage.PLOTS if set(one.studies) & set(wanted)]
     if plots:
@@ -162,7 +162,7 @@ def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str,
         for one in plots:
             try:
                 made[f"plot-{one.name}"] = frontpage.plot_block(one, store, results, root)
-            except frontpage.Lacking as error:
+            except frontpage.MissingData as error:
                 lacking[f"plot-{one.name}"] = str(error)
     write(root, made, known)
     return lacking

@@ -1,4 +1,4 @@
-"""Sphinx: the documentation of opticoll out of its docstrings, notebooks and README."""
+"""Sphinx configuration: builds the site from docstrings, notebooks and README."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ napoleon_use_ivar = True
 napoleon_attr_annotations = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-# Types are written by their short names, some of which several modules have.
+# Types are written by their short names, which several modules may share.
 suppress_warnings = ["myst.header", "ref.python"]
 python_use_unqualified_type_names = True
 
 
 def verbatim(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep the mathematics of docstrings as it is typed.
+    """Keep the mathematics of docstrings unchanged.
 
     The body of a module's docstring becomes one literal block. Elsewhere ``*``, ``|`` and a trailing ``_`` outside of
-    quotes stand for themselves, and prose below a list of parameters ends it.
+    quotes are escaped, and prose below a list of parameters ends it.
     """
     if what == "module":
         body = [re.sub(r":\w+:`~?([^`]+)`", r"\1", line) for line in lines[1:]]
@@ -56,31 +56,31 @@ def verbatim(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
     for number in range(len(lines) - 1, 0, -1):
         after = lines[number + 1] if number + 1 < len(lines) else ""
         if not lines[number - 1].strip() and re.match(r"\S", lines[number]) and not after.startswith(("---", "   ")):
-            lines.insert(number, "")  # two blank lines are how napoleon knows
+            lines.insert(number, "")  # napoleon ends a section at two blank lines
 
 
 def plain_defaults(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """Leave out a default value with an f-string, which Sphinx cannot read."""
+    """Omit a default value with an f-string, which Sphinx cannot parse."""
     return re.sub(r"= [^,()=]*f\"[^\"]*\"", "= ...", signature or "") or None, returns
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page if it says something new."""
+    """Write a page unless it is unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
 
 def modules_of(package: str) -> list[str]:
-    """The modules below a package that are for others, sorted."""
-    found = import_module(package)
-    return sorted(module.name for module in walk_packages(found.__path__, f"{package}.") if "._" not in module.name)
+    """Public modules below a package, sorted."""
+    path = import_module(package).__path__
+    return sorted(module.name for module in walk_packages(path, f"{package}.") if "._" not in module.name)
 
 
 def reference() -> None:
-    """One page a sub-package: its modules with their docstrings."""
+    """Write one page per sub-package: its modules with their docstrings."""
     for layer in LAYERS:
         pages: dict[str, list[str]] = {}
         for name in [layer, *modules_of(layer)]:
@@ -97,7 +97,7 @@ def reference() -> None:
 
 
 def tables() -> None:
-    """What `opticoll list` shows, as pages."""
+    """Write the lists of `opticoll list` as pages."""
     from opticoll.analysis import catalog
 
     columns = {
@@ -111,16 +111,15 @@ def tables() -> None:
         for row in [{name: name for name in names}, *rows]:
             for number, name in enumerate(names):
                 value = row[name] if row[name] is not None else "–"
-                told = ", ".join(value) if isinstance(value, list) else str(value)
-                told = (
-                    f"``{told}``" if name in {"name", "example"} and row["name"] != "name" else told.replace("*", r"\*")
-                )
-                text.append(f"   {'* -' if number == 0 else '  -'} {told}")
+                cell = ", ".join(value) if isinstance(value, list) else str(value)
+                code = name in {"name", "example"} and row["name"] != "name"
+                cell = f"``{cell}``" if code else cell.replace("*", r"\*")
+                text.append(f"   {'* -' if number == 0 else '  -'} {cell}")
         write(GENERATED / f"{kind}.rst", "\n".join([*text, ""]))
 
 
 def notebooks() -> None:
-    """The notebooks with their committed outputs; nothing is run."""
+    """Convert the notebooks with their committed outputs; nothing is executed."""
     from nbconvert import MarkdownExporter
 
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
@@ -134,7 +133,7 @@ def notebooks() -> None:
 
 
 def pages() -> None:
-    """README and its neighbours, with links that lead to pages of the site."""
+    """Copy README, other documents and notes, with links to pages of the site."""
     links = {
         r"\(notebooks/([\w-]+)\.ipynb\)": r"(notebooks/\1.md)",
         r"\(docs/layers\.svg\)": "(../layers.svg)",

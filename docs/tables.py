@@ -1,7 +1,4 @@
-"""The table of formulations in README.md, written between its markers from the registry.
-
-python docs/tables.py
-"""
+"""Write the table of formulations into README.md: run ``python docs/tables.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BLOCK = "formulations"
-#: How far each formulation is proven, and where: the one column that the registry does not know.
+#: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
     "alltoall.child": "with its master",
@@ -34,7 +31,7 @@ PROVEN = {
 
 
 def formulation_table() -> str:
-    """One row a formulation: where, size, class, methods, how far it is proven."""
+    """Markdown table with one row per formulation: source, size, class, methods, proven sizes."""
     from opticoll.formulations import formulations
     from opticoll.solvers.methods import methods_for
 
@@ -48,7 +45,7 @@ def formulation_table() -> str:
 
 
 def updated(text: str) -> str:
-    """README with the table of today."""
+    """Text of README with the current table."""
     from opticoll.analysis.report.frontpage import replaced
 
     return replaced(text, BLOCK, formulation_table())

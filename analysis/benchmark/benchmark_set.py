@@ -1,22 +1,20 @@
-"""The benchmark set: the problems of the study ``solver-bench`` with their best known values, as files for anybody.
+"""Benchmark problems for solvers, their best known values, and export as MPS files.
 
-    python -m opticoll.analysis.benchmark.benchmark_set list               problems, grade, best known value and its
-    proof
-    python -m opticoll.analysis.benchmark.benchmark_set export FOLDER      every problem as MPS, and an index
-    (index.json, index.csv)
-    python -m opticoll.analysis.benchmark.benchmark_set prove [NAME]...    best known values and grades, measured anew
-    (--open: only
-                                                        of problems without a proven value)
+    python -m opticoll.analysis.benchmark.benchmark_set COMMAND
 
-Problems are those of ``analysis/studies/solver-bench.toml``. Best known values are measured, never typed: ``prove``
-solves each problem by HiGHS and then by every method of its formulation until value and bound meet, and writes what
-came out to ``analysis/studies/solver-bench-best.json``. A value there passed the formulation's own check; a bound was
-recomputed from duals, a certificate or a closed form, so that no solver's word is in it.
+    list               print problems, grades, best known values and proofs
+    export FOLDER      write every problem as MPS, with an index (index.json, index.csv)
+    prove [NAME]...    recompute best known values and grades (--open: only those without a proof)
 
-The grade says how hard a problem is for HiGHS, on one core, on the machine that ran ``prove``, which should do nothing
-else: ``instant`` below 1 s, ``easy`` below 10 s, ``medium`` within the limit, ``hard`` not within it.
+The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
+solves each problem with HiGHS and then with every method of its formulation until value and bound meet, and writes the
+result to ``analysis/studies/solver-bench-best.json``. A value passed the formulation's own check; a bound was
+recomputed from duals, a certificate or a closed form, so that neither relies on a solver's report.
 
-The points of every curve of the comparison are the files ``tables/solvers-*.csv`` that ``opticoll report`` writes, see
+The grade is the difficulty for HiGHS on one core of the otherwise idle machine that ran ``prove``: ``instant`` below
+1 s, ``easy`` below 10 s, ``medium`` within the time limit, ``hard`` beyond it.
+
+``opticoll report`` writes the data of every figure to ``tables/solvers-*.csv``, see
 :func:`opticoll.analysis.report.solvers_section.tables`.
 """
 
@@ -51,7 +49,7 @@ BEST = STUDIES / f"{STUDY}-best.json"
 GRADES = ("instant", "easy", "medium", "hard")
 #: Relative gap at which a best known value counts as proven.
 PROVEN = 1e-6
-#: Seconds below which HiGHS makes a problem instant, easy.
+#: Time of HiGHS [s] below which a problem is instant, easy.
 INSTANT_S, EASY_S = 1.0, 10.0
 _INDEX = (
     "name", "file", "sha256", "formulation", "instance", "settings", "class", "sense", "variables", "constraints",
@@ -63,7 +61,7 @@ _INDEX = (
 class Problem:
     """One problem of the set: a formulation on an instance, with the formulation's own parameters.
 
-    ``name`` is fit for a file; ``limit_s``, ``tols`` and ``threads`` are those that the study asks for.
+    ``name`` is a valid file name; ``limit_s`` [s], ``tols`` and ``threads`` are those of the study.
     """
 
     name: str
@@ -76,17 +74,17 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        """What tells it from the others."""
+        """Formulation, instance and settings, which identify the problem."""
         return self.formulation, self.instance, self.settings
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best value known of a problem and what is proven of it.
+    """The best known value of a problem and its proof.
 
-    ``bound`` is the best bound of our own, ``proof`` what both together prove; ``method`` found the value,
-    ``bound_source`` names the bound. ``instance_hash`` is that of the instance it was measured on, ``highs_s`` the
-    seconds HiGHS took (None: not within its limit ``limit_s``), ``opticoll`` the version.
+    ``bound`` is our best bound, ``proof`` the proof status from value and bound; ``method`` computed the value,
+    ``bound_source`` names the bound. ``instance_hash`` identifies the instance, ``highs_s`` is the time of HiGHS [s]
+    (None if longer than ``limit_s``), ``opticoll`` the version.
     """
 
     value: float | None
@@ -105,7 +103,7 @@ class Best:
 
 @cache
 def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
-    """The problems of a benchmark study, each once, in the order of the file."""
+    """The distinct problems of a benchmark study, in the order of the file."""
     from opticoll.instances import parse
 
     found: dict[tuple[Any, ...], Problem] = {}
@@ -131,12 +129,12 @@ def _word(value: Any) -> str:
 
 
 def best_known(path: Path = BEST) -> dict[str, Best]:
-    """Best known values by the problem's name; none if there is no such file.
+    """Best known values by the problem's name; empty if the file does not exist.
 
     Raises
     ------
     BadFile
-        If the file is not what :func:`prove` writes.
+        If the file does not have the format that :func:`prove` writes.
     """
     if not path.exists():
         return {}
@@ -144,17 +142,17 @@ def best_known(path: Path = BEST) -> dict[str, Best]:
         return {name: Best(**entry) for name, entry in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         command = "python -m opticoll.analysis.benchmark.benchmark_set prove"
-        msg = f"{path}: no best known values ({error}); recompute them with `{command}`"
+        msg = f"{path} is not a file of best known values ({error}); recompute them with `{command}`"
         raise BadFile(msg) from error
 
 
 def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.DataFrame:
-    """The runs of solvers on problems of the set under the study's limits, with columns ``problem_name``, ``linear``.
+    """Runs of solvers on problems of the set under the study's limits, with columns ``problem_name``, ``linear``.
 
     Parameters
     ----------
     results
-        Rows of the view ``latest``; what made them does not matter, only what they are.
+        Rows of the view ``latest``, from any study or single solve.
     """
     import numpy as np
 
@@ -183,7 +181,7 @@ def _key(row: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 
 def _word_of(value: Any) -> str:
-    """A setting out of a record, where a truth value is written as Python writes it."""
+    """A setting of a record as the study file writes it: Python's booleans in lower case."""
     return {"True": "true", "False": "false"}.get(str(value), str(value))
 
 
@@ -191,12 +189,12 @@ def _word_of(value: Any) -> str:
 
 
 def prove(problem: Problem, limit_s: float) -> Best:
-    """Solve a problem by HiGHS, then by every method of its formulation, until value and bound meet.
+    """Solve a problem with HiGHS, then with every method of its formulation, until value and bound meet.
 
     Parameters
     ----------
     problem
-        What to solve.
+        The problem.
     limit_s
         Wall-clock limit of each run [s].
     """
@@ -236,7 +234,7 @@ def prove(problem: Problem, limit_s: float) -> Best:
 
 
 def _run(problem: Problem, method: str, limit_s: float) -> Run | None:
-    """One run; None where the method cannot take the problem."""
+    """One run; None if the method does not support the problem."""
     from opticoll.solvers import runner
     from opticoll.solvers.task import Task
 
@@ -267,14 +265,14 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
     Parameters
     ----------
     folder
-        Where to; made if missing. ``NAME.mps`` for every problem, ``index.json`` and ``index.csv``.
+        Output folder, created if missing: ``NAME.mps`` for every problem, ``index.json`` and ``index.csv``.
     chosen
-        Which problems; all by default.
+        Problems to export; all by default.
 
     Returns
     -------
     list
-        The index: names, sizes, sha256 of the file, grade, best known value and bound, proof, and what made them.
+        The index: names, sizes, sha256 of the file, grade, best known value and bound, proof, method and bound source.
         Values are of the objective as the file states it, its constant and its sense (``OBJSENSE``) included.
 
     Raises
@@ -282,7 +280,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
     BadInput
         If the folder cannot be written.
     BadFile
-        If a best known value belongs to another instance than the specification describes now.
+        If a best known value belongs to another instance than the spec now describes.
     """
     from opticoll.formulations import formulation
     from opticoll.instances import parse
@@ -295,11 +293,11 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
         for problem in problems() if chosen is None else chosen:
             best = known.get(problem.name)
             if best is not None and best.instance_hash != parse(problem.instance).hash:
-                msg = f"{problem.name}: its best known value is of another instance; run `prove` for it again"
+                msg = f"{problem.name}: its best known value belongs to another instance; run `prove` for it again"
                 raise BadFile(msg)
             file = folder / f"{problem.name}.mps"
             runner.export(problem.formulation, problem.instance, file, settings=dict(problem.settings))
-            told = {} if best is None else asdict(best)
+            entry = {} if best is None else asdict(best)
             rows.append(
                 {
                     "name": problem.name,
@@ -310,13 +308,13 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
                     "settings": dict(problem.settings),
                     "class": formulation(problem.formulation).problem,
                     "sense": formulation(problem.formulation).sense,
-                    **{part: (told.get("size") or {}).get(part) for part in _INDEX[8:12]},
-                    "grade": told.get("grade"),
-                    "best_value": told.get("value"),
-                    "best_bound": told.get("bound"),
-                    "proof": told.get("proof", "none"),
-                    "method": told.get("method"),
-                    "bound_source": told.get("bound_source"),
+                    **{part: (entry.get("size") or {}).get(part) for part in _INDEX[8:12]},
+                    "grade": entry.get("grade"),
+                    "best_value": entry.get("value"),
+                    "best_bound": entry.get("bound"),
+                    "proof": entry.get("proof", "none"),
+                    "method": entry.get("method"),
+                    "bound_source": entry.get("bound_source"),
                 }
             )
         _whole(folder / "index.json", json.dumps(rows, indent=1) + "\n")
@@ -345,7 +343,7 @@ def _named(names: Sequence[str]) -> list[Problem]:
     known = {one.name: one for one in problems()}
     for name in names:
         if name not in known:
-            msg = f"no problem {name!r}; {nearest(name, known)}"
+            msg = f"unknown problem {name!r}; {nearest(name, known)}"
             raise BadInput(msg)
     return [known[name] for name in names] if names else list(known.values())
 
@@ -361,8 +359,8 @@ def list_command() -> None:
     known = best_known()
     for one in problems():
         best = known.get(one.name)
-        told = "not proven yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.proof}"
-        click.echo(f"{one.name:70} {told}")
+        text = "not proven yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.proof}"
+        click.echo(f"{one.name:70} {text}")
 
 
 @cli.command("export")
@@ -379,19 +377,19 @@ def export_command(folder: Path, names: tuple[str, ...]) -> None:
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of each run [s].")
 @click.option("--open", "only_open", is_flag=True, help="Only problems without a proven value of their instance.")
 def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) -> None:
-    """Measure best known values and grades anew and write them to the data file."""
+    """Recompute best known values and grades and write them to the data file."""
     from opticoll.instances import parse
 
     for one in _named(names):
         last = best_known().get(one.name)
         if only_open and last and last.proof == "optimal" and last.instance_hash == parse(one.instance).hash:
             continue
-        found = prove(one, time_limit)
+        best = prove(one, time_limit)
         listed = {problem.name for problem in problems()}
-        known = best_known() | {one.name: found}  # as it is by now: another run may have written meanwhile
+        known = best_known() | {one.name: best}  # read again: another process may have written meanwhile
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
         _whole(BEST, json.dumps(entries, indent=1) + "\n")
-        click.echo(f"{one.name}: {found.value} {found.proof} ({found.grade}, {found.method}, {found.bound_source})")
+        click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
 
 
 def main() -> int:

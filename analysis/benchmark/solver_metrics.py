@@ -1,14 +1,14 @@
-r"""How solvers compare: pure functions of the runs of a benchmark, no run counted for more than it showed.
+r"""Metrics that compare solvers: verdicts, means, performance profiles, primal integrals and accuracy.
 
-:func:`verdicts` first says of every run what it is: ``solved``, ``inexact``, ``limit``, ``memory``, ``failed``,
-``wrong`` or ``unavailable``. Only a solved run has a time. All others are *censored*: known to be slower than their
-limit, or to have given nothing; no function here takes their seconds for a time. What could not be tried at all (no
-package, no licence for the size, a class of problems that the solver does not take) is ``unavailable`` and no
-slowness: a solver with such a gap is compared only over problems that it ran on. The times are ``seconds``: those of
-the solver inside its worker, without building, compiling, the worker's start and our own checks.
+:func:`verdicts` classifies every run as ``solved``, ``inexact``, ``limit``, ``memory``, ``failed``, ``wrong`` or
+``unavailable``. Only a solved run has a time. All others are *censored*: slower than their limit, or without a usable
+answer; no function uses their seconds as a time. A run that could not be tried at all (missing package, licence too
+small, unsupported class of problems) is ``unavailable`` and does not count as slow: such a solver is compared only
+over the problems that it ran on. The times ``seconds`` are those of the solver inside its worker, without building,
+compiling, the start of the worker and our own checks.
 
-Linear programs are solved to different accuracies, so their runs count as solved at an accuracy eps only if the
-residuals of the optimality conditions that we recomputed (:func:`opticoll.solvers.verify.kkt`) are all at most eps.
+Solvers solve linear programs to different accuracies. A run counts as solved to accuracy eps only if all residuals of
+the optimality conditions that we recomputed (:func:`opticoll.solvers.verify.kkt`) are at most eps.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.benchmark_set import Best
 
-#: Shift of the geometric mean [s]: below it, times hardly count.
+#: Shift of the geometric mean [s]; differences well below it hardly count.
 SHIFT_S = 1.0
-#: A censored run counts as this many limits in penalised means (PAR-10).
+#: Number of time limits that a censored run counts as in penalised means (PAR-10).
 PENALTY = 10.0
-#: Accuracies that linear programs are compared at.
+#: Accuracies at which linear programs are compared.
 ACCURACIES = (1e-4, 1e-6, 1e-9)
-#: An answer claimed optimal is wrong if it misses the proven value, or feasibility, by more (relative).
+#: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more (relative).
 WRONG = 1e-4
-#: A verdict for every run.
+#: Possible verdicts on a run.
 VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable")
 
-#: Ended by the solver itself without the claim of an optimum.
+#: Terminations by the solver itself without reporting an optimum.
 _ENDED = ("iteration-limit", "tolerance-not-reached")
 
 
 def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-6) -> pd.DataFrame:
-    """Say of every run what it showed.
+    """Classify every run.
 
     Parameters
     ----------
@@ -50,29 +50,29 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
         :func:`opticoll.analysis.benchmark.benchmark_set.select`.
     best
-        Proven values by the problem's name; where one is missing, the best verified value of the runs and the
-        best bound among them stand in.
+        Proven values by the problem's name; where one is missing, the best verified value and the best bound of
+        the runs are used.
     accuracy
-        What a linear program must be solved to; an integer program's value must be within 1e-6 of the best.
+        Largest residual of a solved linear program; an integer program's value must be within 1e-6 of the best.
 
     Returns
     -------
     DataFrame
-        A row for every run: ``problem``, ``solver``, ``tol`` (asked), ``linear``, ``verdict``, ``seconds`` (NaN unless
+        One row per run: ``problem``, ``solver``, ``tol`` (requested), ``linear``, ``verdict``, ``seconds`` (NaN unless
         solved), ``limit_s``, ``build_s``, ``compile_s``, ``residual`` (worst KKT residual; NaN if unknown), ``value``
         (verified, else NaN), ``best`` (best known value), ``best_gap`` (relative distance of the value to it),
         ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown).
 
-        ``wrong``: claimed optimal, and our check refuses the values by more than 1e-4, or the value is worse than
-        the best known or better than the best bound by more than 1e-4; or a problem with a verified value called
-        infeasible, one with a bound called unbounded. ``inexact``: ended, not wrong, but not to the accuracy.
-        ``limit``: stopped by the time limit. ``memory``: by the limit of memory, or refused since it could not fit.
-        ``unavailable``: never tried.
+        ``wrong``: reported as optimal, but the values violate a constraint by more than 1e-4, or the value is worse
+        than the best known or better than the best bound by more than 1e-4; or reported as infeasible despite a
+        verified value, or as unbounded despite a bound. ``inexact``: ended, not wrong, but not to the accuracy.
+        ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
+        does not fit. ``unavailable``: never tried.
 
-        A linear program counts by the residuals it reached, whether its tolerance was reached or not; only a run
-        cut off by the time limit never counts as solved, since when it reached what it has is not known.
-        The primal integral of an integer program without a verified value is the whole limit; where the solver told
-        no incumbent, its answer counts as found when it ended.
+        A linear program is judged by its residuals, whether or not the solver reached its tolerance. A run stopped
+        by the time limit never counts as solved, since the time at which it reached its values is unknown. The
+        primal integral of an integer program without a verified value is the whole limit; without incumbents from
+        the solver, its answer counts from the end of the run.
     """
     references = {name: _reference(here, best.get(str(name))) for name, here in runs.groupby("problem_name")}
     return pd.DataFrame(
@@ -84,7 +84,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
 
 
 def _reference(here: pd.DataFrame, known: Best | None) -> tuple[float, float]:
-    """Best known value and best bound of a problem, from its runs and what is known of it; NaN where there is none."""
+    """Best value and best bound of a problem, from its runs and the best known values; NaN if there is none."""
     sign = 1.0 if here["sense"].iloc[0] == "min" else -1.0
     values = list(here.loc[here["verified"].astype("boolean").fillna(value=False), "objective"].dropna())
     bounds = list(here["bound"].dropna())
@@ -104,8 +104,8 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     flip = 1.0 if row["sense"] == "min" else -1.0
     worse = flip * _relative(objective - best, best)
     better = flip * _relative(bound - objective, bound)
-    told = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
-    violations = [_number(v) for v in told.values()]
+    by_constraint = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
+    violations = [_number(v) for v in by_constraint.values()]
     violation = float(np.max(violations, initial=0.0)) if not np.isnan(violations).any() else np.inf
     word = str(row["termination"])
     missed = not np.isfinite(objective) or violation > WRONG or worse > WRONG or better > WRONG
@@ -148,7 +148,7 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
 
 
 def _relative(difference: float, size: float) -> float:
-    """Relative to the size; of a size that is nothing but round-off, the difference itself."""
+    """Difference relative to the size; absolute if the size is only round-off."""
     return difference / abs(size) if abs(size) > 1e-9 else difference
 
 
@@ -163,10 +163,7 @@ def _trail(pairs: Any) -> list[tuple[float, float]]:
 
 
 def one_run_each(table: pd.DataFrame) -> pd.DataFrame:
-    """One run of every solver on every problem, where it ran to several tolerances.
-
-    The fastest that is solved; where none is, the one to the tightest tolerance.
-    """
+    """One run per solver and problem: the fastest solved run, or else the one with the tightest tolerance."""
     solved = (table["verdict"] == "solved").rename("_solved")
     ordered = table.assign(_solved=~solved, _time=table["seconds"].fillna(0.0)).sort_values(
         ["_solved", "_time", "tol"], kind="stable"
@@ -179,41 +176,41 @@ def one_run_each(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shifted_geometric_mean(seconds: ArrayLike, shift: float = SHIFT_S) -> float:
-    r"""Take :math:`(\prod_i (t_i + s))^{1/n} - s`; NaN of nothing.
+    r"""Shifted geometric mean :math:`(\prod_i (t_i + s))^{1/n} - s`; NaN without times.
 
     Raises
     ------
     ValueError
-        If a time is not a number: a censored run has none.
+        If a time is NaN, as that of a censored run.
     """
     values = np.asarray(seconds, dtype=float)
     if np.isnan(values).any():
-        msg = "a censored run has no time; penalise it or leave it out"
+        msg = "seconds: a censored run has no time; penalise it or leave it out"
         raise ValueError(msg)
     return float(np.exp(np.log(values + shift).mean()) - shift) if values.size else float("nan")
 
 
 def penalised(table: pd.DataFrame, penalty: float = PENALTY) -> pd.Series[float]:
-    """Give the seconds of every run, censored ones as ``penalty`` times their limit (PAR-k)."""
+    """Seconds of every run; censored runs count as ``penalty`` times their limit (PAR-k)."""
     return table["seconds"].where(table["verdict"] == "solved", penalty * table["limit_s"]).astype(float)
 
 
 def commonly_solved(table: pd.DataFrame, solvers: Sequence[str]) -> list[str]:
-    """Problems that every one of the solvers solved."""
+    """Problems that all of the solvers solved."""
     solved = table[(table["verdict"] == "solved") & table["solver"].isin(solvers)]
     counts = solved.groupby("problem")["solver"].nunique()
     return sorted(counts.index[counts == len(set(solvers))]) if len(solvers) else []
 
 
 def run_by_all(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the problems that every solver of the table ran on, where any two of them can be compared."""
+    """Rows of the problems that every solver of the table ran on."""
     ran = table[table["verdict"] != "unavailable"]
     counts = ran.groupby("problem")["solver"].nunique()
     return ran[ran["problem"].isin(counts.index[counts == ran["solver"].nunique()])].reset_index(drop=True)
 
 
 def attempted_all(table: pd.DataFrame) -> list[str]:
-    """Solvers that ran on every problem of the table; the others cannot be compared over all of them."""
+    """Solvers that ran on every problem of the table; only these can be compared over all problems."""
     ran = table[table["verdict"] != "unavailable"].groupby("solver")["problem"].nunique()
     return sorted(ran.index[ran == table["problem"].nunique()])
 
@@ -224,16 +221,16 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     Parameters
     ----------
     table
-        Verdicts, one run for every problem and solver.
+        Verdicts, one run per problem and solver.
 
     Returns
     -------
     DataFrame
-        A row for every solver that ran, the most solved first: ``problems`` (ran on), the count of every verdict,
-        ``mean_penalised_s`` (shifted geometric mean, a censored run at ``penalty`` limits; NaN unless it ran on
-        every problem), ``mean_common_s`` over the ``common`` problems that all who ran on every problem and solved
-        one solved (NaN for those who did not run on all), ``mean_solved_s`` over its own solved ones (no
-        comparison: of other problems for everyone), ``median_integral_s``.
+        One row per solver that ran, the most solved first: ``problems`` (number run), the count of every verdict,
+        ``mean_penalised_s`` (shifted geometric mean with censored runs at ``penalty`` limits; NaN unless the solver
+        ran on every problem), ``mean_common_s`` over the ``common`` problems (solved by every solver that ran on all
+        problems and solved at least one; NaN for other solvers), ``mean_solved_s`` over the problems that the solver
+        itself solved (not comparable between solvers), ``median_integral_s``.
     """
     everywhere = attempted_all(table)
     solved = table[table["verdict"] == "solved"]
@@ -256,23 +253,24 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
                 "median_integral_s": float(here["integral"].median()) if here["integral"].notna().any() else np.nan,
             }
         )  # fmt: skip
-    found = pd.DataFrame(rows)
-    return found if found.empty else found.sort_values(["solved", "mean_penalised_s", "solver"],
-                                                       ascending=[False, True, True], ignore_index=True)  # fmt: skip
+    order = ["solved", "mean_penalised_s", "solver"]
+    frame = pd.DataFrame(rows)
+    return frame if frame.empty else frame.sort_values(order, ascending=[False, True, True], ignore_index=True)
 
 
 def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
-    r"""Dolan and Moré's profiles: the share of problems that a solver solves within a factor of the fastest.
+    r"""Performance profiles: the share of problems that a solver solves within a factor of the fastest solver.
 
-    :math:`\rho_s(\tau) = |\{p : t_{ps} \le \tau \min_{s'} t_{ps'}\}| / |P|` over all problems P of the table, those
-    that nobody solved included, for the solvers s that ran on all of P (:func:`attempted_all`), the fastest being the
-    fastest of these: what a solver could not try says nothing of its speed. Compare the others over
-    :func:`run_by_all`. A run without a time is infinitely slow; times below a millisecond count as one.
+    Dolan & Moré, Math. Program. 91(2), 2002:
+    :math:`\rho_s(\tau) = |\{p : t_{ps} \le \tau \min_{s'} t_{ps'}\}| / |P|` over all problems P of the table,
+    including those that no solver solved, for the solvers s that ran on all of P (:func:`attempted_all`); the fastest
+    is the fastest of these. Compare the other solvers over :func:`run_by_all`. A run without a time counts as
+    infinitely slow; times below a millisecond count as a millisecond.
 
     Returns
     -------
     DataFrame
-        The steps: ``solver``, ``ratio`` (from 1), ``share`` (at that ratio and up to the next).
+        The steps: ``solver``, ``ratio`` (from 1), ``share`` (from that ratio up to the next).
     """
     problems = sorted(set(table["problem"]))
     everywhere = attempted_all(table)
@@ -288,24 +286,24 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["solver", "ratio", "share"])
 
 
-# what is left at a limit --------------------------------------------------------------------------------------------
+# gaps at a limit ----------------------------------------------------------------------------------------------------
 
 
 def gaps_at_limit(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs stopped by the time limit: how far their value is from the best known, NaN where they had none.
+    """Runs stopped by the time limit, with the gap of their value to the best known; NaN without a value.
 
     Returns
     -------
     DataFrame
-        ``problem``, ``solver``, ``limit_s``, ``value``, ``best``, ``best_gap`` (relative), ``certified_gap`` (to the
-        bound that we could prove ourselves).
+        ``problem``, ``solver``, ``limit_s``, ``value``, ``best``, ``best_gap`` (relative), ``certified_gap`` (to
+        our own proven bound).
     """
     here = table[table["verdict"] == "limit"]
     return here[["problem", "solver", "limit_s", "value", "best", "best_gap", "certified_gap"]].reset_index(drop=True)
 
 
 def primal_gap(value: float, best: float) -> float:
-    """Berthold's primal gap: distance over the larger of the two sizes; 0 of equal ones, 1 across signs."""
+    """Berthold's primal gap: distance over the larger absolute value; 0 if equal, 1 for opposite signs."""
     if value == best:
         return 0.0
     if value * best < 0:
@@ -314,21 +312,21 @@ def primal_gap(value: float, best: float) -> float:
 
 
 def primal_integral(incumbents: Iterable[tuple[float, float]], best: float, horizon: float) -> float:
-    """Integrate the primal gap of the incumbent over time (Berthold, Oper. Res. Lett. 41(6), 2013).
+    """Integral of the incumbent's primal gap over time (Berthold, Oper. Res. Lett. 41(6), 2013).
 
     Parameters
     ----------
     incumbents
-        Seconds since the start and objective, in the order they were found; the gap is 1 before the first.
+        Seconds since the start and objective, in order of time; the gap is 1 before the first.
     best
         Best known value.
     horizon
-        End of the integral [s]; what is found later does not count.
+        End of the integral [s]; later incumbents do not count.
 
     Returns
     -------
     float
-        Seconds, from 0 (optimal at once) to ``horizon`` (nothing found).
+        Seconds, from 0 (optimal from the start) to ``horizon`` (no incumbent).
     """
     total, since, gap = 0.0, 0.0, 1.0
     for moment, value in incumbents:
@@ -350,13 +348,16 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
 def by_accuracy(runs: pd.DataFrame, best: Mapping[str, Best], accuracies: Sequence[float] = ACCURACIES) -> pd.DataFrame:
     """Compare solvers of linear programs at matched achieved accuracy.
 
-    A run counts at eps if its worst recomputed KKT residual is at most eps, whatever tolerance it was asked for; of
-    several runs of a solver the fastest counts that reached eps. :func:`summary` at every eps, with the column
-    ``accuracy``.
+    A run counts at eps if its worst recomputed KKT residual is at most eps, whatever its requested tolerance; of
+    several runs of a solver, the fastest that reached eps counts.
+
+    Returns
+    -------
+    DataFrame
+        :func:`summary` at every eps, with the column ``accuracy``.
     """
-    found = []
+    tables = []
     for accuracy in accuracies:
         table = one_run_each(verdicts(runs, best, accuracy))
-        told = summary(table[table["linear"].astype(bool)])
-        found.append(told.assign(accuracy=accuracy))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        tables.append(summary(table[table["linear"].astype(bool)]).assign(accuracy=accuracy))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()

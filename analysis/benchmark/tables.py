@@ -1,12 +1,7 @@
-"""Memory: what building a model takes by layer, and what solving it takes by solver, in bytes an entry.
+"""Benchmark tables: start-up and generator times, and memory of building and solving models.
 
-``opticoll.solvers.memory`` refuses by the least of these numbers. An *entry* is a variable, a constraint or a nonzero.
-
-What a benchmark table is, and how a command is timed.
-
-Start-up and generators.
-
-Benchmark tables by name; a module of this package with ``TABLES`` adds its own.
+The papers' modules named ``benchmarks`` add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
+constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the smallest of these numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +24,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A named table of timings: its heading, and the function that measures its rows (which share their keys)."""
+    """A benchmark table: its heading, and the function that measures its rows, which all have the same keys."""
 
     name: str
     title: str
@@ -37,7 +32,7 @@ class Table:
 
 
 def timed_command(*arguments: str) -> tuple[float, str]:
-    """Wall seconds and standard output of one ``opticoll`` command, started as a user starts it."""
+    """Wall-clock seconds and standard output of one ``opticoll`` command, run as a subprocess."""
     program = Path(sys.executable).with_name("opticoll")
     start = time.perf_counter()
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
@@ -45,7 +40,7 @@ def timed_command(*arguments: str) -> tuple[float, str]:
 
 
 def startup() -> list[Row]:
-    """``opticoll --help`` against an empty Python, medians of seven."""
+    """Time of ``opticoll --help`` and of an empty Python process [s], medians of seven."""
     help_s = statistics.median(timed_command("--help")[0] for _ in range(7))
     empty = []
     for _ in range(7):
@@ -56,7 +51,7 @@ def startup() -> list[Row]:
 
 
 def generators() -> list[Row]:
-    """Large topologies from spec to frozen arrays."""
+    """Time to generate large topologies from their specs [s]."""
     from opticoll.instances import parse
 
     parse("ring:4")
@@ -66,12 +61,6 @@ def generators() -> list[Row]:
         topology = parse(spec)
         rows.append({"instance": spec, "arcs": topology.arcs, "seconds": time.perf_counter() - start})
     return rows
-
-
-BASICS_TABLES = (
-    Table("startup", "Start-up (median of 7)", startup),
-    Table("generators", "Generators", generators),
-)
 
 
 #: Formulation, instance, settings: several ratios of nonzeros to variables, each at several sizes.
@@ -89,20 +78,18 @@ MODELS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("alltoall.min-congestion", "torus:4x4x4", {"paths": "shortest"}),
     ("alltoall.min-congestion", "torus:4x4x5", {"paths": "shortest"}),
 )
-#: Of these, the ones small enough to be solved for a table.
+#: Numbers of the models that are small enough to solve.
 SOLVED = (0, 1, 2, 4, 6, 8, 10, 11)
-#: Pyomo makes an object of every entry: above this many a build takes minutes.
+#: Pyomo creates an object per entry: with more entries, a build takes minutes.
 MOST_OBJECTS = 3_000_000
 SOLVERS = ("highs-simplex", "glop", "highs-ipx", "clarabel", "highs-pdlp", "pdlp", "scip")
 INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
-#: A solver reaches its peak early (presolve, scaling, first factorisation) or never: this long is waited [s].
+#: Time limit of a solve [s]: the peak comes early, in presolve, scaling or the first factorisation.
 PATIENCE_S = 12.0
 
 
 def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Build and compile one model; peak above, and what stays, over what there was before [MB]."""
-    from pathlib import Path
-
+    """Build and compile one model; memory at the peak and afterwards, above that before [MB]."""
     import psutil
 
     from opticoll.solvers.compile import compile_model, import_layer
@@ -120,7 +107,7 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
         compile_model(small.formulation.build[small.form](small.data))  # type: ignore[index]
     gc.collect()
     before = psutil.Process().memory_info().rss / 1e6
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the high-water mark starts anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
     model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
     form = compile_model(model)
     peak = peak_memory_mb() or 0.0
@@ -131,12 +118,12 @@ def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tupl
 
 
 def entries(size: dict[str, int]) -> int:
-    """Variables, constraints and nonzeros together."""
+    """Number of variables, constraints and nonzeros."""
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
 def building() -> list[Row]:
-    """Peak of building and compiling, by layer."""
+    """Peak memory of building and compiling, by layer [MB]."""
     from opticoll.formulations import formulation
     from opticoll.solvers.isolation import call_isolated
 
@@ -165,7 +152,7 @@ def building() -> list[Row]:
 
 
 def solving() -> list[Row]:
-    """Peak of a solver's worker over that of a trivial problem, within its first seconds."""
+    """Peak memory of a solver's worker above that for a trivial problem, within the first seconds [MB]."""
     from opticoll.formulations import formulation
     from opticoll.solvers.compile import compile_model
     from opticoll.solvers.isolation import solve_isolated
@@ -199,7 +186,9 @@ def solving() -> list[Row]:
     return rows
 
 
-MEMORY_TABLES = (
+TABLES = (
+    Table("startup", "Start-up (median of 7)", startup),
+    Table("generators", "Generators", generators),
     Table("memory-build", "Memory of building and compiling a model", building),
     Table("memory-solve", "Memory of solving it (first seconds)", solving),
 )
@@ -211,20 +200,14 @@ def tables() -> dict[str, Table]:
     Raises
     ------
     RuntimeError
-        If two have one name.
+        If two tables have the same name.
     """
-    found: dict[str, Table] = {}
-    for one in contributed([__name__, *modules_about("benchmarks")], "TABLES"):
-        if found.setdefault(one.name, one) is not one:
-            msg = f"two benchmark tables are called {one.name!r}: {found[one.name].title!r} and {one.title!r}"
+    by_name: dict[str, Table] = {}
+    for table in contributed([__name__, *modules_about("benchmarks")], "TABLES"):
+        if by_name.setdefault(table.name, table) is not table:
+            msg = f"two benchmark tables are named {table.name!r}: {by_name[table.name].title!r} and {table.title!r}"
             raise RuntimeError(msg)
-    return found
+    return by_name
 
 
 __all__ = ["Row", "Table", "tables"]
-
-
-TABLES = (
-    *BASICS_TABLES,
-    *MEMORY_TABLES,
-)

@@ -1,4 +1,4 @@
-"""Figures of one problem: the sparsity pattern of its matrix, and its topology with the load of every arc."""
+"""Plots of one problem: the sparsity pattern of its matrix, and its topology with the load of every arc."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
+from opticoll.analysis.plots.style import INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Layout = Literal["circular", "spring"]
 
-#: More nonzeros than this are drawn as a density of cells, not one by one.
+#: With more nonzeros, the density of cells is drawn instead of single entries.
 _MOST_DOTS = 6000
 _CELLS = 300
 _MOST_ARROWS = 450
@@ -33,8 +33,8 @@ def sparsity(form: StandardForm, *, title: str | None = None) -> Figure:
     Parameters
     ----------
     form
-        The compiled problem. Rows and columns are permuted so that each block stands together; those that no
-        block names come last, as ``(unnamed)``.
+        The compiled problem. Rows and columns are permuted so that each block is contiguous; those without a
+        block come last, as ``(unnamed)``.
     title
         Heading; sizes of the matrix if None.
     """
@@ -91,7 +91,7 @@ def _in_blocks(blocks: Mapping[str, Block], count: int) -> tuple[NDArray[np.int6
 
 
 def _density(axes: Axes, row: NDArray[np.int64], column: NDArray[np.int64], m: int, n: int) -> None:
-    """Fill cells by how many of their entries are not zero, faint cells lifted to be seen."""
+    """Shade cells by their number of nonzeros, with a minimum shade that remains visible."""
     shape = (min(_CELLS, m), min(_CELLS, n))
     counts, _, _ = np.histogram2d(row, column, bins=shape, range=((-0.5, m - 0.5), (-0.5, n - 0.5)))
     share = counts / counts.max()
@@ -103,7 +103,7 @@ def _density(axes: Axes, row: NDArray[np.int64], column: NDArray[np.int64], m: i
 
 
 def _name_blocks(axes: Axes, rows: list[Span], columns: list[Span]) -> None:
-    """Write the blocks' names over the columns and right of the rows; narrow neighbours step aside."""
+    """Write the names of blocks above the columns and right of the rows, moved apart where blocks are narrow."""
     total_rows, total_columns = rows[-1][2] if rows else 1, columns[-1][2] if columns else 1
     last = -1.0
     for name, start, end in columns:
@@ -126,15 +126,15 @@ def _name_blocks(axes: Axes, rows: list[Span], columns: list[Span]) -> None:
 def topology(
     instance: Topology, *, load: ArrayLike | None = None, layout: Layout = "circular", title: str | None = None
 ) -> Figure:
-    """Draw the vertices and arcs of a topology, arcs coloured by what they carry.
+    """Draw the vertices and arcs of a topology, arcs coloured by their load.
 
     Parameters
     ----------
     instance
-        What to draw. Terminals are filled, vertices that only forward are open.
+        The topology. Terminals are filled; vertices that only forward are open.
     load
-        Load of every arc in the instance's arc order, shape ``(m,)``, in the unit of its capacities; coloured as
-        load over capacity. Without it arcs are plain.
+        Load of every arc in the instance's arc order, shape ``(m,)``, in the unit of its capacities; drawn as
+        load over capacity. Plain arcs if None.
     layout
         ``"circular"`` in vertex order, or ``"spring"`` (seeded).
     title
@@ -151,9 +151,7 @@ def topology(
         figure = new_figure(5.8, 5.4)
         axes = figure.add_subplot()
         norm = Normalize(0.0, max(1.0, float(share.max(initial=0.0))) if share is not None else 1.0)
-        colours = [GRID] * instance.arcs if share is None else [scale(norm(s)) for s in share]
-        if share is None:
-            colours = [MUTED] * instance.arcs
+        colours = [MUTED] * instance.arcs if share is None else [scale(norm(s)) for s in share]
         _draw_arcs(axes, instance, place, colours)
         ends = np.isin(np.arange(instance.n), instance.terminals)
         size = float(np.clip(3600.0 / instance.n, 12.0, 240.0))
@@ -177,11 +175,11 @@ def topology(
 
 
 def _plasma() -> list[tuple[float, float, float, float]]:
-    """Colours from violet to orange: ends that vanish on a dark or a light page are cut off."""
+    """Colours from violet to orange, without those that are invisible on a dark or a light page."""
     import matplotlib as mpl
 
-    found = mpl.colormaps["plasma"](np.linspace(0.12, 0.82, 9))
-    return [(float(r), float(g), float(b), float(a)) for r, g, b, a in found]
+    colours = mpl.colormaps["plasma"](np.linspace(0.12, 0.82, 9))
+    return [(float(r), float(g), float(b), float(a)) for r, g, b, a in colours]
 
 
 def _positions(instance: Topology, layout: Layout) -> NDArray[np.float64]:
@@ -194,12 +192,12 @@ def _positions(instance: Topology, layout: Layout) -> NDArray[np.float64]:
     graph: nx.Graph = nx.Graph()
     graph.add_nodes_from(range(instance.n))
     graph.add_edges_from(zip(instance.tail.tolist(), instance.head.tolist(), strict=True))
-    found = nx.spring_layout(graph, seed=0, iterations=100)
-    return np.array([found[v] for v in range(instance.n)], dtype=float)
+    positions = nx.spring_layout(graph, seed=0, iterations=100)
+    return np.array([positions[v] for v in range(instance.n)], dtype=float)
 
 
 def _draw_arcs(axes: Axes, instance: Topology, place: NDArray[np.float64], colours: list[object]) -> None:
-    """Bend every arc to its right, so that both directions and parallel arcs are seen apart."""
+    """Draw every arc bent to its right, so that both directions and parallel arcs are distinguishable."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import FancyArrowPatch
 

@@ -1,6 +1,7 @@
-"""Figures of the solver benchmark: performance profiles, times by problem, accuracy reached over time.
+"""Plots of the solver benchmark: performance profiles, times by problem, accuracy by time.
 
-They take the tables of :mod:`opticoll.analysis.benchmark.solver_metrics`; a censored run is never drawn as a time.
+The functions take the tables of :mod:`opticoll.analysis.benchmark.solver_metrics`. A censored run is never drawn as a
+time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from opticoll.analysis.plots.style import (
     PALETTE,
     label,
     legend_below,
+    legend_mark,
     log_axes,
     new_figure,
     series,
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Where the left panel of a profile ends and its right one begins [times the fastest].
+#: Ratio at which the left panel of a profile ends and the right one begins [-].
 _NEAR = 3.0
 _OPEN = {
     "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
-    "inexact": ("x", "ended, not to the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
+    "inexact": ("x", "ended without the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
 }  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
     steps
         ``solver``, ``ratio``, ``share``, see :func:`opticoll.analysis.benchmark.solver_metrics.performance_profile`.
     solvers
-        All solvers of the benchmark: each keeps its colour from figure to figure.
+        All solvers of the benchmark, so that each has the same colour in every figure.
     """
     shown = [name for name in solvers if (steps["solver"] == name).any()]
     end = {name: steps.loc[steps["solver"] == name, "share"].max() for name in shown}
@@ -72,30 +74,28 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             axes.set_ylim(-0.02, 1.03)
             axes.grid(visible=True)
             axes.set_axisbelow(True)
-        near.set_ylabel("share of the problems solved")
-        near.set_xlabel("time ÷ that of the fastest [–]")
-        tail.set_xlabel("time ÷ that of the fastest [–], logarithmic")
+        near.set_ylabel("share of problems solved [–]")
+        near.set_xlabel("time ÷ fastest time [–]")
+        tail.set_xlabel("time ÷ fastest time [–], logarithmic")
         legend_below(figure, handles, columns=2)
     return figure
 
 
 def _line(number: int) -> Any:
-    """Dashes where a colour comes again."""
+    """Line style: dashed where colours repeat."""
     return "-" if number < len(PALETTE) else (0, (4, 2))
 
 
 def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int = 60) -> Figure:
-    """Draw the solver's seconds on every problem, easiest on top; censored runs at their limit as what they are.
+    """Draw the solver's time on every problem, easiest on top; censored runs are marks right of the limit.
 
     Parameters
     ----------
     table
-        Verdicts, one run for every problem and solver.
+        Verdicts, one run per problem and solver.
     solvers
-        All solvers of the benchmark, for their colours.
+        All solvers of the benchmark, so that each has the same colour in every figure.
     """
-    from matplotlib.lines import Line2D
-
     ran = table[table["verdict"] != "unavailable"]
     fastest = ran.groupby("problem")["seconds"].min().fillna(np.inf)
     solved = ran.groupby("problem")["seconds"].count()
@@ -128,25 +128,23 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
         log_axes(axes, "x")
         axes.set_xlabel("solver's time [s]; right of the limit: no time")
         axes.set_ylabel("problem")
-        handles = [Line2D([], [], linestyle="none", marker=series(solvers.index(name))[1], markersize=5,
-                          color=series(solvers.index(name))[0], label=label(name, 16)) for name in names]  # fmt: skip
+        handles = [legend_mark(label(name, 16), *series(solvers.index(name)), size=5) for name in names]
         handles += [
-            Line2D([], [], linestyle="none", marker=look, color=MUTED, markerfacecolor="none", label=words)
-            for word, (look, words) in _OPEN.items() if word in seen
-        ]  # fmt: skip
+            legend_mark(words, MUTED, marker, filled=False) for word, (marker, words) in _OPEN.items() if word in seen
+        ]
         legend_below(figure, handles)
     return figure
 
 
 def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
-    """Draw the worst KKT residual that a run reached over the seconds it took, a point for every run.
+    """Draw the worst KKT residual of every run by its time.
 
     Parameters
     ----------
     table
-        Rows with ``solver``, ``seconds_run`` (what the run took, whether it solved or not), ``residual``.
+        Rows with ``solver``, ``seconds_run`` (time of the run [s], solved or not), ``residual``.
     solvers
-        All solvers of the benchmark, for their colours.
+        All solvers of the benchmark, so that each has the same colour in every figure.
     """
     drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
     with style():

@@ -1,10 +1,7 @@
-"""Figures of what the store holds: data frames in, matplotlib figures out.
+"""Plots of a results store: bounds, solve times, all-to-all times, and claims by verdict.
 
-Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` gives them, returns a ``Figure`` and draws
-nothing that
-was not measured: a run stopped by its limit is an open marker at the limit, a run that failed is no marker at all.
-
-The ledger as a picture: how many claims of each paper came out how.
+Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` returns them and returns a matplotlib ``Figure``.
+Only measured values are drawn: a run stopped by its limit is an open marker at the limit, a failed run has no marker.
 """
 
 from __future__ import annotations
@@ -17,12 +14,12 @@ from opticoll.analysis.plots.style import (
     BAND,
     GRID,
     INK,
-    MARKERS,
     MUTED,
     ON_SERIES,
     PALETTE,
     label,
     legend_below,
+    legend_mark,
     log_axes,
     name_rows,
     new_figure,
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Look of the bounds that have a name of their own; others take the next free ones.
+#: Colour and marker of common bounds; other bounds use the next free ones.
 _BOUNDS = {
     "moore": (PALETTE[0], "o"),
     "distance": (PALETTE[2], "s"),
@@ -48,7 +45,7 @@ _BOUNDS = {
     "closed-form": (INK, "*"),
 }
 
-#: What the sizes of a run are called on an axis.
+#: Axis labels of the sizes of a run.
 SIZES = {
     "n": "vertices N",
     "arcs": "arcs",
@@ -58,20 +55,18 @@ SIZES = {
 
 
 def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
-    """Draw the optimum as a fraction of each bound, one row an instance, sorted by the first bound.
+    """Draw the optimum as a fraction of each bound, one row per instance, sorted by the first bound.
 
-    With more instances than fit, one row a bound: every instance a mark, with the quartiles as a box.
+    With more than ``most`` instances, one row per bound: a mark per instance, with the quartiles as a box.
 
     Parameters
     ----------
     table
-        One row for an instance and a bound: ``instance``, ``bound`` (its name), ``ratio`` (optimum over bound, 1
-        where it is met), ``proof``.
+        One row per instance and bound: ``instance``, ``bound`` (its name), ``ratio`` (optimum over bound, 1 where
+        the bound is met), ``proof``.
     most
-        Instances drawn a row each at most.
+        Largest number of instances with a row each.
     """
-    from matplotlib.lines import Line2D
-
     drawn = table[np.isfinite(table["ratio"].astype(float))]
     names = [name for name in _BOUNDS if name in set(drawn["bound"])]
     names += sorted(set(drawn["bound"]) - set(_BOUNDS))
@@ -107,44 +102,37 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
         axes.set_axisbelow(True)
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_ylabel("instance")
-        handles = [
-            Line2D([], [], linestyle="none", marker=looks[n][1], color=looks[n][0], markersize=7, label=n)
-            for n in names
-        ]
+        handles = [legend_mark(name, *looks[name], size=7) for name in names]
         if not (drawn["proof"] == "optimal").all():
-            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
-                                  label="open: optimum not proven"))  # fmt: skip
+            handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
         legend_below(figure, handles)
     return figure
 
 
 def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> Figure:
-    """Draw how tight each bound is over many instances: a strip and a box a bound, how often it is met beside it."""
-    from matplotlib.lines import Line2D
-
+    """Draw the tightness of each bound over many instances: a strip, a box, and how often the bound is met."""
     spread = np.random.default_rng(0)
     with style():
         figure = new_figure(6.6, 1.7 + 0.5 * len(names))
         axes = figure.add_subplot()
-        told = []
+        labels = []
         for row, name in enumerate(names):
             here = drawn[drawn["bound"] == name]
             ratios = here["ratio"].astype(float)
             colour, _ = _BOUNDS.get(name) or series(row + 5)
             strip_and_box(axes, row, ratios, (here["proof"] == "optimal").tolist(), colour, "o", spread)
-            told.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
-        name_rows(axes, told)
+            labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
+        name_rows(axes, labels)
         axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
-        axes.set_title(f"{instances} instances, a mark each", loc="left")
+        axes.set_title(f"{instances} instances, one mark each", loc="left")
         if not (drawn["proof"] == "optimal").all():
-            legend_below(figure, [Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
-                                         label="open: optimum not proven")])  # fmt: skip
+            legend_below(figure, [legend_mark("open: optimum not proven", MUTED, "o", filled=False)])
     return figure
 
 
 def _by_first_bound(drawn: pd.DataFrame, names: list[str]) -> list[str]:
-    """Instances by the ratio to the first bound that each has, highest first, equal ones by name."""
+    """Instances by the ratio to their first bound, highest first, ties by name."""
     rank = drawn["bound"].map({name: place for place, name in enumerate(names)})
     first = drawn.assign(_rank=rank).sort_values("_rank", kind="stable").drop_duplicates("instance")
     first = first.assign(_key=first["ratio"].astype(float).round(6))
@@ -152,12 +140,12 @@ def _by_first_bound(drawn: pd.DataFrame, names: list[str]) -> list[str]:
 
 
 def time_by_size(results: pd.DataFrame) -> Figure:
-    """Draw the all-to-all time T = 1/F over the number of vertices, a colour and marker for a family.
+    """Draw the all-to-all time T = 1/F by number of vertices, with a colour and marker per family.
 
     Parameters
     ----------
     results
-        Rows with ``instance``, ``n``, ``T`` and ``proof``; those without T are left out.
+        Rows with ``instance``, ``n``, ``T`` and ``proof``; rows without T are left out.
     """
     drawn = results[results["T"].notna()].sort_values(["n", "instance"])
     families = drawn["instance"].map(family_of)
@@ -172,7 +160,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
             if len(here) > 1:
                 axes.plot(here["n"], here["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
             axes.scatter(here["n"], here["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2)
-            handles.append(_key(label(name, 24), colour, marker))
+            handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
         axes.set_xlabel("vertices N")
@@ -182,7 +170,10 @@ def time_by_size(results: pd.DataFrame) -> Figure:
 
 
 def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
-    """Draw the solve time over a size, a colour and marker for a method; limits are open markers, never times.
+    """Draw the solve time by size, with a colour and marker per method.
+
+    A filled marker is a proven optimum, an open one with a bar on top a run stopped by its time limit, drawn at the
+    limit, and a cross a run that ended without a proof. The title counts the runs without a time.
 
     Parameters
     ----------
@@ -190,11 +181,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
         Rows with ``method``, ``termination``, ``proof``, ``time_solve_s``, ``requested_time_limit_s`` and the size.
     size
         Column of the horizontal axis, one of :data:`SIZES`.
-
-    A filled marker is a proven optimum; an open one a run that its time limit stopped, drawn at the limit with a
-    bar on top; a cross a run that ended by itself without a proof. Failed runs have no time; the title counts them.
     """
-    from matplotlib.lines import Line2D
     from matplotlib.transforms import offset_copy
 
     kinds = run_kinds(results)
@@ -225,17 +212,16 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
                 axes.plot(
                     sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above
                 )  # fmt: skip
-            handles.append(_key(label(name, 24), colour, marker))
+            handles.append(legend_mark(label(name, 24), colour, marker))
         axes.margins(0.08)
         log_axes(axes)
         axes.set_xlabel(SIZES.get(size, size))
         axes.set_ylabel("solve time [s]")
         present = set(kinds[visible])
         if "limit" in present:
-            handles.append(Line2D([], [], linestyle="none", marker="o", color=MUTED, markerfacecolor="none",
-                                  label="open: stopped at its limit"))  # fmt: skip
+            handles.append(legend_mark("open: stopped at its limit", MUTED, "o", filled=False))
         if "unproven" in present:
-            handles.append(Line2D([], [], linestyle="none", marker="x", color=MUTED, label="ended without a proof"))
+            handles.append(legend_mark("ended without a proof", MUTED, "x"))
         if hidden:
             axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
         legend_below(figure, handles)
@@ -250,7 +236,7 @@ _TIME_LOOKS: dict[str, Any] = {
 
 
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
-    """Say of every run what its time means: ``proven``, ``limit``, ``unproven`` or ``failed``."""
+    """Meaning of every run's time: ``proven``, ``limit``, ``unproven`` or ``failed``."""
     proven = (results["proof"] == "optimal") & results["verified"].fillna(value=False).astype(bool)
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
@@ -259,20 +245,11 @@ def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
 
 
 def family_of(spec: str) -> str:
-    """Read the family's name off an instance spec."""
+    """Family of an instance spec."""
     return str(spec).partition(":")[0].partition("+")[0]
 
 
-def _key(name: str, colour: str, marker: str) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=6, label=name)
-
-
-__all__ = ["MARKERS", "family_of", "run_kinds", "solve_time", "throughput_over_bounds", "time_by_size"]
-
-
-#: Colour and hatch of a verdict: either does without the other.
+#: Colour and hatch of every verdict; each is clear without the other.
 LOOK = {
     "reproduced": (PALETTE[2], ""),
     "not-reproduced": (PALETTE[1], "//"),
@@ -282,7 +259,7 @@ LOOK = {
 
 
 def claims_by_verdict(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw one bar a paper, divided by verdict, with the counts in it."""
+    """Draw one bar per paper, divided by verdict and labelled with the counts."""
     papers = list(dict.fromkeys(str(row["paper"]) for row in rows))
     with style():
         figure = new_figure(6.6, 1.3 + 0.36 * max(len(papers), 1))
@@ -303,6 +280,6 @@ def claims_by_verdict(rows: Sequence[Mapping[str, Any]]) -> Figure:
                 left[paper] += count
         axes.set_yticks(range(len(papers)), [label(paper) for paper in papers])
         axes.set_ylim(max(len(papers), 1) - 0.5, -0.5)
-        axes.set_xlabel("claims")
+        axes.set_xlabel("number of claims")
         legend_below(figure, handles, columns=2)
     return figure

@@ -1,8 +1,8 @@
-"""The one look of all figures: palette, markers, sizes; and SVG that follows the reader's light or dark page.
+"""Common style of all figures: palette, markers, sizes, and SVG that adapts to light and dark pages.
 
-Figures are made without pyplot, so that nothing global is touched and no display is needed. Colours come from
-Okabe & Ito's colour-blind safe palette. In SVG every colour of the palette is written as a CSS variable with the
-light colour as its fallback, and a dark page sets the variables, see :data:`DARK_CSS`.
+Figures are made without pyplot: no global state is changed and no display is needed. The colours are Okabe & Ito's
+palette, which is safe for colour-blind readers. In SVG, every colour of the palette is a CSS variable with the light
+colour as its fallback; a dark page sets the variables, see :data:`DARK_CSS`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
-#: Text on a filled marker: white, and dark where the markers turn light.
+#: Text on a filled marker: white on a light page, dark on a dark page.
 ON_SERIES = "#fffffe"
-#: Series colours on a light page, in the order of use, and the same on a dark one.
+#: Colours of series in the order of use, on a light and on a dark page.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56a0d3", "#6a5acd", "#7f7f7f")
 _DARK_PALETTE = ("#56b4e9", "#ff8c42", "#2fc79a", "#e6a3c8", "#e6c229", "#9fd0f2", "#a99cf0", "#b5b5b5")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -47,7 +47,7 @@ def _declarations(colours: dict[str, str]) -> str:
 
 
 LIGHT_CSS = f":root{{{_declarations(_LIGHT)}}}"
-#: What turns the figures of a page dark with it.
+#: Style sheet that makes the figures of a dark page dark.
 DARK_CSS = f"@media (prefers-color-scheme: dark){{:root{{{_declarations(_DARK)}}}}}"
 
 _SETTINGS: Any = {
@@ -71,7 +71,7 @@ _SETTINGS: Any = {
     "axes.grid": False,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
-    "text.parse_math": False,  # a $ in somebody's file name is no mathematics
+    "text.parse_math": False,  # a $ in a file name is not mathematics
     "svg.fonttype": "none",
     "svg.hashsalt": "opticoll",
     "figure.constrained_layout.h_pad": 0.06,
@@ -83,7 +83,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Apply the look while a figure is made or written."""
+    """Apply the style while a figure is made or written."""
     import matplotlib as mpl
 
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
@@ -92,14 +92,14 @@ def style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure of a size [inches]; call within :func:`style`."""
+    """Empty figure of a size [inches]; call within :func:`style`."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def label(text: object, most: int = 34) -> str:
-    """Shorten text of unknown origin to one printable line for a figure."""
+    """Text shortened to one printable line of at most ``most`` characters."""
     plain = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
     if len(plain) <= most:
         return plain
@@ -108,12 +108,12 @@ def label(text: object, most: int = 34) -> str:
 
 
 def series(number: int) -> tuple[str, str]:
-    """Colour and marker of a series: every pair of the two before any comes again."""
+    """Colour and marker of a series; pairs repeat only after all have been used."""
     return PALETTE[number % len(PALETTE)], MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
 
 
 def log_axes(axes: Axes, which: str = "xy") -> None:
-    """Turn the axes named logarithmic, with plain numbers at their ticks and a light grid."""
+    """Make the named axes logarithmic, with plain numbers at the ticks and a light grid."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if not axes.has_data():
@@ -134,13 +134,22 @@ def log_axes(axes: Axes, which: str = "xy") -> None:
 
 
 def legend_below(figure: Figure, handles: list[Any], columns: int = 3) -> None:
-    """Put a legend under the axes, where it takes no width on a small screen."""
+    """Put a legend below the axes, where it takes no width on a small screen."""
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(columns, len(handles)))
 
 
+def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled: bool = True) -> Any:
+    """Legend entry of a marker."""
+    from matplotlib.lines import Line2D
+
+    face = colour if filled else "none"
+    return Line2D([], [], linestyle="none", marker=marker, color=colour, markerfacecolor=face, markersize=size,
+                  label=name)  # fmt: skip
+
+
 def png(figure: Figure, dpi: int = 160) -> bytes:
-    """Render the figure on white paper."""
+    """Figure as PNG on a white background."""
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
@@ -148,17 +157,17 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """Render the figure as an SVG file that is dark where the reader's page is."""
+    """Figure as an SVG file that adapts to light and dark pages."""
     return standalone(drawing(figure))
 
 
 def standalone(text: str) -> str:
-    """Turn a :func:`drawing` into a file that brings its own colours for light and dark pages."""
+    """Turn a :func:`drawing` into an SVG file with its own colours for light and dark pages."""
     return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
 
 
 def card(figure: Figure) -> str:
-    """Render the figure as an SVG file on a white card in plain colours, for pages whose light or dark is unknown."""
+    """Figure as an SVG file on a white card in fixed colours, for pages that may be light or dark."""
     text = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", drawing(figure))
     return re.sub(r"(<svg\b[^>]*>)", r'\1<rect width="100%" height="100%" rx="4" fill="#ffffff"/>', text, count=1)
 
@@ -173,7 +182,7 @@ def inline(text: str, name: str, title: str, description: str) -> str:
     name
         Prefix of its ids, so that several figures fit one page.
     title, description
-        What a screen reader says.
+        Text for screen readers.
     """
     from html import escape
 
@@ -183,13 +192,13 @@ def inline(text: str, name: str, title: str, description: str) -> str:
     text = re.sub(r'xlink:href="#([^"]*)"', rf'href="#{name}-\1"', text)
     text = text.replace("xlink:href=", "href=")
     box = re.search(r'viewBox="[^"]*"', text)
-    told = f"<title id='{name}-title'>{escape(title)}</title><desc id='{name}-desc'>{escape(description)}</desc>"
-    opening = f"<svg role='img' aria-labelledby='{name}-title {name}-desc' {box.group() if box else ''}>{told}"
+    texts = f"<title id='{name}-title'>{escape(title)}</title><desc id='{name}-desc'>{escape(description)}</desc>"
+    opening = f"<svg role='img' aria-labelledby='{name}-title {name}-desc' {box.group() if box else ''}>{texts}"
     return re.sub(r"<svg\b[^>]*>", lambda _: opening, text, count=1)
 
 
 def drawing(figure: Figure) -> str:
-    """Render the figure as SVG text in CSS variables, for :func:`standalone` and :func:`inline`."""
+    """Figure as SVG text with CSS variables for its colours, for :func:`standalone` and :func:`inline`."""
     buffer = io.StringIO()
     with style():
         figure.savefig(
@@ -198,7 +207,7 @@ def drawing(figure: Figure) -> str:
         )  # fmt: skip
     text = re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
     for colour, variable in _VARIABLES.items():
-        # Only where a style states a colour: the text of a label stays as it is.
+        # Only in styles: the text of a label may contain the same characters.
         text = re.sub(rf"((?:fill|stroke): ){colour}\b", rf"\1var({variable}, {colour})", text, flags=re.IGNORECASE)
     return text
 
@@ -206,7 +215,7 @@ def drawing(figure: Figure) -> str:
 def strip_and_box(
     axes: Axes, row: int, values: ArrayLike, sure: Sequence[bool], colour: str, marker: str, spread: Generator
 ) -> None:
-    """Draw values along a row: their quartiles as a box, each a mark, filled where ``sure``; every other row a band."""
+    """Draw values along a row: quartiles as a box, a mark per value, filled where ``sure``; shade every other row."""
     import numpy as np
 
     at = np.asarray(values, dtype=float)
@@ -224,7 +233,7 @@ def strip_and_box(
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of strips, the first on top, and draw the line at 1 that their ratios are held against."""
+    """Label the rows of strips from the top, and draw a reference line at a ratio of 1."""
     axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)

@@ -1,11 +1,11 @@
-"""The report in a terminal: every verified optimum with its proof and the bounds beside it."""
+"""Print the report in a terminal: every verified value with its proof and its ratio to the bounds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticoll.analysis.report.columns import Kind, missing, written
 from opticoll.analysis.report.findings import ratio
-from opticoll.analysis.report.html_tables import Kind, missing, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.report.findings import Findings
 
-#: Rows shown of each formulation; the page and the CSV files hold all.
+#: Most rows shown of each formulation; the CSV files have all.
 MOST_ROWS = 60
-#: Width [characters] taken where the output is no terminal.
+#: Width [characters] of output that does not go to a terminal.
 _FILE_WIDTH = 160
 
 _COLOURS = {"optimal": "green", "certified-gap": "yellow", "feasible": "yellow"}
@@ -31,16 +31,16 @@ _VALUES: tuple[tuple[str, str, Kind], ...] = (
 
 
 def show(findings: Findings, console: Console | None = None) -> None:
-    """Print a table for each formulation: instance, ranks, time and value, proof, gap, seconds, optimum over bounds.
+    """Print a table per formulation: instance, ranks, time and value, proof, gap, seconds, optimum over bounds.
 
-    In a narrow terminal the bounds follow in a table of their own.
+    In a narrow terminal, a second table has the bounds.
 
     Parameters
     ----------
     findings
-        What :func:`~opticoll.analysis.report.findings.collect` found in a store.
+        Result of :func:`~opticoll.analysis.report.findings.collect`.
     console
-        Where to; the terminal if None.
+        Where to print; standard output if None.
     """
     from rich.console import Console
 
@@ -62,18 +62,18 @@ def show(findings: Findings, console: Console | None = None) -> None:
     if len(failed):
         screen.print(f"{len(failed)} cells without a verified value:", markup=False)
     for row in failed.head(MOST_ROWS).to_dict("records"):
-        told = f"  {row['instance']}  {row['formulation']}  {row['method']}: {written(row['termination'], 'text')}"
+        line = f"  {row['instance']}  {row['formulation']}  {row['method']}: {written(row['termination'], 'text')}"
         why = "" if missing(row["message"]) or not row["message"] else f" ({row['message']})"
-        screen.print(told + why, markup=False, highlight=False)
+        screen.print(line + why, markup=False, highlight=False)
 
 
 def _width(screen: Console, table: Table) -> int:
-    """Width that a table takes if nothing in it is cut."""
+    """Width of a table in which nothing is cut."""
     return screen.measure(table, options=screen.options.update(width=10_000)).maximum
 
 
 def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bool = True) -> Table:
-    """One formulation's rows: with ``values`` the answers, and beside them the ratio to every bound given."""
+    """Table of one formulation: its values unless ``values`` is false, and their ratio to every bound."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -83,7 +83,7 @@ def _table(name: str, results: pd.DataFrame, bounds: pd.DataFrame, *, values: bo
     timed = bool(results["T"].notna().any())
     several = bool(results["problem"].duplicated().any())
     cut = f" (first {MOST_ROWS} of {len(results)})" if len(results) > MOST_ROWS else ""
-    caption = f"{', '.join(names)}: optimum ÷ bound, 1 where it is met; the tightest is bold" if names else None
+    caption = f"{', '.join(names)}: optimum ÷ bound, 1 where the bound is met; the tightest is bold" if names else None
     table = Table(
         title=Text(name + cut, style="bold"), caption=caption, title_justify="left", caption_justify="left",
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
@@ -113,9 +113,9 @@ def _value(value: Any, kind: Kind) -> Any:
 
 
 def _ratios(row: dict[Any, Any], bounds: list[Any]) -> list[Any]:
-    """Ratio of a run's own value to every bound, the tightest bold."""
+    """Ratio of a run's value to every bound; the tightest is bold."""
     from rich.text import Text
 
-    found = [None if missing(b) else ratio(float(row["objective"]), float(b), str(row["sense"])) for b in bounds]
-    best = max((r for r in found if r is not None), default=0.0)
-    return [Text(written(r, "ratio"), style="bold" if r is not None and r >= best - 1e-6 else "") for r in found]
+    ratios = [None if missing(b) else ratio(float(row["objective"]), float(b), str(row["sense"])) for b in bounds]
+    best = max((r for r in ratios if r is not None), default=0.0)
+    return [Text(written(r, "ratio"), style="bold" if r is not None and r >= best - 1e-6 else "") for r in ratios]

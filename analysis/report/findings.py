@@ -1,4 +1,4 @@
-"""What a report is made of: the best run of every cell, and every analytic bound beside the best optimum."""
+"""Results of a store for a report: the best run of every cell, analytic bounds and measured claims."""
 
 from __future__ import annotations
 
@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
 
+#: Full names of the papers.
+PAPER_NAMES = {
+    "alltoall": "All-to-all", "lumorph": "LuMorph", "sipml": "SiP-ML", "topoopt": "TopoOpt", "optree": "OpTree",
+}  # fmt: skip
 #: Columns of :attr:`Findings.bounds`.
 BOUND_COLUMNS = (
     "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
 )  # fmt: skip
 _PROOFS = ("optimal", "certified-gap", "feasible", "bound-only", "none")
-#: Time [s] after which no further bounds are computed for a report; what is missing is listed.
+#: Time [s] after which no further bounds are computed for a report; the instances left out are listed.
 BUDGET_S = 30.0
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A store as a report shows it.
+    """Contents of a store for a report.
 
     Parameters
     ----------
@@ -40,20 +44,20 @@ class Findings:
     runs
         Number of all records.
     results
-        The view ``latest``: the best run of every key, with ``ranks``, ``seconds`` (build, compile, solve and
-        verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the formulation's own
-        parameters where a run set some) added.
+        The view ``latest``, the best run of every key, with the columns ``ranks``, ``seconds`` (build, compile,
+        solve and verify together), ``ok`` (answered and verified) and ``problem`` (the instance, with the
+        formulation's own parameters where a run set some).
     bounds
-        One row for an instance and an analytic bound on it, columns :data:`BOUND_COLUMNS`; ``ratio`` is the
-        best verified objective over the bound (turned over for minimisation), 1 where the bound is met.
+        One row per instance and analytic bound, columns :data:`BOUND_COLUMNS`; ``ratio`` is the best verified
+        objective over the bound (inverted for minimisation), 1 where the bound is met.
     missing
-        Instances without bounds, and why.
+        Reason for every instance without bounds.
     environments
-        Each machine and version that made a run, with the number of its runs and when.
+        Machines and versions that made runs, with the number of runs and the first and last time.
     claims
-        The last kept row of every claim of the ledger that has been measured into the store.
+        The latest row of every claim of the ledger that has been measured into the store.
     unmeasured
-        Ids of the others.
+        Ids of the other claims.
     """
 
     root: Path
@@ -77,9 +81,9 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     Parameters
     ----------
     store
-        What to report on.
+        The store to report on.
     budget_s
-        Time after which no further bounds are started; smaller instances go first.
+        Time [s] after which no further bounds are started; smaller instances go first.
     """
     results = best_runs(store)
     runs = int(store.sql("SELECT count(*) AS runs FROM runs")["runs"].iloc[0])
@@ -90,8 +94,8 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     bounds, missing = _bounds(results, budget_s)
     known = claims()
     measured = tuple(journal.latest(store, known))
-    told = {row["id"] for row in measured}
-    unmeasured = tuple(name for name in known if name not in told)
+    done = {row["id"] for row in measured}
+    unmeasured = tuple(name for name in known if name not in done)
     return Findings(store.root, runs, results, bounds, missing, environments, measured, unmeasured)
 
 
@@ -112,12 +116,12 @@ def best_runs(store: Store) -> pd.DataFrame:
 
 
 def _ranks(metrics: Any, n: Any) -> Any:
-    found = json.loads(metrics) if isinstance(metrics, str) else {}
-    return found.get("ranks", n) if isinstance(found, dict) else n
+    values = json.loads(metrics) if isinstance(metrics, str) else {}
+    return values.get("ranks", n) if isinstance(values, dict) else n
 
 
 def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Every bound of every instance that has a verified value, computed once for equal parameters."""
+    """Compute every bound of every instance with a verified value, once for equal parameters."""
     rows: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
     deadline = time.monotonic() + budget_s
@@ -129,11 +133,11 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
     for (name, _, problem), places in groups.items():
         best = _best(solved.loc[places])
         if time.monotonic() > deadline:
-            missing[problem] = f"left out after {budget_s:g} s; `opticoll bounds` computes them"
+            missing[problem] = f"left out after {budget_s:g} s; compute them with `opticoll bounds`"
             continue
         try:
             rows += _rows(name, best, problem, json.loads(best["requested_settings"]))
-        except Exception as error:  # noqa: BLE001  a file that is gone, a formulation of another version: no bounds
+        except Exception as error:  # noqa: BLE001  a missing file or a formulation of another version gives no bounds
             missing[problem] = f"{type(error).__name__}: {error}"
     return pd.DataFrame(rows, columns=list(BOUND_COLUMNS)), missing
 
@@ -145,7 +149,7 @@ def _best(cell: pd.DataFrame) -> Any:
 
 
 def _problem(row: dict[Any, Any]) -> str:
-    """Name what was solved: the instance, with the formulation's own parameters that a run asked for."""
+    """Name a problem: the instance, with the formulation's own parameters that a run set."""
     from opticoll.formulations import formulations
 
     model = formulations().get(row["formulation"])
@@ -166,7 +170,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
         return []
     instance = parse(str(best["instance"]))
     if instance.hash != best["instance_hash"]:
-        msg = "the spec describes another instance now than when it was solved"
+        msg = "the spec now describes another instance than when it was solved"
         raise ValueError(msg)
     own = {p.name: settings[p.name] for p in model.parameters if p.name in settings}
     data = prepared(model, instance, read_parameters(model.parameters, own, model.name))
@@ -189,13 +193,13 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
 
 
 def ratio(objective: float, bound: float, sense: str) -> float | None:
-    """Divide a value by a bound on it, or the bound by the value for minimisation: 1 where the bound is met."""
+    """Value over its bound, inverted for minimisation: 1 where the bound is met, None for a bound of 0."""
     above, below = (objective, bound) if sense == "max" else (bound, objective)
     return above / below if below else None
 
 
 def claims_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of the ledger as a table; what is no number or text as JSON."""
+    """Rows of the ledger as a table; lists and mappings as JSON."""
     plain = [
         {name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v for name, v in row.items()}
         for row in rows

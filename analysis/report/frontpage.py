@@ -1,12 +1,9 @@
-"""What README shows of a store: a table of results out of the claims ledger, and plots, each a block between markers.
+"""Generate README's table of results and its plots from a results store, each in a block between markers.
 
-Nothing here is typed: the words and numbers of a row are those that the ledger keeps, the proofs those of the records
-it rests on; a plot is drawn only when every cell of its studies has a row in the store, since half a study would look
-like another result. What a store lacks is said by :class:`Lacking`, with the command that makes it.
-
-Blocks of a document that are written by a program.
-
-A block is what stands between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may hold others.
+A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. Words
+and numbers of the table come from the claims ledger, proofs from the records behind each claim. A plot is drawn only
+if every cell of its studies has a run in the store, since part of a study could look like a different result.
+:class:`MissingData` names what a store lacks and the command that computes it.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.analysis.ledger import claims, kept
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.present import number
+from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,22 +34,22 @@ _BEGIN = re.compile(r"<!-- ([\w-]+):begin -->")
 
 
 def begin(name: str) -> str:
-    """The comment before a block."""
+    """Comment before a block."""
     return f"<!-- {name}:begin -->"
 
 
 def end(name: str) -> str:
-    """The comment after a block."""
+    """Comment after a block."""
     return f"<!-- {name}:end -->"
 
 
 def names(text: str) -> list[str]:
-    """Names of all blocks of a document, also of those within others, in their order."""
+    """Names of all blocks of a document, nested ones included, in order."""
     return _BEGIN.findall(text)
 
 
 def content(text: str, name: str) -> str | None:
-    """What stands in a block, without the line ends around it; None where the document has no such block.
+    """Text of a block without the line ends around it; None if the document has no such block.
 
     Raises
     ------
@@ -63,12 +61,12 @@ def content(text: str, name: str) -> str | None:
 
 
 def wrapped(name: str, body: str) -> str:
-    """A block with its comments."""
+    """Block with its comments."""
     return f"{begin(name)}\n{body}\n{end(name)}"
 
 
 def replaced(text: str, name: str, body: str) -> str:
-    """Put ``body`` into a block; a document without it stays as it is.
+    """Replace the text of a block; a document without the block is unchanged.
 
     Raises
     ------
@@ -90,12 +88,9 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
     return before, inside, after
 
 
-#: Where plots lie, from the root of the documents.
+#: Folder of the plots, relative to the root of the documents.
 FIGURES = "docs/figures"
-PAPERS = {
-    "alltoall": "All-to-all", "lumorph": "LuMorph", "sipml": "SiP-ML", "topoopt": "TopoOpt", "optree": "OpTree",
-}  # fmt: skip
-#: The claims that README shows; `opticoll claims` has all.
+#: Claims that README shows; `opticoll claims` shows all.
 SHOWN = (
     "alltoall.link-mcf-printed", "alltoall.forty-minutes", "alltoall.over-tori", "alltoall.disjoint-paths",
     "lumorph.eight-gpus", "lumorph.route-times", "lumorph.eighty-percent", "lumorph.r-min",
@@ -109,45 +104,45 @@ _VERDICTS = {
     Verdict.SELF_CONTRADICTED: "≠ contradicted by the paper itself",
     Verdict.NOT_TESTABLE: "– not testable here",
 }
-#: A mapping of more numbers is told by its least and largest.
+#: A mapping of more numbers is summarised by its smallest and largest.
 _FEW = 4
-#: A counterexample of more characters is left to `opticoll claims`.
+#: Longer counterexamples are left out; `opticoll claims` shows them.
 _LONG = 80
 
 
-class Lacking(Exception):
-    """A store has not what a block is made of; the message says what is missing and which command makes it."""
+class MissingData(Exception):
+    """A store lacks data for a block; the message names the data and the command that computes it."""
 
 
 # the table of results -----------------------------------------------------------------------------------------------
 
 
 def results_table(store: Store) -> str:
-    """The claims of :data:`SHOWN` with their verdicts, and how many of the ledger came out how.
+    """Table of the claims of :data:`SHOWN` with their verdicts, and the counts of the whole ledger by verdict.
 
     Raises
     ------
-    Lacking
-        If one of them has not been measured into the store, or its measurement failed.
+    MissingData
+        If one of these claims has not been measured into the store, or its measurement failed.
     """
     rows = {row["id"]: row for row in kept((), store)}
     absent = [name for name in SHOWN if name not in rows]
     failed = [name for name in SHOWN if name in rows and rows[name].get("failed")]
     if absent or failed:
         wrong = [f"not measured: {', '.join(absent)}"] * bool(absent) + [f"failed: {', '.join(failed)}"] * bool(failed)
-        msg = f"{'; '.join(wrong)}; `opticoll claims {' '.join(absent + failed)}` measures them"
-        raise Lacking(msg)
+        msg = f"{'; '.join(wrong)}; measure with `opticoll claims {' '.join(absent + failed)}`"
+        raise MissingData(msg)
     runs = store.sql("SELECT id, proof FROM runs")
     proofs: dict[str, str] = dict(zip(runs["id"], runs["proof"], strict=True))
     lines = ["| the paper says | measured here | verdict | rests on | `opticoll claims …` |", "|" + "---|" * 5]
     last = ""
     for name in SHOWN:
         row = rows[name]
-        paper = PAPERS.get(row["paper"], row["paper"])
+        paper = PAPER_NAMES.get(row["paper"], row["paper"])
         heading = "" if paper == last else f"**{paper}.** "
         cells = (
             f"{heading}{escaped(row['claim'].rstrip('.'))} ({escaped(row['where'])})",
-            escaped(_found(row)),
+            escaped(_measured(row)),
             _VERDICTS[Verdict(row["verdict"])],
             _rests_on(row, proofs),
             f"`{name}`",
@@ -158,23 +153,23 @@ def results_table(store: Store) -> str:
 
 
 def _counts(rows: list[Mapping[str, Any]]) -> str:
-    """How many claims came out how, in one sentence."""
+    """Counts of claims by verdict, as one sentence."""
     counts = Counter(row["verdict"] for row in rows)
-    told = ", ".join(f"{counts[verdict]} {words[2:]}" for verdict, words in _VERDICTS.items() if counts[verdict])
+    text = ", ".join(f"{counts[verdict]} {words[2:]}" for verdict, words in _VERDICTS.items() if counts[verdict])
     whole = len(rows) == len(claims())
     start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger {len(rows)} are measured"
-    return f"{start}{f', {len(rows)} claims' if whole else ''}: {told}."
+    return f"{start}{f', {len(rows)} claims' if whole else ''}: {text}."
 
 
-def _found(row: Mapping[str, Any]) -> str:
-    found = told(row["measured"])
+def _measured(row: Mapping[str, Any]) -> str:
+    text = in_words(row["measured"])
     example = row.get("counterexample")
-    short = example and len(example) <= _LONG and example not in found
-    return f"{found}; smallest: {example}" if short else found
+    short = example and len(example) <= _LONG and example not in text
+    return f"{text}; smallest: {example}" if short else text
 
 
 def _rests_on(row: Mapping[str, Any], proofs: Mapping[str, str]) -> str:
-    """The cases that were swept, and the proofs of the runs that were made."""
+    """Number of cases examined, and the proofs of the runs."""
     parts = []
     if row["count"] is not None:
         against = f", {row['violations']:,} against it" if row["violations"] else ""
@@ -186,22 +181,22 @@ def _rests_on(row: Mapping[str, Any], proofs: Mapping[str, str]) -> str:
     return "; ".join(parts) or "computed without a run"
 
 
-def told(value: Any) -> str:
-    """A measurement in a line: numbers to four digits, long mappings of numbers by their least and largest."""
+def in_words(value: Any) -> str:
+    """Measurement in one line: numbers to four digits, long mappings of numbers by their smallest and largest."""
     if isinstance(value, dict):
         plain = all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value.values())
         if plain and len(value) > _FEW:
             ends = list(value)
             return f"{min(value.values()):.4g} to {max(value.values()):.4g} ({ends[0]} … {ends[-1]})"
-        return "; ".join(f"{name}: {told(item)}" for name, item in value.items())
+        return "; ".join(f"{name}: {in_words(item)}" for name, item in value.items())
     if isinstance(value, list):
-        return ", ".join(told(item) for item in value)
+        return ", ".join(in_words(item) for item in value)
     return number(value, digits=4)
 
 
 def escaped(text: str) -> str:
-    """Text of a table's cell with what Markdown would take for itself made harmless."""
-    return " ".join("".join(f"\\{one}" if one in "\\|*_<`$" else one for one in text).split())
+    """Escape the characters of a table's cell that Markdown interprets."""
+    return " ".join(re.sub(r"[\\|*_<`$]", r"\\\g<0>", text).split())
 
 
 # plots --------------------------------------------------------------------------------------------------------------
@@ -214,11 +209,11 @@ class Plot:
     Parameters
     ----------
     name
-        Of its block (``plot-NAME``) and file.
+        Name of its file and, after ``plot-``, of its block.
     studies
-        Every cell of these must have a row in the store.
+        Studies whose cells must all have a run in the store.
     make
-        Title, caption in one sentence and drawing, of :func:`opticoll.analysis.report.findings.best_runs`.
+        Function to title, one-sentence caption and drawing from :func:`opticoll.analysis.report.findings.best_runs`.
     """
 
     name: str
@@ -227,16 +222,16 @@ class Plot:
 
 
 def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> str:
-    """Draw a plot into :data:`FIGURES` below ``root`` and give the Markdown that shows it.
+    """Draw a plot into :data:`FIGURES` below ``root`` and return the Markdown that shows it.
 
     Raises
     ------
-    Lacking
-        If cells of its studies have no row in the store.
+    MissingData
+        If cells of its studies have no run in the store.
     """
     from opticoll.analysis.plots.style import card
 
-    _refuse_half(plot, store)
+    _check_complete(plot, store)
     title, caption, figure = plot.make(results)
     path = root / FIGURES / f"{plot.name}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -247,7 +242,7 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
     return f"![{escaped(title)}]({FIGURES}/{plot.name}.svg)\n\n*{escaped(caption)}* ({commands})"
 
 
-def _refuse_half(plot: Plot, store: Store) -> None:
+def _check_complete(plot: Plot, store: Store) -> None:
     from opticoll.analysis.study.study_file import find, load
 
     known = set(store.sql("SELECT DISTINCT key FROM runs")["key"])
@@ -256,42 +251,44 @@ def _refuse_half(plot: Plot, store: Store) -> None:
         cells = load(find(name)).cells
         absent = sum(cell.key not in known for cell in cells)
         if absent:
-            wrong.append(f"{absent} of {len(cells)} cells of {name} have no run; `opticoll study {name}` makes them")
+            wrong.append(
+                f"{absent} of {len(cells)} cells of {name} have no run; compute them with `opticoll study {name}`"
+            )
     if wrong:
-        raise Lacking("; ".join(wrong))
+        raise MissingData("; ".join(wrong))
 
 
 def _chosen(name: str, results: pd.DataFrame) -> tuple[PaperFigure, pd.DataFrame]:
-    """A figure of :mod:`opticoll.analysis.papers` with its rows, of which there is at least one."""
+    """Figure of :mod:`opticoll.analysis.papers` with its rows, at least one."""
     from opticoll.analysis.papers import figures
 
-    one = next(figure for figure in figures() if figure.name == name)
-    rows = results if results.empty else one.select(results)
+    figure = next(figure for figure in figures() if figure.name == name)
+    rows = results if results.empty else figure.select(results)
     if rows.empty:
-        msg = f"no run that the figure {name} shows; `opticoll study {one.study}` makes them"
-        raise Lacking(msg)
-    return one, rows
+        msg = f"no runs for the figure {name}; compute them with `opticoll study {figure.study}`"
+        raise MissingData(msg)
+    return figure, rows
 
 
 def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figure]]:
     def make(results: pd.DataFrame) -> tuple[str, str, Figure]:
         from opticoll.formulations import formulations
 
-        one, every = _chosen(name, results)
-        # Runs alone: a closed form is no schedule that was checked, and may lie below every bound.
+        figure, every = _chosen(name, results)
+        # Runs only: a closed form is not a checked schedule and may lie below every bound.
         rows = every[every["formulation"].isin(list(formulations()))]
         known = rows[rows["ratio"].notna()]
         if known.empty:
-            msg = f"no verified value of a heuristic in {name}; `opticoll study {one.study}` makes them"
-            raise Lacking(msg)
-        middle = known.groupby("heuristic")["ratio"].median().sort_values(kind="stable")
+            msg = f"no verified value of a heuristic for the figure {name}; run `opticoll study {figure.study}`"
+            raise MissingData(msg)
+        medians = known.groupby("heuristic")["ratio"].median().sort_values(kind="stable")
         problems = known.drop_duplicates("problem")
         caption = (
-            f"{title}: {len(problems)} problems, {int(problems['proven'].sum())} with a proven optimum; median "
-            f"ratios from {middle.iloc[0]:.3g} ({middle.index[0]}) to {middle.iloc[-1]:.3g} ({middle.index[-1]}), the "
-            f"worst {known['ratio'].max():.3g}."
+            f"{title}: {len(problems)} problems, {int(problems['proven'].sum())} with a proven optimum; "
+            f"median ratios from {medians.iloc[0]:.3g} ({medians.index[0]}) to {medians.iloc[-1]:.3g} "
+            f"({medians.index[-1]}), the worst {known['ratio'].max():.3g}."
         )
-        return title, caption, one.draw(rows)
+        return title, caption, figure.draw(rows)
 
     return make
 
@@ -299,31 +296,31 @@ def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figu
 def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
     from opticoll.analysis.papers.alltoall.scaling_figures import ROUTES
 
-    one, rows = _chosen("alltoall-scaling", results)
+    figure, rows = _chosen("alltoall-scaling", results)
     reached = rows[(rows["phase"] == "solve") & (rows["state"] == "measured")].groupby("route", sort=False)["n"].max()
     tops = ", ".join(f"{route} {int(reached[route])}" for route, _, _ in ROUTES if route in reached.index)
-    return one.title, f"{one.title}; the largest N proven within the time limit: {tops}.", one.draw(rows)
+    return figure.title, f"{figure.title}; the largest N proven within the time limit: {tops}.", figure.draw(rows)
 
 
 def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
-    from opticoll.analysis.plots import solver_plots as plots_solvers
-    from opticoll.analysis.report import solvers_section as report_solvers
+    from opticoll.analysis.plots import solver_plots
+    from opticoll.analysis.report import solvers_section
 
-    found = report_solvers.compare(results)
-    steps = None if found is None else found.profiles.get("linear")
-    if found is None or steps is None or steps.empty:
-        msg = "no solver ran on every linear program of the benchmark; `opticoll study solver-bench` runs them"
-        raise Lacking(msg)
+    comparison = solvers_section.compare(results)
+    steps = None if comparison is None else comparison.profiles.get("linear")
+    if comparison is None or steps is None or steps.empty:
+        msg = "no solver ran on every linear program of the benchmark; run `opticoll study solver-bench`"
+        raise MissingData(msg)
     ends = steps.groupby("solver")["share"].max()
     first = steps[steps["ratio"] <= 1.0].groupby("solver")["share"].max()
-    count = found.each.loc[found.each["linear"].astype(bool), "problem"].nunique()
+    count = comparison.each.loc[comparison.each["linear"].astype(bool), "problem"].nunique()
     title = "Performance profiles of solvers on linear programs"
     most = ", ".join(str(solver) for solver in ends.index[ends >= ends.max()])
     caption = (
         f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%}; solved most, "
-        f"{ends.max():.0%}, by {most}, to recomputed residuals of {report_solvers.ACCURACY:g} and within the limit."
+        f"{ends.max():.0%}, by {most}, to recomputed residuals of {solvers_section.ACCURACY:g} within the time limit."
     )
-    return title, caption, plots_solvers.profiles(steps, found.solvers)
+    return title, caption, solver_plots.profiles(steps, comparison.solvers)
 
 
 PLOTS = (
@@ -335,5 +332,5 @@ PLOTS = (
     Plot("scaling", ("scaling",), _scaling),
     Plot("solvers", ("solver-bench",), _profile),
 )
-#: The studies behind the plots, each once.
+#: Studies behind the plots.
 STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies))

@@ -1,57 +1,46 @@
-"""The report's section on the solver benchmark: who is how fast, how accurate and how often wrong, on the set.
+"""The report's section on the solver benchmark: speed, accuracy and wrong answers of every solver.
 
-The runs are those of the problems of :mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study
-``solver-bench``;
-what each number means is said in :mod:`opticoll.analysis.benchmark.solver_metrics` and on the page.
+The runs are those on :mod:`opticoll.analysis.benchmark.benchmark_set` under the limits of the study ``solver-bench``;
+:mod:`opticoll.analysis.benchmark.solver_metrics` and the page define each number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.plots import solver_plots as plots_solvers
-from opticoll.analysis.report.html_tables import Column, Markup, join, table, tag
+from opticoll.analysis.plots import solver_plots
+from opticoll.analysis.report.columns import Column, Table, table
+from opticoll.analysis.report.drawings import ReportFigure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from matplotlib.figure import Figure
-
+STUDY = benchmark_set.STUDY
+#: Largest recomputed KKT residual of a linear program that counts as solved.
 ACCURACY = 1e-6
 _CLASSES = (("linear", "linear programs"), ("integer", "integer programs"))
 _SUMMARY = (
-    Column("solver", "solver"),
-    Column("problems", "ran on", "count"),
-    Column("solved", "solved", "count"),
-    Column("inexact", "not to the accuracy", "count"),
-    Column("limit", "stopped by the time limit", "count"),
-    Column("memory", "out of memory", "count"),
-    Column("failed", "failed", "count"),
-    Column("wrong", "wrong answers", "count"),
-    Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
-    Column("mean_common_s", "mean, commonly solved [s]", "seconds"),
-    Column("common", "commonly solved", "count"),
-    Column("mean_solved_s", "mean, its own solved [s]", "seconds"),
+    Column("solver", "solver"), Column("problems", "problems run", "count"), Column("solved", "solved", "count"),
+    Column("inexact", "inexact", "count"), Column("limit", "stopped by the time limit", "count"),
+    Column("memory", "out of memory", "count"), Column("failed", "failed", "count"),
+    Column("wrong", "wrong answers", "count"), Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
+    Column("mean_common_s", "mean, commonly solved [s]", "seconds"), Column("common", "commonly solved", "count"),
+    Column("mean_solved_s", "mean, own solved [s]", "seconds"),
     Column("median_integral_s", "median primal integral [s]", "seconds"),
-)
+)  # fmt: skip
 _PROBLEMS = (
-    Column("problem", "problem"),
-    Column("grade", "grade"),
-    Column("variables", "variables", "count"),
-    Column("constraints", "constraints", "count"),
-    Column("nonzeros", "nonzeros", "count"),
-    Column("integers", "integers", "count"),
-    Column("build_s", "build, median [s]", "seconds"),
-    Column("compile_s", "compile, median [s]", "seconds"),
-    Column("fastest_s", "fastest solver [s]", "seconds"),
-    Column("fastest", "which"),
-    Column("value", "best known value", "number"),
+    Column("problem", "problem"), Column("grade", "grade"), Column("variables", "variables", "count"),
+    Column("constraints", "constraints", "count"), Column("nonzeros", "nonzeros", "count"),
+    Column("integers", "integers", "count"), Column("build_s", "build, median [s]", "seconds"),
+    Column("compile_s", "compile, median [s]", "seconds"), Column("fastest_s", "fastest [s]", "seconds"),
+    Column("fastest", "fastest solver"), Column("value", "best known value", "number"),
     Column("proof", "proof", "proof"),
-)
+)  # fmt: skip
+_BY_ACCURACY = (*_SUMMARY[:3], *_SUMMARY[7:10])
 _GAPS = (
     Column("problem", "problem"), Column("solver", "solver"), Column("limit_s", "limit [s]", "seconds"),
     Column("value", "value", "number"), Column("best", "best known", "number"),
@@ -71,18 +60,17 @@ class Comparison:
     Parameters
     ----------
     runs
-        All runs with their verdicts at :data:`ACCURACY`, and ``seconds_run``: what the run took, solved or not.
+        All runs with their verdicts at :data:`ACCURACY`, and ``seconds_run``: time of the run, solved or not.
     each
-        One run for every problem and solver.
+        One run per problem and solver.
     summaries, profiles
         By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`,
-        :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where
-        solvers could not try every problem, profiles also have ``CLASS-shared``: every solver, over the problems
-        that all of them ran on.
+        :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where some solvers could not try
+        every problem, ``CLASS-shared`` compares all solvers over the problems that all of them ran on.
     accuracy
         :func:`~opticoll.analysis.benchmark.solver_metrics.by_accuracy` of the linear programs.
     problems
-        A row for every problem that was run: sizes, build and compile times, the fastest solver, best known value.
+        One row per problem: sizes, build and compile times, the fastest solver, best known value.
     solvers
         Solvers that ran, in the order of their colours.
     """
@@ -97,7 +85,7 @@ class Comparison:
 
 
 def compare(results: pd.DataFrame) -> Comparison | None:
-    """Compare the benchmark's runs among the results of a store; None if there are none that ran."""
+    """Compare the benchmark's runs among the results of a store; None if none of them ran."""
     if results.empty:
         return None
     rows = benchmark_set.select(results)
@@ -129,151 +117,144 @@ def _partial(part: pd.DataFrame) -> list[str]:
 
 
 def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: dict[str, benchmark_set.Best]) -> pd.DataFrame:
-    found = []
-    for name, here in rows.groupby("problem_name", sort=False):
+    made = []
+    for name, runs in rows.groupby("problem_name", sort=False):
         solved = each[(each["problem"] == name) & (each["verdict"] == "solved")]
         known = best.get(str(name))
         first = None if solved.empty else solved.sort_values("seconds", kind="stable").iloc[0]
-        sizes = {part: here[f"size_{part}"].max() for part in ("variables", "constraints", "nonzeros", "integers")}
-        found.append(
+        sizes = {part: runs[f"size_{part}"].max() for part in ("variables", "constraints", "nonzeros", "integers")}
+        made.append(
             {
                 "problem": name, "grade": None if known is None else known.grade, **sizes,
-                "build_s": here["time_build_s"].median(), "compile_s": here["time_compile_s"].median(),
+                "build_s": runs["time_build_s"].median(), "compile_s": runs["time_compile_s"].median(),
                 "fastest_s": None if first is None else first["seconds"],
                 "fastest": None if first is None else first["solver"],
                 "value": None if known is None else known.value, "proof": "none" if known is None else known.proof,
             }
         )  # fmt: skip
-    return pd.DataFrame(found)
+    return pd.DataFrame(made)
 
 
-def figures(found: Comparison) -> list[tuple[str, str, str, Figure]]:
-    """Name, title, description and drawing of every figure."""
-    drawn = []
+def figures(comparison: Comparison) -> list[ReportFigure]:
+    """Draw profiles and times by class, and the accuracy of linear programs."""
+    made = []
     for name, words in _CLASSES:
-        if name not in found.summaries:
+        if name not in comparison.summaries:
             continue
-        here = found.each[found.each["linear"].astype(bool) == (name == "linear")]
-        count = here["problem"].nunique()
-        absent = _partial(here)
-        told = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
-        if name in found.profiles:
-            drawn.append(
-                (
+        part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
+        count = part["problem"].nunique()
+        absent = _partial(part)
+        note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
+        if name in comparison.profiles:
+            made.append(
+                ReportFigure(
                     f"solvers-profile-{name}", f"Performance profiles, {words}",
-                    f"Share of all {count} problems that a solver solved within a factor of the fastest; left the near "
-                    f"end on a linear axis, right the tail on a logarithmic one. Curves end at the share solved.{told}",
-                    plots_solvers.profiles(found.profiles[name], found.solvers),
+                    "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
+                    f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
+                    f"a curve ends at the share solved.{note}",
+                    solver_plots.profiles(comparison.profiles[name], comparison.solvers),
                 )
             )  # fmt: skip
-        if f"{name}-shared" in found.profiles:
-            shared = solver_metrics.run_by_all(here)["problem"].nunique()
-            drawn.append(
-                (
+        if f"{name}-shared" in comparison.profiles:
+            shared = solver_metrics.run_by_all(part)["problem"].nunique()
+            made.append(
+                ReportFigure(
                     f"solvers-profile-{name}-shared", f"Performance profiles where all solvers ran, {words}",
-                    f"The same over the {shared} problems that every solver could try.",
-                    plots_solvers.profiles(found.profiles[f"{name}-shared"], found.solvers),
+                    f"The same axes, over the {shared} problems that every solver could try.",
+                    solver_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
                 )
             )  # fmt: skip
-        drawn.append(
-            (
+        made.append(
+            ReportFigure(
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
-                f"{count} problems, fastest solved first. Marks right of the dashed line have no time.",
-                plots_solvers.times_by_problem(here, found.solvers),
+                f"Horizontal axis: solver's time in seconds. One row for each of {count} problems, fastest solved "
+                "first. Marks right of the dashed line are runs without a time.",
+                solver_plots.times_by_problem(part, comparison.solvers),
             )
         )  # fmt: skip
-    linear = found.runs[found.runs["linear"].astype(bool)]
+    linear = comparison.runs[comparison.runs["linear"].astype(bool)]
     if linear["residual"].notna().any():
-        drawn.append(
-            (
-                "solvers-accuracy", "Accuracy that was reached over time, linear programs",
-                f"{int(linear['residual'].notna().sum())} runs to several tolerances; residuals below 1e-16 are drawn "
-                "there.",
-                plots_solvers.accuracy_over_time(linear, found.solvers),
+        made.append(
+            ReportFigure(
+                "solvers-accuracy", "Accuracy by time, linear programs",
+                f"Worst recomputed KKT residual by solver's time in seconds, {int(linear['residual'].notna().sum())} "
+                "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
+                solver_plots.accuracy_over_time(linear, comparison.solvers),
             )
         )  # fmt: skip
-    return drawn
+    return made
 
 
-def tables(found: Comparison) -> dict[str, pd.DataFrame]:
-    """What lies behind every figure and table, by file name: the points of every curve, one a row.
+def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """Data of every figure and table by file name, one point of a curve per row.
 
     ``opticoll report --out FOLDER`` writes them to ``FOLDER/tables``; in Python, with a store's results::
 
-        from analysis import report_data, report_solvers, store
+        from opticoll.analysis.report import findings, solvers_section
+        from opticoll.analysis.store import Store
 
-        found = report_solvers.compare(report_data.collect(store.Store("results")).results)
-        for name, frame in report_solvers.tables(found).items():
+        comparison = solvers_section.compare(findings.best_runs(Store("results")))
+        for name, frame in solvers_section.tables(comparison).items():
             frame.to_csv(f"{name}.csv", index=False)
     """
-    named = {"solvers-runs": found.runs, "solvers-accuracy": found.accuracy, "solvers-problems": found.problems}
-    named["solvers-gaps"] = solver_metrics.gaps_at_limit(found.each)
-    named |= {f"solvers-profile-{name}": frame for name, frame in found.profiles.items()}
-    named |= {f"solvers-summary-{name}": frame for name, frame in found.summaries.items()}
-    return named
+    frames = {
+        "solvers-runs": comparison.runs, "solvers-accuracy": comparison.accuracy,
+        "solvers-problems": comparison.problems, "solvers-gaps": solver_metrics.gaps_at_limit(comparison.each),
+    }  # fmt: skip
+    frames |= {f"solvers-profile-{name}": frame for name, frame in comparison.profiles.items()}
+    return frames | {f"solvers-summary-{name}": frame for name, frame in comparison.summaries.items()}
 
 
-def section(found: Comparison | None, figure: Callable[[str], Markup | None]) -> Markup:
-    """Write the section.
+class ProblemClass(NamedTuple):
+    """Solvers on one class of problems; linear programs also by accuracy."""
+
+    title: str
+    summary: Table
+    figures: list[ReportFigure]
+    by_accuracy: list[tuple[float, Table]]
+    accuracy_figure: ReportFigure | None
+
+
+class Section(NamedTuple):
+    """Content of the section: the constants that define its numbers, and its tables and figures."""
+
+    threads: int
+    shift_s: float
+    penalty: float
+    accuracy: float
+    wrong_by: float
+    classes: list[ProblemClass]
+    wrong: Table
+    gaps: Table
+    problems: Table
+
+
+def section(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> Section:
+    """Content of the section.
 
     Parameters
     ----------
-    found
-        What was compared.
-    figure
-        A figure of :func:`figures` by name, as the page shows it.
+    comparison
+        The compared runs.
+    drawn
+        :func:`figures` by name.
     """
-    command = tag("code", f"opticoll study {benchmark_set.STUDY}")
-    if found is None:
-        return tag("p", "The store has no runs of the solver benchmark yet; they are made by ", command, ".")
-    parts: list[Any] = [_how(), tag("p", "Made by ", command, ".", class_="soft")]
+    classes = []
     for name, words in _CLASSES:
-        if name not in found.summaries:
-            continue
-        parts += [tag("h3", words.capitalize()), _table(found.summaries[name], _SUMMARY, f"Solvers on {words}")]
-        parts += [figure(f"solvers-profile-{one}") for one in (name, f"{name}-shared") if one in found.profiles]
-        parts.append(figure(f"solvers-times-{name}"))
-        if name == "linear":
-            parts += [tag("h4", "At matched accuracy"), *_accuracy(found), figure("solvers-accuracy")]
-    wrong, gaps = solver_metrics.wrong_answers(found.runs), solver_metrics.gaps_at_limit(found.each)
-    parts.append(tag("h3", "Wrong answers"))
-    parts.append(
-        _table(wrong, _WRONG, "Answers that our check refutes") if len(wrong)
-        else tag("p", "No solver gave an answer that our check refutes.")
+        if name in comparison.summaries:
+            names = [f"solvers-profile-{name}", f"solvers-profile-{name}-shared", f"solvers-times-{name}"]
+            by_accuracy = [
+                (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
+                for accuracy, rows in comparison.accuracy.groupby("accuracy", sort=False)
+            ] if name == "linear" else []  # fmt: skip
+            summary = table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}")
+            shown = [drawn[figure] for figure in names if figure in drawn]
+            accuracy_figure = drawn.get("solvers-accuracy") if name == "linear" else None
+            classes.append(ProblemClass(words.capitalize(), summary, shown, by_accuracy, accuracy_figure))
+    return Section(
+        max(problem.threads for problem in benchmark_set.problems()),
+        solver_metrics.SHIFT_S, solver_metrics.PENALTY, ACCURACY, solver_metrics.WRONG, classes,
+        table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
+        table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
+        table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
     )  # fmt: skip
-    if len(gaps):
-        parts += [tag("h3", "What was left at the limit"), _table(gaps, _GAPS, "Runs stopped by the time limit")]
-    parts += [tag("h3", "Problems"), _table(found.problems, _PROBLEMS, "Problems of the benchmark")]
-    return join(part for part in parts if part is not None)
-
-
-def _how() -> Markup:
-    penalty = f"{solver_metrics.PENALTY:g}"
-    threads = max(one.threads for one in benchmark_set.problems())
-    return tag(
-        "p",
-        "Times are the solver's own, in its worker; building and compiling, which are the same for all, stand apart in "
-        f"the table of problems. Every run may use {threads} thread{'s' * (threads != 1)}. "
-        "Means are shifted geometric means with a shift of "
-        f"{solver_metrics.SHIFT_S:g} s. The penalised one counts a run without a time as {penalty} limits "
-        f"(PAR-{penalty}), given only for solvers that ran on every problem: what a solver could not try, for want of "
-        "a licence or since it takes no such problems, is no slowness. The other is over the problems that all "
-        "of these solved. A linear program counts as solved if its recomputed KKT residuals are at most "
-        f"{ACCURACY:g}, an integer program if its value is verified and within 1e-6 of the best known. An answer is "
-        "wrong if it was claimed optimal and misses the best known value or feasibility by more than "
-        f"{solver_metrics.WRONG:g}.",
-        class_="soft",
-    )
-
-
-def _accuracy(found: Comparison) -> list[Markup]:
-    return [
-        _table(here, _SUMMARY[:2] + _SUMMARY[2:3] + _SUMMARY[7:10], f"Linear programs to {accuracy:g}",
-               lead=f"Worst residual at most {accuracy:g}; of several runs the fastest that reached it:")
-        for accuracy, here in found.accuracy.groupby("accuracy", sort=False)
-    ]  # fmt: skip
-
-
-def _table(frame: pd.DataFrame, columns: tuple[Column, ...], caption: str, lead: str | None = None) -> Markup:
-    rows = [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")]
-    return join([tag("p", lead) if lead else Markup(""), table(rows, columns, caption)])

@@ -13,7 +13,7 @@ from opticoll.analysis.ledger import Verdict, claims
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
-from opticoll.analysis.report.findings import best_runs
+from opticoll.analysis.report.findings import PAPER_NAMES, best_runs
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
@@ -111,7 +111,7 @@ def test_a_block_that_does_not_begin_and_end_once_is_refused(text):
 
 def test_claims_that_are_shown_exist_and_no_paper_is_missing():
     assert [name for name in frontpage.SHOWN if name not in claims()] == []
-    assert {claims()[name].paper for name in frontpage.SHOWN} == set(frontpage.PAPERS)
+    assert {claims()[name].paper for name in frontpage.SHOWN} == set(PAPER_NAMES)
     assert len(set(frontpage.SHOWN)) == len(frontpage.SHOWN)
     assert all(claims()[name].measure is not None for name in frontpage.SHOWN)
 
@@ -142,11 +142,12 @@ def test_the_table_of_results_is_what_the_ledger_keeps(store):
 
 
 def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
-    with pytest.raises(frontpage.Lacking, match=f"not measured: {frontpage.SHOWN[0]}.*`opticoll claims "):
+    with pytest.raises(frontpage.MissingData, match=f"not measured: {frontpage.SHOWN[0]}.*`opticoll claims "):
         frontpage.results_table(store)
     fill(store, failed=True, verdict=str(Verdict.NOT_TESTABLE), measured=None)
     with pytest.raises(
-        frontpage.Lacking, match=f"^failed: {frontpage.SHOWN[0]}; `opticoll claims {frontpage.SHOWN[0]}`"
+        frontpage.MissingData,
+        match=f"^failed: {(name := frontpage.SHOWN[0])}; measure with `opticoll claims {name}`",
     ):
         frontpage.results_table(store)
 
@@ -160,7 +161,7 @@ def test_a_claim_that_is_missing_or_failed_is_named_with_its_command(store):
     ],
 )  # fmt: skip
 def test_measurements_in_words(value, words):
-    assert frontpage.told(value) == words
+    assert frontpage.in_words(value) == words
 
 
 def test_a_card_has_plain_colours_on_white():
@@ -179,7 +180,7 @@ def test_a_card_has_plain_colours_on_white():
 
 @pytest.mark.parametrize("plot", frontpage.PLOTS, ids=lambda plot: plot.name)
 def test_every_plot_says_what_an_empty_store_lacks(plot, store):
-    with pytest.raises(frontpage.Lacking, match="`opticoll study "):
+    with pytest.raises(frontpage.MissingData, match="`opticoll study "):
         plot.make(best_runs(store))
 
 

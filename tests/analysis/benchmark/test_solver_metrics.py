@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import Best
-from opticoll.analysis.report import solvers_section as report_solvers
-from opticoll.analysis.report.html_tables import Markup
+from opticoll.analysis.report import solvers_section
+from opticoll.analysis.report.page import templates
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.standard_form import StandardForm
@@ -485,7 +485,7 @@ def test_a_damaged_file_of_values_is_refused(tmp_path):
     assert benchmark_set.best_known(tmp_path / "none.json") == {}
     for text in ("no JSON", '{"a": {"value": 1}}', "[1]"):
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(BadFile, match="write it anew"):
+        with pytest.raises(BadFile, match="recompute them with"):
             benchmark_set.best_known(tmp_path / "bad.json")
 
 
@@ -567,20 +567,24 @@ def results():
     return pd.DataFrame(rows)
 
 
-def test_the_section_tells_what_was_measured_and_exports_every_curve():
-    found = report_solvers.compare(results())
-    drawn = report_solvers.figures(found)
-    assert {name for name, *_ in drawn} == {
+def html(section):
+    return templates().get_template("solvers.html.j2").module.solvers(section)
+
+
+def test_the_section_shows_what_was_measured_and_exports_every_curve():
+    found = solvers_section.compare(results())
+    drawn = solvers_section.figures(found)
+    assert {one.name for one in drawn} == {
         "solvers-profile-linear", "solvers-times-linear", "solvers-profile-integer", "solvers-times-integer",
         "solvers-accuracy",
     }  # fmt: skip
-    assert all(axes.get_xlabel() for *_, figure in drawn for axes in figure.axes)
-    assert all(figure.axes[0].get_ylabel() for *_, figure in drawn)
-    tables = report_solvers.tables(found)
+    assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
+    assert all(one.figure.axes[0].get_ylabel() for one in drawn)
+    tables = solvers_section.tables(found)
     assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
-    text = str(report_solvers.section(found, lambda name: Markup(f"<i>{name}</i>")))
-    assert text.count("<i>") == 5
+    text = html(solvers_section.section(found, {one.name: one for one in drawn}))
+    assert text.count("<figure>") == 5
     assert "PAR-10" in text
 
 
@@ -597,13 +601,13 @@ def test_a_solver_that_could_not_try_every_problem_is_compared_where_it_ran():
                    "termination": "unavailable" if part else ending, "objective": None if part else found,
                    "bound": None if part else found, "verified": not part}  # fmt: skip
             rows = pd.concat([rows, pd.DataFrame([row])], ignore_index=True)
-    found = report_solvers.compare(rows)
-    drawn = {name: words for name, _, words, _ in report_solvers.figures(found)}
+    found = solvers_section.compare(rows)
+    drawn = {one.name: one.caption for one in solvers_section.figures(found)}
     assert "could not try every problem: cp-sat, gurobi" in drawn["solvers-profile-integer"]
     assert "1 problems that every solver could try" in drawn["solvers-profile-integer-shared"]
     assert set(found.profiles["integer"]["solver"]) == {"highs", "scip"}
     assert set(found.profiles["integer-shared"]["solver"]) == {"highs", "scip", "cp-sat", "gurobi"}
-    assert "solvers-profile-integer-shared" in report_solvers.tables(found)
+    assert "solvers-profile-integer-shared" in solvers_section.tables(found)
 
 
 def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
@@ -611,25 +615,25 @@ def test_a_study_half_done_compares_no_solver_over_problems_it_has_not_seen():
     rows = rows[(rows["method"] == "highs") & (rows["instance"] == "ring:16")]
     two = next(p for p in benchmark_set.problems() if p.name == "master-genkautz-n-32-d-4")
     other = {**rows.iloc[0].to_dict(), "instance": two.instance, "method": "scip", "objective": 4 / 85, "bound": 4 / 85}
-    found = report_solvers.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
+    found = solvers_section.compare(pd.concat([rows, pd.DataFrame([other])], ignore_index=True))
     assert "linear" not in found.profiles  # highs saw one problem, scip the other
     assert found.summaries["linear"]["mean_penalised_s"].isna().all()
-    assert "solvers-profile-linear" not in {name for name, *_ in report_solvers.figures(found)}
-    assert report_solvers.section(found, lambda _: None)
+    assert "solvers-profile-linear" not in {one.name for one in solvers_section.figures(found)}
+    assert html(solvers_section.section(found, {}))
 
 
 def test_no_censored_run_is_drawn_as_a_time():
-    found = report_solvers.compare(results())
-    figure = next(one for name, *_, one in report_solvers.figures(found) if name == "solvers-times-integer")
+    found = solvers_section.compare(results())
+    figure = next(one.figure for one in solvers_section.figures(found) if one.name == "solvers-times-integer")
     axes = figure.axes[0]
     marks = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert sorted(marks) == [0.5, pytest.approx(1.35 * results()["requested_time_limit_s"].iloc[0])]
 
 
 def test_a_store_without_benchmark_runs_says_how_to_make_them():
-    assert report_solvers.compare(results().iloc[:0]) is None
-    assert report_solvers.compare(results().assign(termination="unavailable")) is None
-    assert "opticoll study solver-bench" in report_solvers.section(None, lambda _: None)
+    assert solvers_section.compare(results().iloc[:0]) is None
+    assert solvers_section.compare(results().assign(termination="unavailable")) is None
+    assert "opticoll study solver-bench" in html(None)
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):

@@ -1,10 +1,12 @@
 """The report: self-contained, safe against what users name things, honest about failures."""
 
+import html
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import jinja2
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -12,12 +14,13 @@ from rich.console import Console
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.papers import figures
+from opticoll.analysis.report import columns, drawings, sections
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
+from opticoll.analysis.report.columns import Column, table, written
 from opticoll.analysis.report.console import show
 from opticoll.analysis.report.findings import collect
-from opticoll.analysis.report.html_tables import Column, Markup, table, tag, text, written
-from opticoll.analysis.report.sections import missing_bounds, runs_behind
+from opticoll.analysis.report.sections import runs_behind
 from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
@@ -25,6 +28,11 @@ from opticoll.instances import parse
 from opticoll.solvers.task import Run, Task
 
 EVIL = "file:\"><script>alert(1)</script><img src=x onerror=alert(2)>'&.json"
+
+
+def macro(template, name, *arguments):
+    """HTML that a macro of the report's templates makes."""
+    return getattr(report.templates().get_template(f"{template}.html.j2").module, name)(*arguments)
 
 
 def record(spec, value=None, **changes):
@@ -64,7 +72,8 @@ def few_figures():
     """Draw of the computed figures the quickest alone: test_paper_figures draws them all."""
     chosen = tuple(one for one in figures() if one.study is not None or one.name == "topoopt-10")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "figures", lambda: chosen)
+        for module in (drawings, sections):
+            patch.setattr(module, "paper_figures", lambda: chosen)
         yield
 
 
@@ -215,24 +224,26 @@ def test_figures_of_a_paper_stand_together_with_their_points(out, page, source):
     assert "tables/paper-topoopt-10.csv" in words
     headings = re.findall(r'<h3 id="paper-([a-z]+)">', source)
     assert sorted(headings) == sorted({figure.paper.lower() for figure in figures()}), "each paper once"
-    assert source.count(f"<strong>Here: </strong>{text(one.finding(one.select(pd.DataFrame())))}</figcaption>") == 1
+    finding = html.escape(one.finding(one.select(pd.DataFrame())))
+    assert source.count(f"<strong>Our result:</strong> {finding}</figcaption>") == 1
 
 
 def test_the_runs_behind_a_figure_link_to_records_on_the_page():
     rows = pd.DataFrame({"id": ["a", "b", "b", "c"], "instance": list("xyyz"), "objective": [1.0, 2.0, 2.0, None]})
-    html = runs_behind(rows, {"a", "b"}, "tables/points.csv")
-    assert re.findall(r'href="#([^"]*)"', html) == ["record-a", "record-b"]
-    assert "The 2 runs behind it" in html
-    assert "tables/points.csv" in html
-    assert "<details" not in runs_behind(rows.drop(columns="id"), {"a"}, "tables/points.csv")
+    text = macro("figures", "runs", "tables/points.csv", runs_behind(rows, {"a", "b"}))
+    assert re.findall(r'href="#([^"]*)"', text) == ["record-a", "record-b"]
+    assert "The 2 runs behind it" in text
+    assert "tables/points.csv" in text
+    assert "<details" not in macro("figures", "runs", "tables/points.csv", runs_behind(rows.drop(columns="id"), {"a"}))
 
 
-def test_instances_without_bounds_are_folded_by_reason(store):
+def test_instances_without_bounds_are_folded_by_reason(store, tmp_path):
     findings = replace(collect(store), missing={"x": "too <big>", "y": "too <big>", "z": "gone"})
-    html = missing_bounds(findings)
-    assert html.count("<details") == 2
-    assert "2 instances: too &lt;big&gt;" in html
-    assert "1 instance: gone" in html
+    source = report.build(store, tmp_path / "out", findings).read_text(encoding="utf-8")
+    text = source[source.index("Without bounds") : source.index('id="papers"')]
+    assert text.count("<details") == 2
+    assert "2 instances: too &lt;big&gt;" in text
+    assert "1 instance: gone" in text
 
 
 def test_values_link_to_their_runs(source):
@@ -306,7 +317,7 @@ def test_a_folder_that_cannot_be_made_is_refused(store, tmp_path):
 
 
 def test_a_long_store_is_cut_and_says_so(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("opticoll.analysis.report.sections.MOST_ROWS", 2)
+    monkeypatch.setattr(columns, "MOST_ROWS", 2)
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = " ".join("".join(page.words).split())
     assert "The first 2 of 7 rows" in words
@@ -340,14 +351,17 @@ def test_terminal_of_an_empty_store(tmp_path, capsys):
     assert "opticoll study demo" in capsys.readouterr().out
 
 
-def test_tag_escapes_and_refuses_names():
-    assert tag("p", "<&\"'>") == "<p>&lt;&amp;&quot;&#x27;&gt;</p>"
-    assert tag("p", Markup("<b>"), None, title='"') == '<p title="&quot;"><b></p>'
-    assert text("\x00a\ud800") == "\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}"
-    with pytest.raises(ValueError, match="element name"):
-        tag("p onclick=x")
-    with pytest.raises(ValueError, match="attribute name"):
-        tag("p", **{"a b": 1})
+def test_text_is_escaped_and_printable():
+    title, cell = "\x00a\ud800", "<&\"'>"
+    text = macro("tables", "table", table(pd.DataFrame({"a": [cell]}), [Column("a", title)], '"'))
+    assert '<th scope="row">&lt;&amp;&#34;&#39;&gt;</th>' in text
+    assert 'aria-label="&#34;"' in text
+    assert "\N{REPLACEMENT CHARACTER}a\N{REPLACEMENT CHARACTER}</button>" in text
+
+
+def test_a_variable_that_templates_miss_is_an_error():
+    with pytest.raises(jinja2.UndefinedError, match="mistyped"):
+        report.templates().from_string("{{ mistyped }}").render()
 
 
 def test_numbers_as_written():
@@ -358,11 +372,10 @@ def test_numbers_as_written():
 
 
 def test_sort_keys_are_the_numbers_themselves():
-    html = table(
-        [{"a": "x", "b": 1234567.0}, {"a": "y", "b": None}], [Column("a", "a"), Column("b", "b", "number")], "t"
-    )
-    assert 'data-sort="1234567.0"' in html
-    assert 'data-sort=""' in html
+    frame = pd.DataFrame({"a": ["x", "y"], "b": [1234567.0, None]})
+    text = macro("tables", "table", table(frame, [Column("a", "a"), Column("b", "b", "number")], "t"))
+    assert 'data-sort="1234567.0"' in text
+    assert 'data-sort=""' in text
 
 
 def test_records_of_later_versions_are_shown(tmp_path):
@@ -394,7 +407,8 @@ def claim(identifier, verdict="reproduced", **changes):
 @pytest.fixture
 def claimed(tmp_path, monkeypatch):
     """A store with one run, and claims of three papers of which one rests on it; the papers' figures are left out."""
-    monkeypatch.setattr(report, "figures", tuple)
+    for module in (drawings, sections):
+        monkeypatch.setattr(module, "paper_figures", tuple)
     store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
     (run,) = store.names()
     journal.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.papers import figures
-from opticoll.analysis.report import page as report
+from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import failed_run
 from opticoll.analysis.study.study_file import Cell
@@ -63,9 +63,10 @@ def few_figures() -> Any:
         return "<svg></svg>"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "drawing", drawing)
-        patch.setattr(report, "png", lambda figure: b"")
-        patch.setattr(report, "figures", lambda: tuple(one for one in figures() if one.study is not None))
+        patch.setattr(drawings, "drawing", drawing)
+        patch.setattr(drawings, "png", lambda figure: b"")
+        for module in (drawings, sections):
+            patch.setattr(module, "paper_figures", lambda: tuple(one for one in figures() if one.study is not None))
         yield
 
 
@@ -119,7 +120,7 @@ def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capf
 def test_one_default_solve_of_every_formulation(
     runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "drawing", lambda figure: "<svg></svg>")  # drawn alone above
+    monkeypatch.setattr(drawings, "drawing", lambda figure: "<svg></svg>")  # drawn alone above
     store = Store(tmp_path / "store")
     saved = {store.save(run) for run in runs.values()}
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
