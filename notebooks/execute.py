@@ -1,6 +1,6 @@
 """Execute the notebooks of this folder and store their outputs without machine-dependent parts.
 
-    python notebooks/execute.py [NAME ...]    (default: all)
+python notebooks/execute.py [NAME ...]    (default: all)
 """
 
 from __future__ import annotations
