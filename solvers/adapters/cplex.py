@@ -120,9 +120,9 @@ class Cplex(Adapter):
             range_values=rows.width[kept].tolist(),
         )  # fmt: skip
         model.objective.set_offset(form.offset)
-        whole = np.flatnonzero(np.asarray(form.integer)).tolist()
-        if whole:
-            model.variables.set_types([(j, model.variables.type.integer) for j in whole])
+        integers = np.flatnonzero(np.asarray(form.integer)).tolist()
+        if integers:
+            model.variables.set_types([(j, model.variables.type.integer) for j in integers])
         return kept
 
     def _set_options(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:

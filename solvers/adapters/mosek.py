@@ -130,8 +130,8 @@ class Mosek(Adapter):
         task.putcfix(float(form.offset))
         task.putvarboundslice(0, n, *_bounds(mosek, form.col_lower, form.col_upper))
         task.putconboundslice(0, m, *_bounds(mosek, form.row_lower, form.row_upper))
-        whole = np.flatnonzero(np.asarray(form.integer)).astype(np.int32)
-        task.putvartypelist(whole, [mosek.variabletype.type_int] * whole.size)
+        integers = np.flatnonzero(np.asarray(form.integer)).astype(np.int32)
+        task.putvartypelist(integers, [mosek.variabletype.type_int] * integers.size)
         task.putobjsense(mosek.objsense.maximize if form.sense == "max" else mosek.objsense.minimize)
 
     def _set_options(self, mosek: Any, task: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:

@@ -124,8 +124,8 @@ class Scip(Adapter):
         lower = np.clip(form.col_lower, -infinity, infinity).tolist()
         upper = np.clip(form.col_upper, -infinity, infinity).tolist()
         variables = [
-            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if whole else "C")
-            for low, high, cost, whole in zip(
+            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if integer else "C")
+            for low, high, cost, integer in zip(
                 lower, upper, form.cost.tolist(), np.asarray(form.integer).tolist(), strict=True
             )
         ]

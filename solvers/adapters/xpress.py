@@ -125,12 +125,12 @@ class Xpress(Adapter):
         def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.clip(array, -infinity, infinity)
 
-        whole = np.flatnonzero(np.asarray(form.integer))
+        integers = np.flatnonzero(np.asarray(form.integer))
         problem.loadMIP(
             "opticoll", rows.letter.tolist(), rows.rhs, rows.width, np.array(form.cost),
             form.A.indptr.astype(np.int64), None, form.A.indices.astype(np.int64), np.array(form.A.data),
             clipped(form.col_lower), clipped(form.col_upper),
-            ["I"] * whole.size if whole.size else None, whole if whole.size else None,
+            ["I"] * integers.size if integers.size else None, integers if integers.size else None,
         )  # fmt: skip
         problem.chgObjSense(xpress.maximize if form.sense == "max" else xpress.minimize)
         problem.chgObj([-1], [-form.offset])
