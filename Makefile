@@ -1,4 +1,4 @@
-# opticoll: two commands, `make demo` and `make test`; each does all the set-up it needs.
+# opticoll: `make demo` and `make test` create the environment they need.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,24 +10,24 @@ STAMP  := $(VENV)/.installed
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: setup      ## the main job: certified all-to-all optima on a dozen topologies, with a report
+demo: setup      ## certified all-to-all optima on sixteen topologies, with a report
 	$(BIN)/opticoll study demo
 	$(BIN)/opticoll report
 
-test: setup      ## lint, types and every quick test (at most ten minutes on two cores)
+test: setup      ## lint, type checks and all quick tests (at most ten minutes on two cores)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-bench: setup     ## slow tests, then every table and plot of README and docs/measured.md anew (hours; goes on where it was)
+bench: setup     ## slow tests, then measure all tables and plots of README and docs/measured.md (hours; resumes)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m opticoll.analysis.bench
 
-readme: setup    ## the same tables and plots from the store in results/, nothing measured (seconds)
+readme: setup    ## regenerate the same tables and plots from stored results (seconds)
 	$(BIN)/python -m opticoll.analysis.bench --from-store
 
-lint: setup      ## lint and types only
+lint: setup      ## lint and type checks only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -35,20 +35,20 @@ lint: setup      ## lint and types only
 lab: setup       ## JupyterLab on notebooks/
 	$(BIN)/opticoll lab
 
-docs: setup      ## the documentation as a site in docs/_build; warnings are errors
+docs: setup      ## build the documentation in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 
-setup: $(STAMP)  ## make .venv with the locked dependencies, and nothing else
+setup: $(STAMP)  ## create .venv with the locked dependencies
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "opticoll needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	  { echo "opticoll needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-lock:            ## resolve pyproject.toml anew into requirements.lock (needs uv)
+lock:            ## resolve pyproject.toml into requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header -o requirements.lock
 	@{ echo "# Locked dependencies of opticoll and its development tools, for every platform and Python >= 3.11."; \

@@ -1,6 +1,6 @@
-"""Run the notebooks of this folder and keep their outputs, without what differs from machine to machine.
+"""Execute the notebooks of this folder and store their outputs without machine-dependent parts.
 
-python notebooks/execute.py [NAME ...]    all by default
+python notebooks/execute.py [NAME ...]    (default: all)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def run(path: Path, working_folder: Path) -> Any:
-    """Execute a notebook in a folder; its cells come back with fresh outputs.
+    """Execute a notebook in a folder and return it with its outputs.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def run(path: Path, working_folder: Path) -> Any:
 
 
 def tidy(notebook: Any) -> Any:
-    """Strip what differs from run to run, and what says nothing without a kernel: times, versions, errors, widgets."""
+    """Remove parts that differ between runs or need a kernel: times, versions, stderr and widgets."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:
@@ -50,7 +50,7 @@ def tidy(notebook: Any) -> Any:
 
 
 def main() -> int:
-    """Execute and rewrite the notebooks named, or all."""
+    """Execute and rewrite the given notebooks, or all."""
     import tempfile
 
     named = [Path(name).resolve() for name in sys.argv[1:]]

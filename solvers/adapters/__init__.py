@@ -1,4 +1,4 @@
-"""Every solver adapter, found by module: dropping a file into this package registers its solver."""
+"""Registry of solver adapters: every module of this package that defines ``ADAPTER`` is registered."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from opticoll.solvers.adapters.interface import Adapter
 
 @cache
 def adapters() -> dict[str, Adapter]:
-    """All adapters by name, installed or not; imports no solver."""
-    return {one.name: one for one in contributed(modules_of(__name__), "ADAPTER")}
+    """Return all adapters by name, installed or not, without importing any solver."""
+    return {adapter.name: adapter for adapter in contributed(modules_of(__name__), "ADAPTER")}
 
 
 def adapter(name: str) -> Adapter:
-    """Look up the adapter called ``name``.
+    """Return the adapter called ``name``.
 
     Raises
     ------
     MethodMismatch
-        If there is none; the message names the nearest.
+        If there is none; the message suggests the closest name.
     """
     known = adapters()
     if name not in known:

@@ -1,12 +1,13 @@
-"""Clarabel: an interior-point method that takes the rows as cones."""
+"""Adapter for Clarabel, a conic interior-point solver."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.common import fill, refused, typed, unknown
+from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.task import Outcome, Termination
 
@@ -33,7 +34,7 @@ _TERMINATION = {
 
 
 class Clarabel(Adapter):
-    """Clarabel: LP only, approximate."""
+    """Clarabel: LP only, to a tolerance."""
 
     name = "clarabel"
     title = "Clarabel"
@@ -44,7 +45,7 @@ class Clarabel(Adapter):
     install = "pip install clarabel"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         clarabel = self.load()
         settings = clarabel.DefaultSettings()
         settings.verbose = False
@@ -63,9 +64,9 @@ class Clarabel(Adapter):
         outcome.algorithm, outcome.iterations = self.algorithm, int(solution.iterations)
         z = np.asarray(solution.z)
         duals = np.zeros(form.A.shape[0])
-        ours = owner >= 0
-        np.add.at(duals, owner[ours], -flip * sign[ours] * z[ours])
-        fill(outcome, form, np.asarray(solution.x), duals, exact=False)
+        from_row = owner >= 0
+        np.add.at(duals, owner[from_row], -flip * sign[from_row] * z[from_row])
+        set_solution(outcome, form, np.asarray(solution.x), duals, exact=False)
         return outcome
 
     def _set_options(self, settings: Any, request: SolveRequest) -> dict[str, Any]:
@@ -74,26 +75,22 @@ class Clarabel(Adapter):
         effective: dict[str, Any] = dict.fromkeys(names, tolerance) | {"max_threads": request.threads}
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
-        known = [word for word in dir(settings) if not word.startswith("_") and word != "default"]
+        known = [name for name in dir(settings) if not name.startswith("_") and name != "default"]
         for name, value in request.options.items():
             if name not in known:
-                raise unknown(self.name, name, known)
-            effective[name] = typed(self.name, name, value, type(getattr(settings, name)))
-        for name, value in effective.items():
-            try:
-                setattr(settings, name, value)
-            except (TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise refused(self.name, name, value, str(error)) from error
+                raise unknown_option(self.name, name, known)
+            effective[name] = parse_value(self.name, name, value, type(getattr(settings, name)))
+        errors = (TypeError, ValueError, OverflowError, AttributeError)
+        apply_options(self.name, effective, partial(setattr, settings), errors)
         return effective
 
 
 def _cones(
     form: StandardForm,
 ) -> tuple[Any, NDArray[np.float64], int, NDArray[np.int64], NDArray[np.float64]]:
-    """Write rows and column bounds as ``A x + s = b``, s = 0 first and then s >= 0.
+    """Write rows and column bounds as ``A x + s = b``: first the equalities (s = 0), then the inequalities (s >= 0).
 
-    Returns A, b, the number of equalities, the row of ``form`` each comes from (-1: a column bound) and the sign
-    with which it entered.
+    Returns A, b, the number of equalities, the row of ``form`` behind each conic row (-1: a column bound) and its sign.
     """
     import scipy.sparse as sp
 

@@ -1,9 +1,4 @@
-"""What every adapter does alike: the trail of incumbents, row kinds, and honest words for a vector.
-
-Names for model files.
-
-Options by the solver's own names: every adapter refuses what does not exist in the same words.
-"""
+"""Helpers shared by the adapters: options, file names, progress, row types and solution vectors."""
 
 from __future__ import annotations
 
@@ -15,18 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadOption
+from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.task import PrimalStatus, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from opticoll.solvers.adapters.interface import Progress
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+_KIND_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+
+NO_SOLUTION = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
+"""Terminations after which a vector is meaningless."""
 
 
 def plain_names(names: list[str], letter: str) -> list[str]:
@@ -38,34 +40,30 @@ def plain_names(names: list[str], letter: str) -> list[str]:
     return plain
 
 
-_TRUE = ("true", "yes", "on", "1")
-_FALSE = ("false", "no", "off", "0")
-
-
-def unknown(solver: str, name: str, known: Iterable[str]) -> BadOption:
-    """Make the error for an option that the solver does not have, naming the nearest that it has."""
-    forms = {}  # also without their prefixes, which are easily forgotten; of two alike the shorter
+def unknown_option(solver: str, name: str, known: Iterable[str]) -> BadOption:
+    """Make the error for an option that the solver does not have, suggesting the closest name."""
+    full_names = {}  # also without prefixes, which users often omit; the shorter of two equal names wins
     for full in sorted(known, key=len, reverse=True):
-        forms[re.split(r"[./]|PAR_", full)[-1].lower()] = full
-        forms[full.lower()] = full
-    close = difflib.get_close_matches(name.lower(), list(forms), n=1, cutoff=0.7)
-    hint = f"did you mean {forms[close[0]]!r}?" if close else "see the solver's list of parameters"
+        full_names[re.split(r"[./]|PAR_", full)[-1].lower()] = full
+        full_names[full.lower()] = full
+    close = difflib.get_close_matches(name.lower(), list(full_names), n=1, cutoff=0.7)
+    hint = f"did you mean {full_names[close[0]]!r}?" if close else "see the solver's list of parameters"
     return BadOption(f"solver {solver!r} has no option {name!r}; {hint}")
 
 
-def refused(solver: str, name: str, value: Any, why: str = "") -> BadOption:
-    """Make the error for a value that the solver does not accept."""
-    reason = f": {why}" if why else ""
-    return BadOption(f"solver {solver!r} refuses {name} = {value!r}{reason}; see its documentation for the range")
+def rejected_value(solver: str, name: str, value: Any, reason: str = "") -> BadOption:
+    """Make the error for an option value that the solver does not accept."""
+    detail = f": {reason}" if reason else ""
+    return BadOption(f"solver {solver!r} rejects {name} = {value!r}{detail}; see its documentation for the range")
 
 
-def typed(solver: str, name: str, value: Any, kind: type) -> Any:
-    """``value``, perhaps written as text, as a value of ``kind`` (bool, int, float or str).
+def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
+    """Convert ``value``, possibly given as text, to ``kind`` (bool, int, float or str).
 
     Raises
     ------
     BadOption
-        If it is no such value.
+        If it cannot be converted.
     """
     text = str(value).strip()
     if kind is str:
@@ -80,18 +78,37 @@ def typed(solver: str, name: str, value: Any, kind: type) -> Any:
         return number
     if kind is int and number.is_integer():
         return int(text) if text.lstrip("+-").isdigit() else int(number)
-    raise refused(solver, name, value, f"it wants {_WANTS[kind]}")
+    raise rejected_value(solver, name, value, f"it must be {_KIND_NAMES[kind]}")
 
 
-_WANTS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+def apply_options(
+    solver: str,
+    options: Mapping[str, Any],
+    set_option: Callable[[str, Any], object],
+    errors: tuple[type[Exception], ...],
+) -> None:
+    """Set all options by ``set_option(name, value)``.
+
+    Raises
+    ------
+    BadOption
+        If setting one raises any of ``errors``.
+    """
+    for name, value in options.items():
+        try:
+            set_option(name, value)
+        except errors as error:
+            raise rejected_value(solver, name, value, str(error)) from error
 
 
-NO_ANSWER = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
-"""Terminations after which a vector means nothing."""
+def licence_too_small(solver: str, form: StandardForm, reason: str, remedy: str) -> SolverUnavailable:
+    """Make the error for a problem larger than the licence allows."""
+    size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+    return SolverUnavailable(f"solver {solver!r}: the licence does not cover {size} ({reason}): {remedy}")
 
 
-class Trail:
-    """Improving incumbents and new bounds, told once each to ``progress`` and kept with their time."""
+class ProgressLog:
+    """Improving incumbents with their times; passes each one, and each new bound, to ``progress``."""
 
     def __init__(self, form: StandardForm, progress: Progress) -> None:
         self.incumbents: list[tuple[float, float]] = []
@@ -100,21 +117,21 @@ class Trail:
         self._bound: float | None = None
         self._flip = -1.0 if form.sense == "max" else 1.0
 
-    def found(self, x: NDArray[np.float64], bound: float | None = None) -> None:
-        """Note an incumbent; one that improves nothing is passed over."""
+    def incumbent(self, x: NDArray[np.float64], bound: float | None = None) -> None:
+        """Record an incumbent unless it does not improve on the last one."""
         value = self._form.objective(x)
         if self.incumbents and self._flip * value >= self._flip * self.incumbents[-1][1]:
             return
         self.incumbents.append((time.perf_counter() - self._start, value))
-        self._progress(value, self._fresh(bound), x)
+        self._progress(value, self._new_bound(bound), x)
 
-    def bounded(self, bound: float | None) -> None:
-        """Note a bound, if it is finite and new."""
-        fresh = self._fresh(bound)
-        if fresh is not None:
-            self._progress(None, fresh)
+    def bound(self, bound: float | None) -> None:
+        """Report a bound if it is finite and new."""
+        new = self._new_bound(bound)
+        if new is not None:
+            self._progress(None, new)
 
-    def _fresh(self, bound: float | None) -> float | None:
+    def _new_bound(self, bound: float | None) -> float | None:
         if bound is None or not abs(bound) < 1e19 or bound == self._bound:
             return None
         self._bound = float(bound)
@@ -123,7 +140,7 @@ class Trail:
 
 @dataclass(frozen=True)
 class RowKinds:
-    """Rows as most solvers want them: a letter, a right-hand side and a range.
+    """Rows as most solvers take them: a letter, a right-hand side and a range.
 
     ``letter``, shape ``(rows,)``: E equality, L <=, G >=, R range ``[rhs - width, rhs]``, N free (then rhs 0).
     """
@@ -149,25 +166,25 @@ def row_kinds(form: StandardForm) -> RowKinds:
     return RowKinds(letter, rhs, width)
 
 
-def fill(
+def set_solution(
     outcome: Outcome,
     form: StandardForm,
     x: NDArray[np.float64] | None,
     duals: NDArray[np.float64] | None = None,
     *,
     exact: bool = True,
-    believed: bool = False,
+    accepted: bool = False,
 ) -> None:
-    """Put a solver's vectors into ``outcome``, with the words they deserve.
+    """Store a solver's vectors in ``outcome`` with the primal status they justify.
 
-    A vector after a proof of infeasibility or unboundedness is dropped. A vector after a limit is called feasible
-    only if it is, measured on the matrix, unless it is ``believed``: an incumbent that the solver accepted.
+    A vector returned with a proof of infeasibility or unboundedness is dropped. A vector returned at a limit
+    counts as feasible only if it satisfies the matrix, unless it is an incumbent that the solver ``accepted``.
     """
-    if x is None or outcome.termination in NO_ANSWER or not np.isfinite(x).all():
+    if x is None or outcome.termination in NO_SOLUTION or not np.isfinite(x).all():
         return
     x = np.array(x, dtype=float)
     solved = outcome.termination == Termination.OPTIMAL
-    if not (solved or believed) and max(matrix_violations(form, x).values()) > FEASIBLE:
+    if not (solved or accepted) and max(matrix_violations(form, x).values()) > FEASIBLE:
         outcome.primal = PrimalStatus.INFEASIBLE
         if form.is_mip:
             return
@@ -182,6 +199,6 @@ def fill(
         outcome.bound = outcome.objective
 
 
-def finite(value: float | None) -> float | None:
-    """``value``, or None where a solver writes infinity for "not known"."""
+def finite_or_none(value: float | None) -> float | None:
+    """Replace a solver's "infinity", which stands for an unknown value, by None."""
     return None if value is None or not abs(value) < 1e19 else float(value)

@@ -1,4 +1,4 @@
-"""COPT through coptpy; the wheel carries a size-limited licence."""
+"""Adapter for COPT (coptpy); the wheel includes a size-limited licence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.common import Trail, fill, finite, refused, typed, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    finite_or_none,
+    licence_too_small,
+    parse_value,
+    rejected_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -46,22 +53,21 @@ class Copt(Adapter):
     install = "pip install coptpy (the extra opticoll[copt]), and a licence for larger problems"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         copt = self.load()
         try:
             with copt.Envr() as environment:
                 model = environment.createModel("opticoll")
-                return self._run(copt, model, form, request, Trail(form, progress))
+                return self._run(copt, model, form, request, ProgressLog(form, progress))
         except copt.CoptError as error:
             raise self._unavailable(error, form) from error
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
-        if "licen" in str(error).lower() or "size" in str(error).lower():
-            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-            return SolverUnavailable(f"solver 'copt': the licence does not cover {size} ({error}): {_REMEDY}")
+        if _about_licence(error):
+            return licence_too_small(self.name, form, str(error), _REMEDY)
         return RuntimeError(f"COPT: {error}")
 
-    def _run(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+    def _run(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
         model.setParam("Logging", 0)
         effective = self._set_options(copt, model, form, request)
         kinds = np.where(np.asarray(form.integer), copt.COPT.INTEGER, copt.COPT.CONTINUOUS)
@@ -81,19 +87,19 @@ class Copt(Adapter):
         if request.warm_start is not None and form.is_mip:
             model.setMipStart(model.getVars(), request.warm_start.tolist())
             model.loadMipStart()
-        listener = _listener(copt, trail)  # the model keeps no reference
+        callback = _callback(copt, log)  # the model keeps no reference
         if form.is_mip:
-            model.setCallback(listener, copt.COPT.CBCONTEXT_MIPSOL)
+            model.setCallback(callback, copt.COPT.CBCONTEXT_MIPSOL)
         model.solve()
-        words = {getattr(copt.COPT, word): word for word in _TERMINATION}
-        raw = words.get(model.status, str(model.status))
+        status_names = {getattr(copt.COPT, name): name for name in _TERMINATION}
+        raw = status_names.get(model.status, str(model.status))
         outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, options=effective)
-        outcome.incumbents = trail.incumbents
+        outcome.incumbents = log.incumbents
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(model.nodecnt)
-            fill(outcome, form, np.array(model.getValues()) if model.hasmipsol else None, believed=True)
+            set_solution(outcome, form, np.array(model.getValues()) if model.hasmipsol else None, accepted=True)
             if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
-                outcome.bound = finite(model.bestbnd)
+                outcome.bound = finite_or_none(model.bestbnd)
             return outcome
         barrier = int(model.barrieriter)
         outcome.algorithm = "interior point with crossover" if barrier else "simplex"
@@ -101,7 +107,7 @@ class Copt(Adapter):
         x = duals = None
         if model.haslpsol:
             x, duals = np.array(model.getValues()), np.array(model.getDuals())
-        fill(outcome, form, x, duals)
+        set_solution(outcome, form, x, duals)
         return outcome
 
     def _set_options(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
@@ -113,13 +119,13 @@ class Copt(Adapter):
         known = {name.lower(): name for name in dir(copt.COPT.Param) if not name.startswith("_")}
         for name, value in request.options.items():
             if name.lower() not in known:
-                raise unknown(self.name, name, known.values())
+                raise unknown_option(self.name, name, known.values())
             real = known[name.lower()]
-            effective[real] = typed(self.name, name, value, type(model.getParam(real)))
+            effective[real] = parse_value(self.name, name, value, type(model.getParam(real)))
         for name, value in effective.items():
             _, _, _, low, high = model.getParamInfo(name)
-            if not low <= value <= high:  # the solver would clip it without a word
-                raise refused(self.name, name, value, f"its range is [{low}, {high}]")
+            if not low <= value <= high:  # the solver would silently clip it
+                raise rejected_value(self.name, name, value, f"it must be in [{low}, {high}]")
             model.setParam(name, value)
         return effective
 
@@ -133,20 +139,26 @@ class Copt(Adapter):
                 model.addMVar(_TRIAL_COLUMNS)
                 model.solve()
         except copt.CoptError as error:
-            if "size" in str(error).lower() or "licen" in str(error).lower():
+            if _about_licence(error):
                 return LicenceState(usable=True, state=f"size-limited ({error})", remedy=_REMEDY)
             return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
         return LicenceState(usable=True, state="licensed")
 
 
-def _listener(copt: Any, trail: Trail) -> Any:
-    class Listener(copt.CallbackBase):
+def _about_licence(error: Exception) -> bool:
+    return any(word in str(error).lower() for word in ("licen", "size"))
+
+
+def _callback(copt: Any, log: ProgressLog) -> Any:
+    """Make the callback that records incumbents."""
+
+    class IncumbentCallback(copt.CallbackBase):
         def callback(self) -> None:
             if self.where() == copt.COPT.CBCONTEXT_MIPSOL:
-                bound = finite(self.getInfo(copt.COPT.CbInfo.BestBnd))
-                trail.found(np.array(self.getSolution()), bound)
+                bound = finite_or_none(self.getInfo(copt.COPT.CbInfo.BestBnd))
+                log.incumbent(np.array(self.getSolution()), bound)
 
-    return Listener()
+    return IncumbentCallback()
 
 
 ADAPTER = Copt()

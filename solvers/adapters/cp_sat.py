@@ -1,4 +1,4 @@
-"""CP-SAT of OR-Tools: integer problems with integer data, proven by clause learning and LP cuts."""
+"""Adapter for CP-SAT (OR-Tools): integer programs with integer or rational data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch
-from opticoll.solvers.adapters.common import Trail, fill
+from opticoll.solvers.adapters.common import ProgressLog, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, set_options
 from opticoll.solvers.task import Outcome, Termination
@@ -42,12 +42,12 @@ class CpSat(Adapter):
     modules = ("ortools.sat.python.cp_model", "ortools.sat.sat_parameters_pb2")
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`.
+        """Solve ``form``; see :meth:`Adapter.solve`.
 
         Raises
         ------
         MethodMismatch
-            If a column is unbounded, or a coefficient is not a fraction with a denominator up to a million.
+            If a column is unbounded, or a coefficient is not a fraction with denominator at most 10^6.
         """
         cp_model, messages = map(self.load, self.modules)
         parameters = messages.SatParameters()
@@ -62,29 +62,29 @@ class CpSat(Adapter):
         solver = cp_model.CpSolver()
         solver.parameters.parse_text_format(str(parameters))
         flip = -1.0 if form.sense == "max" else 1.0
-        trail = Trail(form, progress)
+        log = ProgressLog(form, progress)
 
         def to_bound(value: float) -> float:
             return flip * value / scale + form.offset
 
-        class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
+        class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
             def on_solution_callback(self) -> None:
                 response = self.response_proto
-                trail.found(np.array(list(response.solution), dtype=float), to_bound(self.best_objective_bound))
+                log.incumbent(np.array(list(response.solution), dtype=float), to_bound(self.best_objective_bound))
 
-        solver.best_bound_callback = lambda value: trail.bounded(to_bound(value))
+        solver.best_bound_callback = lambda value: log.bound(to_bound(value))
         start = time.perf_counter()
-        status = solver.solve(model, Listener())
+        status = solver.solve(model, ProgressCallback())
         wall = time.perf_counter() - start
         raw = solver.status_name(status)
-        outcome = Outcome(self._termination(raw, wall, request), raw=raw, incumbents=trail.incumbents)
+        outcome = Outcome(self._termination(raw, wall, request), raw=raw, incumbents=log.incumbents)
         if raw == "MODEL_INVALID":
-            msg = f"solver {self.name!r} refuses the problem: {model.validate() or 'parameters out of range'}"
+            msg = f"solver {self.name!r} rejects the problem: {model.validate() or 'a parameter is out of range'}"
             raise BadOption(msg)
         outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.message = solver.solution_info()
         if raw in ("OPTIMAL", "FEASIBLE"):
-            fill(outcome, form, np.array(list(solver.response_proto.solution), dtype=float), believed=True)
+            set_solution(outcome, form, np.array(list(solver.response_proto.solution), dtype=float), accepted=True)
         if raw != "INFEASIBLE":
             bound = to_bound(solver.best_objective_bound) if form.cost.any() else form.offset
             outcome.bound = bound if abs(solver.best_objective_bound) < _MAX_ACTIVITY else None
@@ -99,7 +99,7 @@ class CpSat(Adapter):
         return Termination.ITERATION_LIMIT if raw in ("FEASIBLE", "UNKNOWN") else Termination.ERROR
 
     def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> int:
-        """Fill the model; returns the factor that made the objective integer."""
+        """Fill the model; returns the factor by which the objective was scaled to integers."""
         lower, upper = self._column_bounds(form)
         for low, high in zip(lower, upper, strict=True):
             proto.variables.add().domain.extend([low, high])
@@ -135,21 +135,21 @@ class CpSat(Adapter):
             at = int(np.argmax(unbounded))
             msg = (
                 f"solver 'cp-sat' needs finite bounds on every column and column {at} is in "
-                f"[{form.col_lower[at]}, {form.col_upper[at]}]: bound it, or use 'highs' or 'scip'"
+                f"[{form.col_lower[at]}, {form.col_upper[at]}]: add bounds, or use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)
         lower, upper = np.ceil(form.col_lower - 1e-9), np.floor(form.col_upper + 1e-9)
         return [int(v) for v in lower], [int(v) for v in upper]
 
     def _scaled(self, values: NDArray[np.float64], where: str) -> tuple[int, list[int]]:
-        """Find the least factor that makes ``values`` integers, and those integers."""
+        """Return the smallest factor that makes ``values`` integers, and the scaled values."""
         exact = []
         for value in values.tolist():
             nearest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
             if float(nearest) != value:
                 msg = (
-                    f"solver 'cp-sat' needs integer data and {where} holds {value!r}, which is no fraction with a "
-                    "denominator up to a million: rescale the model, or use 'highs' or 'scip'"
+                    f"solver 'cp-sat' needs rational data and {where} contains {value!r}, which is not a fraction with "
+                    "denominator at most 10^6: rescale the model, or use 'highs' or 'scip'"
                 )
                 raise MethodMismatch(msg)
             exact.append(nearest)
@@ -160,14 +160,14 @@ class CpSat(Adapter):
         total = sum(abs(a) * int(r) for a, r in zip(coefficients, reach, strict=True))
         if total > _MAX_ACTIVITY:
             msg = (
-                f"solver 'cp-sat' computes in 64-bit integers and {where} can reach {float(total):.1e} once its "
-                "coefficients are integers: tighten bounds, rescale, or use 'highs' or 'scip'"
+                f"solver 'cp-sat' uses 64-bit integers and {where} can reach {float(total):.1e} after scaling its "
+                "coefficients to integers: tighten bounds, rescale, or use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)
 
 
 def _row_domain(lower: float, upper: float, factor: int) -> list[int]:
-    """Round the bounds of a row inwards after scaling; round-off of 1e-9 is forgiven."""
+    """Round the scaled bounds of a row inwards, allowing for round-off of 1e-9."""
     low = -_MAX_ACTIVITY if lower == -math.inf else math.ceil(Fraction(lower) * factor - _ROUND)
     high = _MAX_ACTIVITY if upper == math.inf else math.floor(Fraction(upper) * factor + _ROUND)
     return [low, high] if low <= high else []  # an empty domain: no integer between the bounds

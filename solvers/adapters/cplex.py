@@ -1,4 +1,4 @@
-"""IBM CPLEX; the wheel carries a size-limited community edition."""
+"""Adapter for IBM CPLEX; the wheel includes the size-limited community edition."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.common import Trail, fill, finite, refused, row_kinds, typed, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    apply_options,
+    finite_or_none,
+    licence_too_small,
+    parse_value,
+    row_kinds,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -39,44 +47,43 @@ class Cplex(Adapter):
     install = "pip install cplex (the extra opticoll[cplex]), and the full edition beyond " + _LIMIT
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         cplex = self.load()
         try:
             with _quiet(cplex) as model:
-                return self._run(cplex, model, form, request, Trail(form, progress))
+                return self._run(cplex, model, form, request, ProgressLog(form, progress))
         except cplex.exceptions.CplexError as error:
             raise self._unavailable(error, form) from error
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         if len(error.args) > 2 and error.args[2] in _LICENCE:
-            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-            return SolverUnavailable(f"solver 'cplex': {size} exceed the community edition ({_LIMIT}): {_REMEDY}")
+            return licence_too_small(self.name, form, f"community edition: {_LIMIT}", _REMEDY)
         return RuntimeError(f"CPLEX: {error}")
 
-    def _run(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+    def _run(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
         effective = self._set_options(cplex, model, form, request)
         kept = self._build(cplex, model, form)
         if form.is_mip:
             if request.warm_start is not None:
                 start = cplex.SparsePair(list(range(form.A.shape[1])), request.warm_start.tolist())
                 model.MIP_starts.add(start, model.MIP_starts.effort_level.auto)
-            _listen(cplex, model, trail)
+            _set_callback(cplex, model, log)
         model.solve()
         solution, status = model.solution, model.solution.status
         code = solution.get_status()
         raw = solution.get_status_string()
         outcome = Outcome(_termination(status, code), raw=raw, options=effective)
-        outcome.version, outcome.incumbents = model.get_version(), trail.incumbents
+        outcome.version, outcome.incumbents = model.get_version(), log.incumbents
         x = np.array(solution.get_values()) if solution.is_primal_feasible() else None
         if form.is_mip:
             outcome.algorithm = "branch and cut"
             outcome.nodes = int(solution.progress.get_num_nodes_processed())
             outcome.iterations = int(solution.progress.get_num_iterations())
-            fill(outcome, form, x, believed=True)
+            set_solution(outcome, form, x, accepted=True)
             if outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
                 try:
-                    outcome.bound = finite(solution.MIP.get_best_objective())
-                except cplex.exceptions.CplexError:  # none at this limit
+                    outcome.bound = finite_or_none(solution.MIP.get_best_objective())
+                except cplex.exceptions.CplexError:  # no bound at this limit
                     outcome.bound = None
             return outcome
         outcome.algorithm = {2: "dual simplex", 1: "primal simplex", 4: "interior point with crossover"}.get(
@@ -89,18 +96,18 @@ class Cplex(Adapter):
             duals = np.zeros(form.A.shape[0])
             if kept.size:
                 duals[kept] = solution.get_dual_values()
-        fill(outcome, form, x, duals)
+        set_solution(outcome, form, x, duals)
         return outcome
 
     def _build(self, cplex: Any, model: Any, form: StandardForm) -> NDArray[np.int64]:
-        """Copy the whole matrix; returns the rows that are not free."""
+        """Copy the problem into ``model``; returns the rows that are not free."""
         rows = row_kinds(form)
         kept = np.flatnonzero(rows.letter != "N")
         A = form.A.tocsr()[kept].tocsc()
-        # A range row is [rhs, rhs + width] here.
+        # CPLEX defines a range row as [rhs, rhs + width].
         rhs = np.where(rows.letter == "R", rows.rhs - rows.width, rows.rhs)[kept]
         matcnt, matind, matval = np.diff(A.indptr).tolist(), A.indices.tolist(), A.data.tolist()
-        if kept.size and not matval:  # it takes no empty matrix
+        if kept.size and not matval:  # CPLEX rejects an empty matrix
             matcnt[0], matind, matval = 1, [0], [0.0]
         sense = model.objective.sense
         model.copylp(
@@ -113,9 +120,9 @@ class Cplex(Adapter):
             range_values=rows.width[kept].tolist(),
         )  # fmt: skip
         model.objective.set_offset(form.offset)
-        whole = np.flatnonzero(np.asarray(form.integer)).tolist()
-        if whole:
-            model.variables.set_types([(j, model.variables.type.integer) for j in whole])
+        integers = np.flatnonzero(np.asarray(form.integer)).tolist()
+        if integers:
+            model.variables.set_types([(j, model.variables.type.integer) for j in integers])
         return kept
 
     def _set_options(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
@@ -131,19 +138,16 @@ class Cplex(Adapter):
             effective |= {"simplex.tolerances.feasibility": 1e-9, "simplex.tolerances.optimality": 1e-9}
         known = {str(handle).removeprefix("parameters."): handle for handle in _handles(model.parameters)}
         for name, value in request.options.items():
-            real = name.removeprefix("parameters.")
-            if real not in known:
-                raise unknown(self.name, name, known)
-            effective[real] = typed(self.name, name, value, known[real].type())
-        for name, value in effective.items():
-            try:
-                known[name].set(value)
-            except (cplex.exceptions.CplexError, TypeError, ValueError) as error:
-                raise refused(self.name, name, value, str(error)) from error
+            full = name.removeprefix("parameters.")
+            if full not in known:
+                raise unknown_option(self.name, name, known)
+            effective[full] = parse_value(self.name, name, value, known[full].type())
+        errors = (cplex.exceptions.CplexError, TypeError, ValueError)
+        apply_options(self.name, effective, lambda name, value: known[name].set(value), errors)
         return effective
 
     def probe_licence(self) -> LicenceState:
-        """Solve one variable more than the community edition allows."""
+        """Solve a problem with one variable more than the community edition allows."""
         cplex = self.load()
         try:
             with _quiet(cplex) as model:
@@ -157,6 +161,7 @@ class Cplex(Adapter):
 
 
 def _quiet(cplex: Any) -> Any:
+    """Create a model without output."""
     model = cplex.Cplex()
     for stream in (
         model.set_log_stream, model.set_error_stream, model.set_warning_stream, model.set_results_stream,
@@ -166,20 +171,20 @@ def _quiet(cplex: Any) -> Any:
 
 
 def _handles(group: Any) -> list[Any]:
-    """List all parameters below a group."""
-    found = []
+    """Return all parameters below a group."""
+    handles = []
     for name, member in vars(group).items():
         if name.startswith("_"):
             continue
         if hasattr(member, "set") and hasattr(member, "default"):
-            found.append(member)
+            handles.append(member)
         elif hasattr(member, "get_changed"):
-            found += _handles(member)
-    return found
+            handles += _handles(member)
+    return handles
 
 
 def _termination(status: Any, code: int) -> Termination:
-    """Translate CPLEX's many codes by name."""
+    """Translate a CPLEX status code by its name."""
     name = status[code]
     if name in ("optimal", "MIP_optimal", "optimal_tolerance", "MIP_optimal_tolerance"):
         return Termination.OPTIMAL
@@ -199,16 +204,16 @@ def _termination(status: Any, code: int) -> Termination:
     return Termination.ERROR
 
 
-def _listen(cplex: Any, model: Any, trail: Trail) -> None:
-    """Relay incumbents through the generic callback, which leaves the search as it is."""
+def _set_callback(cplex: Any, model: Any, log: ProgressLog) -> None:
+    """Record incumbents through the generic callback, which does not change the search."""
 
-    class Listener:
+    class IncumbentCallback:
         def invoke(self, context: Any) -> None:
             if context.in_candidate() and context.is_candidate_point():
-                trail.found(np.array(context.get_candidate_point()))
+                log.incumbent(np.array(context.get_candidate_point()))
 
     contexts = cplex.callbacks.Context.id
-    model.set_callback(Listener(), contexts.candidate)
+    model.set_callback(IncumbentCallback(), contexts.candidate)
 
 
 ADAPTER = Cplex()

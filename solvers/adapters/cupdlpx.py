@@ -1,13 +1,14 @@
-"""cuPDLPx: the restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
+"""Adapter for cuPDLPx, a restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
 
-Written against the documented Python interface of version 0.3. Its package is built from source on the machine (CUDA
-12.4 or newer, CMake, a C++ compiler), and it ends the process where there is no GPU: that is found out before.
+It follows the documented Python interface of version 0.3. The package is built from source (CUDA 12.4 or newer, CMake,
+a C++ compiler). Without a GPU it aborts the process, so the adapter looks for a GPU first.
 
-Unproven on hardware: the tests drive this adapter against a stand-in for the documented interface, not a GPU. Every
-answer goes through the same checks as any solver's, so that a wrong one is refused, not believed.
+Not yet run on hardware: the tests use a stand-in for the documented interface. Solutions are verified as for every
+other solver.
 
-Duals. A minimisation's ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row: our convention.
-For maximisations the sign changed between its versions, so that it only ever gets minimisations here.
+Duals. For a minimization ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row, which is the
+convention of this package. For maximizations the sign differs between versions, so every problem is passed as a
+minimization.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.common import fill, refused, typed, unknown
+from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -40,7 +41,7 @@ _NO_GPU = "run it on a machine with an NVIDIA GPU and its driver (nvidia-smi lis
 
 
 class CuPdlpx(Adapter):
-    """cuPDLPx: LP only, approximate, on a GPU."""
+    """cuPDLPx: LP only, to a tolerance, on a GPU."""
 
     name = "cupdlpx"
     title = "cuPDLPx (GPU)"
@@ -51,22 +52,22 @@ class CuPdlpx(Adapter):
     install = "pip install 'opticoll[gpu]' on a machine with an NVIDIA GPU, CUDA 12.4 or newer (nvcc) and CMake"
 
     def probe_licence(self) -> LicenceState:
-        """Usable only where there is a GPU."""
+        """Check that the package loads and that there is a GPU."""
         try:
             self.load()
         except SolverUnavailable as error:
             return LicenceState(usable=False, state="cannot be loaded", remedy=str(error))
         if gpus() == 0:
-            return LicenceState(usable=False, state="no NVIDIA GPU here", remedy=_NO_GPU)
+            return LicenceState(usable=False, state="no NVIDIA GPU found", remedy=_NO_GPU)
         return LicenceState(usable=True, state="free")
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form`` as a minimisation, see :meth:`Adapter.solve`."""
+        """Solve ``form`` as a minimization; see :meth:`Adapter.solve`."""
         import scipy.sparse as sp
 
         cupdlpx = self.load()
         if gpus() == 0:
-            msg = f"solver {self.name!r} finds no NVIDIA GPU here: {_NO_GPU}"
+            msg = f"solver {self.name!r}: no NVIDIA GPU found; {_NO_GPU}"
             raise SolverUnavailable(msg)
         flip = -1.0 if form.sense == "max" else 1.0
         model = cupdlpx.Model(
@@ -88,11 +89,11 @@ class CuPdlpx(Adapter):
         outcome.iterations = None if model.IterCount is None else int(model.IterCount)
         x = None if model.X is None else np.asarray(model.X, dtype=float)
         duals = None if model.Pi is None else flip * np.asarray(model.Pi, dtype=float)
-        fill(outcome, form, x, duals, exact=False)
+        set_solution(outcome, form, x, duals, exact=False)
         return outcome
 
     def _set_options(self, cupdlpx: Any, model: Any, request: SolveRequest) -> dict[str, Any]:
-        """Set common and the caller's options, by backend name or alias; returns what is in force."""
+        """Set the common options and those of the request, by name or alias; returns the effective options."""
         tolerance = max(1e-9, request.rel_tol)
         effective: dict[str, Any] = {
             "verbose": False, "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,
@@ -104,18 +105,14 @@ class CuPdlpx(Adapter):
         for name, value in request.options.items():
             full = aliases.get(name, name)
             if full not in known:
-                raise unknown(self.name, name, [*known, *aliases])
-            effective[full] = typed(self.name, name, value, type(model.getParam(full)))
-        for name, value in effective.items():
-            try:
-                model.setParam(name, value)
-            except (TypeError, ValueError, KeyError) as error:
-                raise refused(self.name, name, value, str(error)) from error
+                raise unknown_option(self.name, name, [*known, *aliases])
+            effective[full] = parse_value(self.name, name, value, type(model.getParam(full)))
+        apply_options(self.name, effective, model.setParam, (TypeError, ValueError, KeyError))
         return effective
 
 
 def gpus() -> int:
-    """NVIDIA GPUs that the driver shows this process; 0 without a driver."""
+    """Count the NVIDIA GPUs visible to this process; 0 without a driver."""
     import ctypes
 
     count = ctypes.c_int(0)

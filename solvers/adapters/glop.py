@@ -1,4 +1,4 @@
-"""GLOP, the simplex of OR-Tools, through MathOpt's protocol buffers (they keep the vertex at a limit)."""
+"""Adapter for GLOP (OR-Tools) through the MathOpt protocol buffers, which return the vertex reached at a limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption
-from opticoll.solvers.adapters.common import fill, refused
+from opticoll.solvers.adapters.common import rejected_value, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, extend, set_options
 from opticoll.solvers.task import Outcome, Termination
@@ -50,7 +50,7 @@ class Glop(Adapter):
     )  # fmt: skip
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         core, callbacks, _, models, parameters_pb2, results = map(self.load, self.modules)
         parameters = parameters_pb2.SolveParametersProto()
         glop = parameters.glop
@@ -69,13 +69,13 @@ class Glop(Adapter):
             )  # fmt: skip
         except (ValueError, RuntimeError) as error:
             if "GlopParameters" in str(error) or "parameter" in str(error).lower():
-                raise refused(self.name, ", ".join(request.options), "", str(error)) from error
-            msg = f"solver {self.name!r} refuses the problem: {error}"
+                raise rejected_value(self.name, ", ".join(request.options), "", str(error)) from error
+            msg = f"solver {self.name!r} rejects the problem: {error}"
             raise BadOption(msg) from error
         reason = results.TerminationReasonProto.Name(result.termination.reason).removeprefix("TERMINATION_REASON_")
         limit = results.LimitProto.Name(result.termination.limit).removeprefix("LIMIT_")
         termination = _TERMINATION.get(reason, _LIMIT.get(limit, Termination.ERROR))
-        if limit == "UNDETERMINED":  # it does not say which limit stopped it
+        if limit == "UNDETERMINED":  # the result does not name the limit
             late = request.time_limit_s is not None and time.perf_counter() - start >= 0.9 * request.time_limit_s
             termination = Termination.TIME_LIMIT if late else Termination.ITERATION_LIMIT
         outcome = Outcome(termination, raw=reason if limit == "UNSPECIFIED" else f"{reason} ({limit})")
@@ -83,17 +83,17 @@ class Glop(Adapter):
         outcome.iterations = int(result.solve_stats.simplex_iterations)
         outcome.message = result.termination.detail
         x = duals = None
-        for found in result.solutions:
-            if found.HasField("primal_solution"):
-                x = _dense(found.primal_solution.variable_values, form.A.shape[1])
-            if found.HasField("dual_solution"):
-                duals = _dense(found.dual_solution.dual_values, form.A.shape[0])
+        for solution in result.solutions:
+            if solution.HasField("primal_solution"):
+                x = _dense(solution.primal_solution.variable_values, form.A.shape[1])
+            if solution.HasField("dual_solution"):
+                duals = _dense(solution.dual_solution.dual_values, form.A.shape[0])
             break
-        fill(outcome, form, x, duals)
+        set_solution(outcome, form, x, duals)
         return outcome
 
     def _model(self, form: StandardForm) -> Any:
-        """Build the model message from whole arrays."""
+        """Build the model message from arrays."""
         model = self.load("ortools.math_opt.model_pb2").ModelProto()
         m, n = form.A.shape
         columns, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix

@@ -1,17 +1,28 @@
-"""Gurobi through gurobipy; the package index carries a size-limited licence."""
+"""Adapter for Gurobi (gurobipy); the wheel includes a size-limited licence."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.common import Trail, fill, finite, refused, row_kinds, typed, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    apply_options,
+    finite_or_none,
+    licence_too_small,
+    parse_value,
+    row_kinds,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from opticoll.solvers.adapters.interface import Progress
@@ -56,42 +67,38 @@ class Gurobi(Adapter):
     install = "pip install gurobipy, and a licence for problems beyond " + _LIMIT
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         gurobi = self.load()
         try:
-            with gurobi.Env(empty=True) as env:
-                env.setParam("OutputFlag", 0)
-                env.start()
-                with gurobi.Model(env=env) as model:
-                    return self._run(gurobi, model, form, request, Trail(form, progress))
+            with _quiet(gurobi) as model:
+                return self._run(gurobi, model, form, request, ProgressLog(form, progress))
         except gurobi.GurobiError as error:
             raise self._unavailable(error, form) from error
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         number = getattr(error, "errno", 0)
         if number == _TOO_LARGE:
-            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-            return SolverUnavailable(f"solver 'gurobi': {size} exceed the size-limited licence ({_LIMIT}): {_REMEDY}")
+            return licence_too_small(self.name, form, f"size-limited: {_LIMIT}", _REMEDY)
         if number in _LICENCE or "license" in str(error).lower():
             return SolverUnavailable(f"solver 'gurobi' has no usable licence ({error}): {_REMEDY}")
         return RuntimeError(f"Gurobi error {number}: {error}")
 
-    def _run(self, gurobi: Any, model: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+    def _run(self, gurobi: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
         effective = self._set_options(gurobi, model, form, request)
         x, links, kept = self._build(gurobi, model, form)
         if request.warm_start is not None and form.is_mip:
             x.Start = request.warm_start
-        model.optimize(_listener(gurobi, x, trail) if form.is_mip else None)
+        model.optimize(_callback(gurobi, x, log) if form.is_mip else None)
         termination, raw = _TERMINATION.get(model.Status, (Termination.ERROR, str(model.Status)))
-        outcome = Outcome(termination, raw=raw, options=effective, incumbents=trail.incumbents)
+        outcome = Outcome(termination, raw=raw, options=effective, incumbents=log.incumbents)
         outcome.version = ".".join(map(str, gurobi.gurobi.version()))
         outcome.iterations = int(model.IterCount) + int(getattr(model, "BarIterCount", 0))
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(model.NodeCount)
             vector = np.asarray(x.X) if model.SolCount > 0 else None
-            fill(outcome, form, vector, believed=True)
+            set_solution(outcome, form, vector, accepted=True)
             if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
-                outcome.bound = finite(model.ObjBound)
+                outcome.bound = finite_or_none(model.ObjBound)
             return outcome
         outcome.algorithm = _METHODS.get(getattr(model, "ConcurrentWinMethod", -1), "simplex")
         if effective.get("Method", -1) in _METHODS:
@@ -102,13 +109,13 @@ class Gurobi(Adapter):
             duals = np.zeros(form.A.shape[0])
             if links is not None:
                 duals[kept] = np.asarray(links.Pi)
-        except (gurobi.GurobiError, AttributeError):  # no vector at this limit
+        except (gurobi.GurobiError, AttributeError):  # no solution at this limit
             duals = None
-        fill(outcome, form, vector, duals)
+        set_solution(outcome, form, vector, duals)
         return outcome
 
     def _build(self, gurobi: Any, model: Any, form: StandardForm) -> tuple[Any, Any, Any]:
-        """Pass the matrix whole; a range row becomes an equality with a bounded slack."""
+        """Copy the problem into ``model``; a range row becomes an equality with a bounded slack."""
         import scipy.sparse as sp
 
         kinds = np.where(np.asarray(form.integer), "I", "C")
@@ -140,26 +147,19 @@ class Gurobi(Adapter):
         known = {name.lower(): name for name in dir(gurobi.GRB.Param) if not name.startswith("_")}
         for name, value in request.options.items():
             if name.lower() not in known:
-                raise unknown(self.name, name, known.values())
-            real = known[name.lower()]
-            effective[real] = typed(self.name, name, value, model.getParamInfo(real)[1])
-        for name, value in effective.items():
-            try:
-                model.setParam(name, value)
-            except (gurobi.GurobiError, TypeError) as error:
-                raise refused(self.name, name, value, str(error)) from error
+                raise unknown_option(self.name, name, known.values())
+            full = known[name.lower()]
+            effective[full] = parse_value(self.name, name, value, model.getParamInfo(full)[1])
+        apply_options(self.name, effective, model.setParam, (gurobi.GurobiError, TypeError))
         return effective
 
     def probe_licence(self) -> LicenceState:
-        """Solve one row more than the size-limited licence allows."""
+        """Solve a problem with one variable more than the size-limited licence allows."""
         gurobi = self.load()
         try:
-            with gurobi.Env(empty=True) as env:
-                env.setParam("OutputFlag", 0)
-                env.start()
-                with gurobi.Model(env=env) as model:
-                    model.addMVar(2001)
-                    model.optimize()
+            with _quiet(gurobi) as model:
+                model.addMVar(2001)
+                model.optimize()
         except gurobi.GurobiError as error:
             if error.errno == _TOO_LARGE:
                 return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
@@ -167,30 +167,38 @@ class Gurobi(Adapter):
         return LicenceState(usable=True, state="licensed")
 
     def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps``, ``.lp`` or another format of Gurobi's; names are Gurobi's own."""
+        """Write ``form`` to ``.mps``, ``.lp`` or another format of Gurobi, with Gurobi's default names."""
         gurobi = self.load()
         try:
-            with gurobi.Env(empty=True) as env:
-                env.setParam("OutputFlag", 0)
-                env.start()
-                with gurobi.Model(env=env) as model:
-                    self._build(gurobi, model, form)
-                    model.update()
-                    model.write(str(path))
+            with _quiet(gurobi) as model:
+                self._build(gurobi, model, form)
+                model.update()
+                model.write(str(path))
         except gurobi.GurobiError as error:
             raise self._unavailable(error, form) from error
 
 
-def _listener(gurobi: Any, x: Any, trail: Trail) -> Any:
+@contextmanager
+def _quiet(gurobi: Any) -> Iterator[Any]:
+    """Create a model without output."""
+    with gurobi.Env(empty=True) as env:
+        env.setParam("OutputFlag", 0)
+        env.start()
+        with gurobi.Model(env=env) as model:
+            yield model
+
+
+def _callback(gurobi: Any, x: Any, log: ProgressLog) -> Any:
+    """Make the callback that records incumbents and bounds."""
     callback = gurobi.GRB.Callback
 
-    def tell(model: Any, where: int) -> None:
+    def record(model: Any, where: int) -> None:
         if where == callback.MIPSOL:
-            trail.found(np.asarray(model.cbGetSolution(x)), finite(model.cbGet(callback.MIPSOL_OBJBND)))
+            log.incumbent(np.asarray(model.cbGetSolution(x)), finite_or_none(model.cbGet(callback.MIPSOL_OBJBND)))
         elif where == callback.MIP:
-            trail.bounded(finite(model.cbGet(callback.MIP_OBJBND)))
+            log.bound(finite_or_none(model.cbGet(callback.MIP_OBJBND)))
 
-    return tell
+    return record
 
 
 ADAPTER = Gurobi()

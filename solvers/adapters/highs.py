@@ -1,7 +1,7 @@
-"""HiGHS: simplex, interior point, first order and branch and bound, one adapter for each way to run it.
+"""Adapters for HiGHS: default, simplex, interior point (IPX, HiPO) and first order (PDLP).
 
-The solver silently falls back to another algorithm where one is not built in, so every option's return code
-is checked and ``Outcome.algorithm`` is read from what it counted.
+HiGHS silently falls back to another algorithm if the requested one is not built in. Therefore the return code of every
+option is checked, and ``Outcome.algorithm`` follows from the iteration counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers.adapters.common import NO_ANSWER, Trail, fill, finite, plain_names, refused, typed, unknown
+from opticoll.solvers.adapters.common import (
+    NO_SOLUTION,
+    ProgressLog,
+    finite_or_none,
+    parse_value,
+    plain_names,
+    rejected_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -48,12 +57,12 @@ _HIPO_MISSING = (
 
 
 def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
-    """Hand a whole problem over to a Highs object as arrays.
+    """Pass a problem to a Highs object as arrays.
 
     Raises
     ------
     BadOption
-        If a number is beyond its range.
+        If a bound or coefficient is out of range.
     """
     A = form.A
     sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
@@ -64,12 +73,12 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
         np.asarray(form.integer).astype(np.int32),
     )  # fmt: skip
     if status == highspy.HighsStatus.kError:
-        msg = "solver 'highs' refuses the problem: a bound or coefficient is beyond its range (1e15)"
+        msg = "solver 'highs' rejects the problem: a bound or coefficient is out of range (1e15)"
         raise BadOption(msg)
 
 
 class Highs(Adapter):
-    """HiGHS by its own choice: dual simplex for an LP, branch and bound for a MIP."""
+    """HiGHS with its default algorithms: dual simplex for an LP, branch and bound for a MIP."""
 
     name = "highs"
     title = "HiGHS"
@@ -81,38 +90,38 @@ class Highs(Adapter):
     own_options: ClassVar[dict[str, Any]] = {}
 
     def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
-        """Translate ``rel_tol``: vertices and trees are exact, so only rounding is left."""
+        """Translate ``rel_tol``; simplex and branch and bound are exact up to rounding, so the tolerances are fixed."""
         tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
         return {"mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": 1e-8} if mip else tight
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         highspy = self.load()
         highs = highspy.Highs()
-        highs.resetGlobalScheduler(True)  # else an earlier run with other threads makes this one fail
+        highs.resetGlobalScheduler(True)  # a previous run with another thread count would make this one fail
         highs.setOptionValue("output_flag", False)
         effective = self._set_options(highspy, highs, form, request)
         pass_form(highspy, highs, form)
         if request.warm_start is not None and form.is_mip:
             index = np.arange(form.A.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
-        trail = Trail(form, progress)
+        log = ProgressLog(form, progress)
         if form.is_mip:
-            highs.cbMipImprovingSolution += lambda event: trail.found(
-                np.array(event.data_out.mip_solution, dtype=float), finite(event.data_out.mip_dual_bound)
+            highs.cbMipImprovingSolution += lambda event: log.incumbent(
+                np.array(event.data_out.mip_solution, dtype=float), finite_or_none(event.data_out.mip_dual_bound)
             )
-            highs.cbMipLogging += lambda event: trail.bounded(finite(event.data_out.mip_dual_bound))
+            highs.cbMipLogging += lambda event: log.bound(finite_or_none(event.data_out.mip_dual_bound))
         highs.run()
         self._retry(highspy, highs, request, effective)
         outcome = self._outcome(highspy, highs, form, effective)
-        outcome.incumbents = trail.incumbents
+        outcome.incumbents = log.incumbents
         return outcome
 
     def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:
-        """Run again with other options if the first run came to nothing; by default it stands."""
+        """Run again with other options if the first run failed; the default does nothing."""
 
     def _set_options(self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
-        """Set common, own and the caller's options in that order; returns what is in force."""
+        """Set the common options, those of the adapter and those of the request; returns the effective options."""
         effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
@@ -125,38 +134,38 @@ class Highs(Adapter):
                 if (name, value) == ("solver", "hipo"):
                     msg = f"solver {self.name!r}: {_HIPO_MISSING}"
                     raise SolverUnavailable(msg)
-                raise refused(self.name, name, value)
+                raise rejected_value(self.name, name, value)
         return effective
 
     def _typed(self, highspy: Any, highs: Any, name: str, value: Any) -> Any:
-        known = [word for word in dir(highs.getOptions()) if not word.startswith("_")]
+        known = [option for option in dir(highs.getOptions()) if not option.startswith("_")]
         if name not in known:
-            raise unknown(self.name, name, known)
+            raise unknown_option(self.name, name, known)
         kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
-        return typed(self.name, name, value, kinds[highs.getOptionType(name)[1].name])
+        return parse_value(self.name, name, value, kinds[highs.getOptionType(name)[1].name])
 
     def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
-        status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+        status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
         termination = _TERMINATION.get(status.name, Termination.ERROR)
         outcome = Outcome(termination, raw=status.name.removeprefix("k"), version=highs.version(), options=effective)
-        outcome.algorithm = self._ran(info, form)
+        outcome.algorithm = self._algorithm(info, form)
         outcome.iterations = sum(
             max(0, getattr(info, f"{kind}_iteration_count")) for kind in ("simplex", "ipm", "pdlp")
         )
-        x = np.array(found.col_value, dtype=float) if found.value_valid else None
-        duals = np.array(found.row_dual, dtype=float) if found.dual_valid else None
+        x = np.array(solution.col_value, dtype=float) if solution.value_valid else None
+        duals = np.array(solution.row_dual, dtype=float) if solution.dual_valid else None
         accepted = info.primal_solution_status == _FEASIBLE
         exact = self.capabilities.exact or form.is_mip
         if accepted or not form.is_mip:
-            fill(outcome, form, x, duals, exact=exact, believed=accepted and exact)
+            set_solution(outcome, form, x, duals, exact=exact, accepted=accepted and exact)
         if form.is_mip:
             outcome.nodes = max(0, info.mip_node_count)
-            if termination not in NO_ANSWER:
-                outcome.bound = finite(info.mip_dual_bound)
+            if termination not in NO_SOLUTION:
+                outcome.bound = finite_or_none(info.mip_dual_bound)
         return outcome
 
-    def _ran(self, info: Any, form: StandardForm) -> str:
-        """Tell the algorithm that really ran from its counters."""
+    def _algorithm(self, info: Any, form: StandardForm) -> str:
+        """Infer the algorithm that ran from its iteration counts."""
         if form.is_mip:
             return "branch and bound"
         if info.pdlp_iteration_count > 0:
@@ -186,7 +195,7 @@ class Highs(Adapter):
 
 
 class HighsSimplex(Highs):
-    """HiGHS's simplex, dual unless ``simplex_strategy`` says otherwise."""
+    """Simplex of HiGHS; dual unless ``simplex_strategy`` selects another."""
 
     name = "highs-simplex"
     title = "HiGHS simplex"
@@ -196,7 +205,7 @@ class HighsSimplex(Highs):
 
 
 class HighsIpx(Highs):
-    """HiGHS's interior point with iterative linear algebra, without crossover."""
+    """Interior point of HiGHS with iterative linear algebra, without crossover."""
 
     name = "highs-ipx"
     title = "HiGHS IPX"
@@ -205,13 +214,13 @@ class HighsIpx(Highs):
     own_options: ClassVar[dict[str, Any]] = {"solver": "ipx", "run_crossover": "off"}
 
     def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
-        """Go three digits tighter than asked: the last iterations are cheap, and a certificate needs them."""
+        """Tighten ``rel_tol`` by three digits: the last iterations are cheap, and certificates need the accuracy."""
         tolerance = min(1e-6, max(1e-10, request.rel_tol / 1000))
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance")
         return dict.fromkeys(names, tolerance)
 
     def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:
-        """Cross over after all where IPX alone ends "Unknown": its duals are worthless then (ring:5, for one)."""
+        """Run crossover if IPX alone ends with status "Unknown", whose duals are useless (for example on ring:5)."""
         if "run_crossover" in request.options or highs.getModelStatus() != highspy.HighsModelStatus.kUnknown:
             return
         effective["run_crossover"] = "on"
@@ -220,7 +229,7 @@ class HighsIpx(Highs):
 
 
 class HighsHipo(HighsIpx):
-    """HiGHS's direct interior point, where the wheel has it."""
+    """Interior point of HiGHS with direct linear algebra, if the wheel includes it."""
 
     name = "highs-hipo"
     title = "HiGHS HiPO"
@@ -228,7 +237,7 @@ class HighsHipo(HighsIpx):
     own_options: ClassVar[dict[str, Any]] = {"solver": "hipo", "run_crossover": "off"}
 
     def probe_licence(self) -> LicenceState:
-        """Usable only if the wheel accepts the option."""
+        """Check that the wheel includes HiPO."""
         highspy = self.load()
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
@@ -236,12 +245,12 @@ class HighsHipo(HighsIpx):
             return LicenceState(usable=True, state="free")
         return LicenceState(usable=False, state="not in this wheel", remedy=_HIPO_MISSING)
 
-    def _ran(self, info: Any, form: StandardForm) -> str:
-        return super()._ran(info, form).replace("IPX", "HiPO")
+    def _algorithm(self, info: Any, form: StandardForm) -> str:
+        return super()._algorithm(info, form).replace("IPX", "HiPO")
 
 
 class HighsPdlp(Highs):
-    """HiGHS's first-order method (PDLP)."""
+    """First-order method (PDLP) of HiGHS."""
 
     name = "highs-pdlp"
     title = "HiGHS PDLP"
@@ -250,7 +259,7 @@ class HighsPdlp(Highs):
     own_options: ClassVar[dict[str, Any]] = {"solver": "pdlp"}
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form`` as a minimization: this PDLP confuses signs of maximizations (wrong duals, "Unknown")."""
+        """Solve ``form`` as a minimization; for maximizations PDLP returns duals of the wrong sign or "Unknown"."""
         if form.sense == "min":
             return super().solve(form, request, progress)
         mirror = replace(form, cost=-form.cost, offset=-form.offset, sense="min")
@@ -262,7 +271,7 @@ class HighsPdlp(Highs):
         return outcome
 
     def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
-        """Take the tolerances asked for: each digit costs a first-order method dearly."""
+        """Use ``rel_tol`` itself: every further digit is expensive for a first-order method."""
         tolerance = max(1e-9, request.rel_tol)
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "pdlp_optimality_tolerance")
         return dict.fromkeys(names, tolerance)

@@ -1,9 +1,9 @@
-"""What a solver adapter is: one small file that declares what it can do and does it.
+"""Interface of solver adapters.
 
-A new solver is one module in this package with one subclass of :class:`Adapter` instantiated as ``ADAPTER``
-(or a tuple of several); the registry finds it. Its package is imported only inside :meth:`Adapter.solve`,
-:meth:`Adapter.write` and :meth:`Adapter.probe_licence`, which run in a worker process of their own: some
-solver wheels cannot share a process.
+To add a solver, add a module to this package that defines a subclass of :class:`Adapter` and an instance of it called
+``ADAPTER`` (or a tuple of instances). The solver's package may be imported only inside :meth:`Adapter.solve`,
+:meth:`Adapter.write` and :meth:`Adapter.probe_licence`, which run in a separate worker process, because some solver
+wheels cannot be imported into one process.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a solver can do: problem classes and what it returns.
+    """Problem classes that a solver accepts and results that it returns.
 
-    ``exact`` says that the method is finite (simplex, branch and bound) rather than approximating to a
-    tolerance; ``licensed`` that it needs a licence beyond installing the package.
+    ``exact`` marks finite methods (simplex, branch and bound) as opposed to methods that converge to a tolerance;
+    ``licensed`` marks solvers that need a licence beyond installing the package.
     """
 
     lp: bool = True
@@ -48,7 +48,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class LicenceState:
-    """Result of a licence probe: whether one can solve, how large, and how to get more."""
+    """Result of a licence probe: whether the solver is usable, its size limit, and how to get a full licence."""
 
     usable: bool
     state: str
@@ -56,24 +56,24 @@ class LicenceState:
 
 
 class Progress(Protocol):
-    """How a running solver reports: a new incumbent and/or bound; either may be None."""
+    """Callback through which a running solver reports a new incumbent, a new bound, or both."""
 
     def __call__(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
-        """Take note."""
+        """Report an objective value, a bound and the incumbent; each may be None."""
 
 
 class Adapter(ABC):
-    """One way to solve a StandardForm.
+    """Base class of the adapters: one solver, or one algorithm of a solver.
 
     Class attributes
-        name            what ``--method`` calls it
-        title           what people call it
-        package         import name of the Python package it needs
-        distribution    name to install it by
-        algorithm       the algorithm it runs ("simplex", "interior point", "branch and bound", …)
+        name            name for ``--method``
+        title           display name
+        package         import name of the Python package
+        distribution    name of the distribution to install
+        algorithm       algorithm it runs ("simplex", "interior point", "branch and bound", …)
         capabilities    see :class:`Capabilities`
-        install         how to get it, one line
-        modules         modules to import before the clock starts; by default the package
+        install         installation instructions, one line
+        modules         modules to import before timing starts; by default the package
     """
 
     name: str
@@ -86,7 +86,7 @@ class Adapter(ABC):
     modules: tuple[str, ...] = ()
 
     def installed(self) -> bool:
-        """Whether the package can be found; cheap, imports nothing."""
+        """Return whether the package can be found, without importing it."""
         from importlib.util import find_spec
 
         try:
@@ -95,7 +95,7 @@ class Adapter(ABC):
             return False
 
     def version(self) -> str | None:
-        """Installed version from the package's metadata; None if it is not installed."""
+        """Return the installed version from the package's metadata, or None if it is not installed."""
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -104,7 +104,7 @@ class Adapter(ABC):
             return None
 
     def missing(self) -> str:
-        """One line for a package that is not there: what, and how to get it."""
+        """Return the error message for a missing package, with installation instructions."""
         how = self.install or f"pip install {self.distribution}"
         return f"solver {self.name!r} needs the package {self.distribution!r}, which is not installed: {how}"
 
@@ -126,27 +126,27 @@ class Adapter(ABC):
             raise SolverUnavailable(msg) from error
 
     def check(self, form: StandardForm, request: SolveRequest) -> None:
-        """Refuse what cannot work before anything is started; imports no solver.
+        """Check the problem and the request before a worker is started, without importing the solver.
 
         Raises
         ------
         MethodMismatch
-            If the solver does not take this class of problems.
+            If the solver does not support this class of problems.
         SolverUnavailable
             If its package is missing.
         BadOption
-            If a limit, tolerance or warm start of the request is impossible.
+            If a limit, tolerance or warm start of the request is invalid.
         """
         if form.is_mip and not self.capabilities.mip:
             msg = (
-                f"solver {self.name!r} takes no integer variables; this problem has {form.size['integers']}: "
+                f"solver {self.name!r} does not support integer variables; this problem has {form.size['integers']}: "
                 "use 'highs', 'scip' or another MIP solver"
             )
             raise MethodMismatch(msg)
         if not self.capabilities.lp and not np.all(form.integer):
             free = int(np.argmin(np.asarray(form.integer)))
             msg = (
-                f"solver {self.name!r} takes integer variables only and column {free} is continuous: "
+                f"solver {self.name!r} supports only integer variables and column {free} is continuous: "
                 "use 'highs' or 'scip'"
             )
             raise MethodMismatch(msg)
@@ -158,17 +158,17 @@ class Adapter(ABC):
             ("rel_tol", 0 <= request.rel_tol < 1, request.rel_tol),
             ("seed", isinstance(request.seed, int) and 0 <= request.seed < 2**31, request.seed),
         )
-        for name, fine, value in limits:
-            if not fine:
-                msg = f"{name} = {value!r} is impossible: it must be {_LIMITS[name]}"
+        for name, valid, value in limits:
+            if not valid:
+                msg = f"{name} = {value!r} is invalid: it must be {_LIMITS[name]}"
                 raise BadOption(msg)
         start = request.warm_start
         if start is not None and start.shape != (form.A.shape[1],):
-            msg = f"warm_start has shape {start.shape}, expected ({form.A.shape[1]},), one value a column"
+            msg = f"warm_start has shape {start.shape}, expected ({form.A.shape[1]},), one value per column"
             raise BadOption(msg)
 
     def probe_licence(self) -> LicenceState:
-        """Whether the licence lets this solver run; imports the package, so run it in a worker."""
+        """Check the licence; imports the package, so call it in a worker."""
         return LicenceState(usable=True, state="free")
 
     @abstractmethod
@@ -180,18 +180,18 @@ class Adapter(ABC):
         SolverUnavailable
             If the package or licence is missing, or the licence is too small for this problem.
         BadOption
-            If an option of the request does not exist or is refused by the solver.
+            If an option of the request does not exist or is rejected by the solver.
         """
 
     def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to a file through the solver's own writer, where it has one.
+        """Write ``form`` to a file with the solver's own writer.
 
         Raises
         ------
         NotImplementedError
             If this adapter has no writer.
         """
-        msg = f"{self.name} writes no model files"
+        msg = f"{self.name} cannot write model files"
         raise NotImplementedError(msg)
 
 
@@ -204,18 +204,15 @@ _LIMITS = {
 
 
 def trivial_outcome(form: StandardForm) -> Outcome | None:
-    """Settle a problem that needs no solver, on which solvers disagree how to fail; else None.
-
-    Crossing bounds make it infeasible; without columns it is its own constant.
-    """
-    for what, lower, upper in (
+    """Solve a problem with crossing bounds or without columns, which solvers treat differently; else None."""
+    for kind, lower, upper in (
         ("row", form.row_lower, form.row_upper),
         ("column", form.col_lower, form.col_upper),
     ):
         crossed = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
         if crossed.any():
             at = int(np.argmax(crossed))
-            message = f"the bounds of {what} {at} cross: [{lower[at]}, {upper[at]}]"
+            message = f"the bounds of {kind} {at} cross: [{lower[at]}, {upper[at]}]"
             return Outcome(Termination.INFEASIBLE, raw="bounds cross", algorithm="none", message=message)
     if form.A.shape[1]:
         return None

@@ -1,4 +1,4 @@
-"""MOSEK: builds and writes a task without a licence, solves with one."""
+"""Adapter for MOSEK; writing model files needs no licence, solving does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers.adapters.common import Trail, fill, finite, plain_names, refused, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    finite_or_none,
+    plain_names,
+    rejected_value,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -39,7 +46,7 @@ _STOPPED = {
 }
 _REMEDY = (
     "get a licence (free trial and academic ones at mosek.com) and put it at ~/mosek/mosek.lic or set "
-    "MOSEKLM_LICENSE_FILE; 'opticoll export' works without; or use 'highs' or 'clarabel'"
+    "MOSEKLM_LICENSE_FILE; 'opticoll export' needs none; or use 'highs' or 'clarabel'"
 )
 _SUFFIXES = (".mps", ".lp", ".task", ".jtask", ".opf", ".ptf", ".cbf")
 
@@ -56,21 +63,21 @@ class Mosek(Adapter):
     install = "pip install mosek, and a licence"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         mosek = self.load()
-        trail = Trail(form, progress)
+        log = ProgressLog(form, progress)
         with mosek.Env() as env, env.Task() as task:
             effective = self._set_options(mosek, task, form, request)
             self._build(mosek, task, form)
             if form.is_mip:
-                task.set_InfoCallback(_listener(mosek, task, form, trail))
+                task.set_InfoCallback(_callback(mosek, task, log))
                 if request.warm_start is not None:
                     task.putxx(mosek.soltype.itg, request.warm_start)
             try:
                 stopped = task.optimize()
             except mosek.Error as error:
                 raise self._unavailable(error) from error
-            return self._outcome(mosek, task, form, effective, stopped, trail)
+            return self._outcome(mosek, task, form, effective, stopped, log)
 
     def _unavailable(self, error: Any) -> Exception:
         name = str(error.errno)
@@ -79,7 +86,7 @@ class Mosek(Adapter):
         return RuntimeError(f"MOSEK {name}: {error.msg}")
 
     def _outcome(
-        self, mosek: Any, task: Any, form: StandardForm, effective: dict[str, Any], stopped: Any, trail: Trail
+        self, mosek: Any, task: Any, form: StandardForm, effective: dict[str, Any], stopped: Any, log: ProgressLog
     ) -> Outcome:
         if form.is_mip:
             kind, algorithm = mosek.soltype.itg, "branch and cut"
@@ -87,35 +94,33 @@ class Mosek(Adapter):
             kind, algorithm = mosek.soltype.bas, "interior point with basis identification"
         else:
             kind, algorithm = mosek.soltype.itr, "interior point"
-        word = task.getsolsta(kind) if task.solutiondef(kind) else mosek.solsta.unknown
-        word = str(word).rsplit(".", 1)[-1]
-        why = str(stopped).rsplit(".", 1)[-1]
-        termination = _TERMINATION.get(word) or _STOPPED.get(why, Termination.ERROR)
-        if word == "unknown" and task.solutiondef(kind):
-            state = str(task.getprosta(kind)).rsplit(".", 1)[-1]
+        status = _word(task.getsolsta(kind) if task.solutiondef(kind) else mosek.solsta.unknown)
+        reason = _word(stopped)
+        termination = _TERMINATION.get(status) or _STOPPED.get(reason, Termination.ERROR)
+        if status == "unknown" and task.solutiondef(kind):
             termination = {
                 "prim_infeas": Termination.INFEASIBLE,
                 "dual_infeas": Termination.UNBOUNDED,
                 "prim_infeas_or_unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
-            }.get(state, termination)
-        outcome = Outcome(termination, raw=f"{word} ({why})", algorithm=algorithm, options=effective)
-        outcome.incumbents = trail.incumbents
+            }.get(_word(task.getprosta(kind)), termination)
+        outcome = Outcome(termination, raw=f"{status} ({reason})", algorithm=algorithm, options=effective)
+        outcome.incumbents = log.incumbents
         x = duals = None
-        if word in ("optimal", "integer_optimal", "prim_feas", "prim_and_dual_feas"):
+        if status in ("optimal", "integer_optimal", "prim_feas", "prim_and_dual_feas"):
             x = np.asarray(task.getxx(kind))
             if not form.is_mip and form.A.shape[0]:
                 duals = np.asarray(task.gety(kind))
-        fill(outcome, form, x, duals, exact=form.is_mip or kind == mosek.soltype.bas, believed=True)
+        set_solution(outcome, form, x, duals, exact=form.is_mip or kind == mosek.soltype.bas, accepted=True)
         if form.is_mip:
             outcome.nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
             if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
-                outcome.bound = finite(task.getdouinf(mosek.dinfitem.mio_obj_bound))
+                outcome.bound = finite_or_none(task.getdouinf(mosek.dinfitem.mio_obj_bound))
         else:
             outcome.iterations = int(task.getintinf(mosek.iinfitem.intpnt_iter))
         return outcome
 
     def _build(self, mosek: Any, task: Any, form: StandardForm) -> None:
-        """Pass the whole matrix by columns."""
+        """Copy the problem into ``task`` by columns."""
         m, n = form.A.shape
         task.appendcons(m)
         task.appendvars(n)
@@ -125,8 +130,8 @@ class Mosek(Adapter):
         task.putcfix(float(form.offset))
         task.putvarboundslice(0, n, *_bounds(mosek, form.col_lower, form.col_upper))
         task.putconboundslice(0, m, *_bounds(mosek, form.row_lower, form.row_upper))
-        whole = np.flatnonzero(np.asarray(form.integer)).astype(np.int32)
-        task.putvartypelist(whole, [mosek.variabletype.type_int] * whole.size)
+        integers = np.flatnonzero(np.asarray(form.integer)).astype(np.int32)
+        task.putvartypelist(integers, [mosek.variabletype.type_int] * integers.size)
         task.putobjsense(mosek.objsense.maximize if form.sense == "max" else mosek.objsense.minimize)
 
     def _set_options(self, mosek: Any, task: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
@@ -152,17 +157,17 @@ class Mosek(Adapter):
         ]
         for name, value in request.options.items():
             if name.upper() not in known:
-                raise unknown(self.name, name, known)
+                raise unknown_option(self.name, name, known)
             effective[name.upper()] = value
         for name, value in effective.items():
             try:
                 task.putparam(name, str(value))
             except mosek.Error as error:
-                raise refused(self.name, name, value, error.msg.strip()) from error
+                raise rejected_value(self.name, name, value, error.msg.strip()) from error
         return effective
 
     def probe_licence(self) -> LicenceState:
-        """Solve one variable."""
+        """Solve a problem with one variable."""
         mosek = self.load()
         with mosek.Env() as env, env.Task() as task:
             task.appendvars(1)
@@ -183,7 +188,7 @@ class Mosek(Adapter):
         with mosek.Env() as env, env.Task() as task:
             self._build(mosek, task, form)
             columns, rows = names if names is not None else (form.column_names(), form.row_names())
-            task.putobjname("obj")  # without a name of its own, MPS files get none of ours either
+            task.putobjname("obj")  # without it, MPS files get none of the other names
             for j, name in enumerate(plain_names(columns, "x")):
                 task.putvarname(j, name)
             for i, name in enumerate(plain_names(rows, "r")):
@@ -191,16 +196,16 @@ class Mosek(Adapter):
             try:
                 task.writedata(str(path))
             except mosek.Error as error:
-                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}): try .mps, and a writable folder"
+                msg = f"{path}: MOSEK could not write it ({error.msg.strip()}): try .mps, or check the folder"
                 raise BadOption(msg) from error
         if path.suffix == ".mps":
-            _mend_free_integers(path)
+            _rewrite_free_integers(path)
 
 
-def _mend_free_integers(path: Path) -> None:
-    """Say an unbounded integer column in the way that all readers know: markers around it, and ``FR``.
+def _rewrite_free_integers(path: Path) -> None:
+    """Rewrite unbounded integer columns of an MPS file with markers and ``FR``, which all readers understand.
 
-    MOSEK writes ``LI x 0`` (an integer) and then ``MI x`` (unbounded after all); other readers keep the first.
+    MOSEK writes ``LI x 0`` (integer, lower bound 0) followed by ``MI x`` (unbounded); other readers keep the bound.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     words = [line.split() for line in lines]
@@ -211,7 +216,7 @@ def _mend_free_integers(path: Path) -> None:
     }
     if not free:
         return
-    mended: list[str] = []
+    rewritten: list[str] = []
     section, previous = "", ""
     for line, parts in zip(lines, words, strict=True):
         if parts and not line.startswith(" "):
@@ -219,22 +224,22 @@ def _mend_free_integers(path: Path) -> None:
         column = parts[0] if section == "COLUMNS" and line.startswith(" ") else ""
         if column != previous:
             if previous in free:
-                mended.append("    MARKER    'MARKER'    'INTEND'")
+                rewritten.append("    MARKER    'MARKER'    'INTEND'")
             if column in free:
-                mended.append("    MARKER    'MARKER'    'INTORG'")
+                rewritten.append("    MARKER    'MARKER'    'INTORG'")
             previous = column
         if section == "BOUNDS" and parts[0] in ("LI", "MI") and parts[2] in free:
             if parts[0] == "MI":
-                mended.append(f" FR {parts[1]}     {parts[2]}")
+                rewritten.append(f" FR {parts[1]}     {parts[2]}")
             continue
-        mended.append(line)
-    path.write_text("\n".join([*mended, ""]), encoding="utf-8")
+        rewritten.append(line)
+    path.write_text("\n".join([*rewritten, ""]), encoding="utf-8")
 
 
 def _bounds(
     mosek: Any, lower: NDArray[np.float64], upper: NDArray[np.float64]
 ) -> tuple[list[Any], NDArray[np.float64], NDArray[np.float64]]:
-    """Bound keys and bounds without infinities."""
+    """Return the bound keys, and the bounds with infinities replaced by 0."""
     key = mosek.boundkey
     by_code = np.array([key.fr, key.lo, key.up, key.ra, key.fx], dtype=object)
     code = np.isfinite(lower) + 2 * np.isfinite(upper)
@@ -245,18 +250,24 @@ def _bounds(
     return by_code[code].tolist(), finite_lower, finite_upper
 
 
-def _listener(mosek: Any, task: Any, form: StandardForm, trail: Trail) -> Any:
+def _word(constant: Any) -> str:
+    """Return the last part of the name of a MOSEK constant."""
+    return str(constant).rsplit(".", 1)[-1]
+
+
+def _callback(mosek: Any, task: Any, log: ProgressLog) -> Any:
+    """Make the callback that records incumbents and bounds."""
     bound_at = int(mosek.dinfitem.mio_obj_bound)
 
-    def tell(code: Any, doubles: Any, _integers: Any, _longs: Any) -> int:
-        bound = finite(doubles[bound_at]) if doubles is not None else None
+    def record(code: Any, doubles: Any, _integers: Any, _longs: Any) -> int:
+        bound = finite_or_none(doubles[bound_at]) if doubles is not None else None
         if code == mosek.callbackcode.new_int_mio:
-            trail.found(np.asarray(task.getxx(mosek.soltype.itg)), bound)
+            log.incumbent(np.asarray(task.getxx(mosek.soltype.itg)), bound)
         elif code == mosek.callbackcode.im_mio:
-            trail.bounded(bound)
+            log.bound(bound)
         return 0
 
-    return tell
+    return record
 
 
 ADAPTER = Mosek()

@@ -1,4 +1,4 @@
-"""PDLP, the first-order method of OR-Tools."""
+"""Adapter for PDLP, the first-order method of OR-Tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadOption
-from opticoll.solvers.adapters.common import fill, refused
+from opticoll.solvers.adapters.common import rejected_value, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, set_options
 from opticoll.solvers.task import Outcome, Termination
@@ -31,7 +31,7 @@ _TERMINATION = {
 
 
 class Pdlp(Adapter):
-    """PDLP: primal-dual hybrid gradient, LP only, approximate."""
+    """PDLP: primal-dual hybrid gradient, LP only, to a tolerance."""
 
     name = "pdlp"
     title = "PDLP (OR-Tools)"
@@ -43,7 +43,7 @@ class Pdlp(Adapter):
     modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         pdlp, messages, logs = map(self.load, self.modules)
         parameters = messages.PrimalDualHybridGradientParams()
         parameters.num_threads = request.threads
@@ -65,7 +65,7 @@ class Pdlp(Adapter):
         problem.constraint_upper_bounds = np.array(form.row_upper)
         import scipy.sparse as sp
 
-        problem.constraint_matrix = sp.csc_matrix(form.A, copy=True)  # it takes only writable arrays
+        problem.constraint_matrix = sp.csc_matrix(form.A, copy=True)  # PDLP needs writable arrays
         start = None
         if request.warm_start is not None:
             start = pdlp.PrimalAndDualSolution()
@@ -76,14 +76,14 @@ class Pdlp(Adapter):
         raw = logs.TerminationReason.Name(log.termination_reason).removeprefix("TERMINATION_REASON_")
         if raw == "INVALID_PARAMETER":
             names = ", ".join(request.options) or "a common option"
-            raise refused(self.name, names, "", log.termination_string)
+            raise rejected_value(self.name, names, "", log.termination_string)
         if raw == "INVALID_PROBLEM":
-            msg = f"solver {self.name!r} refuses the problem: {log.termination_string}"
+            msg = f"solver {self.name!r} rejects the problem: {log.termination_string}"
             raise BadOption(msg)
         outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, message=log.termination_string)
         outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.iterations = int(log.iteration_count)
-        fill(outcome, form, result.primal_solution, flip * np.asarray(result.dual_solution), exact=False)
+        set_solution(outcome, form, result.primal_solution, flip * np.asarray(result.dual_solution), exact=False)
         return outcome
 
 

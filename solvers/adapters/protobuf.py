@@ -1,8 +1,7 @@
-"""Options of solvers whose parameters are protocol buffer messages (GLOP, PDLP, CP-SAT).
+"""Options and arrays in protocol buffer messages, for the solvers of OR-Tools (GLOP, PDLP, CP-SAT).
 
-Whole arrays into repeated fields of protocol buffer messages, as the bytes of their wire format.
-
-Number by number through Python lists, a matrix of five million nonzeros takes a gigabyte and many seconds.
+Arrays are appended to repeated fields as bytes in the wire format. Through Python lists, a matrix of five million
+nonzeros takes a gigabyte and many seconds.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.common import refused, typed, unknown
+from opticoll.solvers.adapters.common import parse_value, rejected_value, unknown_option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
 
 _LENGTH_DELIMITED = 2
 
@@ -26,7 +24,7 @@ def extend(message: Any, field: str, values: NDArray[Any]) -> None:
     Raises
     ------
     TypeError
-        If the field is of another kind.
+        If the field has another type.
     """
     kind = message.DESCRIPTOR.fields_by_name[field]
     array = np.ascontiguousarray(values)
@@ -39,24 +37,24 @@ def extend(message: Any, field: str, values: NDArray[Any]) -> None:
     elif kind.type in (kind.TYPE_INT64, kind.TYPE_INT32, kind.TYPE_UINT64, kind.TYPE_UINT32):
         payload = varints(array)
     else:
-        msg = f"field {field!r} holds neither doubles nor truth values nor integers"
+        msg = f"field {field!r} has an unsupported type; doubles, booleans and integers are supported"
         raise TypeError(msg)
     head = np.array([kind.number << 3 | _LENGTH_DELIMITED])
     message.MergeFromString(varints(head) + varints(np.array([len(payload)])) + payload)
 
 
 def varints(values: NDArray[Any]) -> bytes:
-    """Integers >= 0 in base-128 varints: seven bits a byte, least significant first, all but the last byte marked.
+    """Encode integers >= 0 as base-128 varints: seven bits per byte, least significant first, continuation bit set.
 
     Raises
     ------
     ValueError
-        If one is negative.
+        If any is negative.
     """
     if values.size == 0:
         return b""
     if values.min() < 0:
-        msg = "varints are made of integers >= 0 here"
+        msg = "varints encode only integers >= 0"
         raise ValueError(msg)
     rest = values.astype(np.uint64)
     width = max(1, -(-int(rest.max()).bit_length() // 7))
@@ -71,20 +69,20 @@ def varints(values: NDArray[Any]) -> bytes:
 
 
 def set_options(solver: str, message: Any, options: dict[str, Any], *, inside: str | None = None) -> None:
-    """Set fields of ``message`` by name; dots reach into nested messages.
+    """Set fields of ``message`` by name; a dotted name addresses a nested message.
 
-    Fields of the message called ``inside`` may also be named without it.
+    Fields of the nested message ``inside`` may also be given without its prefix.
 
     Raises
     ------
     BadOption
-        If a name does not exist or a value is refused.
+        If a name does not exist or a value is rejected.
     """
     names = _fields(message)
     for name, value in options.items():
         full = f"{inside}.{name}" if inside and f"{inside}.{name}" in names else name
         if full not in names:
-            raise unknown(solver, name, names)
+            raise unknown_option(solver, name, names)
         *path, last = full.split(".")
         target = message
         for part in path:
@@ -93,20 +91,20 @@ def set_options(solver: str, message: Any, options: dict[str, Any], *, inside: s
         try:
             setattr(target, last, _value(solver, name, value, field))
         except (TypeError, ValueError, AttributeError) as error:
-            raise refused(solver, name, value, str(error)) from error
+            raise rejected_value(solver, name, value, str(error)) from error
 
 
 def effective(message: Any) -> dict[str, Any]:
-    """List the fields that are set, by dotted name."""
-    found: dict[str, Any] = {}
+    """Return the fields that are set, by dotted name."""
+    options: dict[str, Any] = {}
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE and hasattr(value, "ListFields"):
-            found |= {f"{field.name}.{name}": inner for name, inner in effective(value).items()}
+            options |= {f"{field.name}.{name}": inner for name, inner in effective(value).items()}
         elif field.type == field.TYPE_ENUM and isinstance(value, int):
-            found[field.name] = field.enum_type.values_by_number[value].name
+            options[field.name] = field.enum_type.values_by_number[value].name
         else:
-            found[field.name] = value if isinstance(value, (bool, int, float, str)) else str(value)
-    return found
+            options[field.name] = value if isinstance(value, (bool, int, float, str)) else str(value)
+    return options
 
 
 def _fields(message: Any) -> list[str]:
@@ -126,11 +124,11 @@ def _value(solver: str, name: str, value: Any, field: Any) -> Any:
             return known[str(value)].number
         if str(value).isdigit() and int(value) in field.enum_type.values_by_number:
             return int(value)
-        raise refused(solver, name, value, f"it wants one of {', '.join(known)}")
+        raise rejected_value(solver, name, value, f"it must be one of {', '.join(known)}")
     if field.type == field.TYPE_BOOL:
-        return typed(solver, name, value, bool)
+        return parse_value(solver, name, value, bool)
     if field.type in (field.TYPE_DOUBLE, field.TYPE_FLOAT):
-        return typed(solver, name, value, float)
+        return parse_value(solver, name, value, float)
     if field.type == field.TYPE_STRING:
         return str(value)
-    return typed(solver, name, value, int)
+    return parse_value(solver, name, value, int)

@@ -1,4 +1,4 @@
-"""SCIP: branch and cut; an LP is its root relaxation with presolve off, so that its duals are those of our rows."""
+"""Adapter for SCIP; an LP is solved at the root with presolve off, so that the duals belong to the given rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.common import Trail, fill, finite, refused, row_kinds, typed, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    apply_options,
+    finite_or_none,
+    parse_value,
+    row_kinds,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.task import Outcome, Termination
 
@@ -29,8 +37,6 @@ _TERMINATION = {
     "userinterrupt": Termination.INTERRUPTED,
     "terminate": Termination.INTERRUPTED,
 }
-
-
 _SMALL = 1e-6
 
 
@@ -46,7 +52,7 @@ class Scip(Adapter):
     install = "pip install pyscipopt"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         scip = self.load()
         model = scip.Model()
         model.hideOutput()
@@ -57,28 +63,28 @@ class Scip(Adapter):
             for variable, value in zip(variables, request.warm_start.tolist(), strict=True):
                 model.setSolVal(start, variable, value)
             model.addSol(start)
-        trail = Trail(form, progress)
+        log = ProgressLog(form, progress)
         if form.is_mip:
-            model.includeEventhdlr(_listener(scip, variables, trail), "trail", "tells new incumbents")
+            model.includeEventhdlr(_event_handler(scip, variables, log), "progress", "records incumbents and bounds")
         model.optimize()
         raw = model.getStatus()
         outcome = Outcome(_TERMINATION.get(raw, Termination.ITERATION_LIMIT), raw=raw, options=effective)
         outcome.algorithm = self.algorithm if form.is_mip else "simplex (SoPlex)"
         outcome.version = f"{model.version()} (PySCIPOpt {self.version()})"
         outcome.iterations, outcome.nodes = int(model.getNLPIterations()), int(model.getNTotalNodes())
-        outcome.incumbents = trail.incumbents
+        outcome.incumbents = log.incumbents
         x = duals = None
         if model.getNSols() > 0:
             best = model.getBestSol()
             x = np.array([best[variable] for variable in variables])
             if not form.is_mip and outcome.termination == Termination.OPTIMAL:
-                flip = -1.0 if form.sense == "max" else 1.0  # it gives those of the minimization it made of it
+                flip = -1.0 if form.sense == "max" else 1.0  # duals of the equivalent minimization
                 duals = np.array([0.0 if row is None else flip * model.getDualsolLinear(row) for row in rows])
-                if not _complementary(form, x, duals):  # it absorbed a row into a bound, even without presolve
+                if not _complementary(form, x, duals):  # a row became a bound, even without presolve
                     duals = None
-        fill(outcome, form, x, duals, believed=True)
+        set_solution(outcome, form, x, duals, accepted=True)
         if form.is_mip and outcome.termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
-            outcome.bound = finite(model.getDualbound())
+            outcome.bound = finite_or_none(model.getDualbound())
         return outcome
 
     def _set_options(self, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
@@ -103,27 +109,23 @@ class Scip(Adapter):
         known = model.getParams()
         for name, value in request.options.items():
             if name not in known:
-                raise unknown(self.name, name, known)
-            effective[name] = typed(self.name, name, value, type(known[name]))
-        for name, value in effective.items():
-            try:
-                model.setParam(name, value)
-            except (ValueError, KeyError, TypeError) as error:
-                raise refused(self.name, name, value, str(error)) from error
-        if not form.is_mip:  # heuristics have nothing to find, and their steps disturb the duals
+                raise unknown_option(self.name, name, known)
+            effective[name] = parse_value(self.name, name, value, type(known[name]))
+        apply_options(self.name, effective, model.setParam, (ValueError, KeyError, TypeError))
+        if not form.is_mip:  # an LP needs no heuristics, and they disturb the duals
             model.setHeuristics(self.load().SCIP_PARAMSETTING.OFF)
             effective["heuristics"] = "off"
         return effective
 
     def _build(self, scip: Any, model: Any, form: StandardForm) -> tuple[list[Any], list[Any]]:
-        """One expression a row: the interface takes no arrays. A free row is None."""
+        """Add columns and rows one by one, as PySCIPOpt accepts no arrays; a free row is None."""
         inner = self.load("pyscipopt.scip")
         infinity = model.infinity()
         lower = np.clip(form.col_lower, -infinity, infinity).tolist()
         upper = np.clip(form.col_upper, -infinity, infinity).tolist()
         variables = [
-            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if whole else "C")
-            for low, high, cost, whole in zip(
+            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if integer else "C")
+            for low, high, cost, integer in zip(
                 lower, upper, form.cost.tolist(), np.asarray(form.integer).tolist(), strict=True
             )
         ]
@@ -148,7 +150,7 @@ class Scip(Adapter):
         return variables, rows
 
     def write(self, form: StandardForm, path: Path, names: tuple[list[str], list[str]] | None = None) -> None:
-        """Write ``form`` to ``.mps``, ``.lp`` or ``.cip``; columns and rows get plain numbers as names."""
+        """Write ``form`` to ``.mps``, ``.lp`` or ``.cip``; columns and rows are named by number."""
         scip = self.load()
         model = scip.Model()
         model.hideOutput()
@@ -157,7 +159,7 @@ class Scip(Adapter):
 
 
 def _complementary(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64]) -> bool:
-    """Tell whether duals and reduced costs vanish wherever ``x`` is off the bound that their sign names."""
+    """Check complementary slackness of rows and columns."""
     flip = -1.0 if form.sense == "max" else 1.0
     activity = form.A @ x
     for value, at, lower, upper in (
@@ -170,10 +172,10 @@ def _complementary(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np
     return True
 
 
-def _listener(scip: Any, variables: list[Any], trail: Trail) -> Any:
-    """Make the event handler that relays incumbents and bounds."""
+def _event_handler(scip: Any, variables: list[Any], log: ProgressLog) -> Any:
+    """Make the event handler that records incumbents and bounds."""
 
-    class Listener(scip.Eventhdlr):
+    class ProgressHandler(scip.Eventhdlr):
         def eventinit(self) -> None:
             for event in (scip.SCIP_EVENTTYPE.BESTSOLFOUND, scip.SCIP_EVENTTYPE.DUALBOUNDIMPROVED):
                 self.model.catchEvent(event, self)
@@ -183,14 +185,14 @@ def _listener(scip: Any, variables: list[Any], trail: Trail) -> Any:
                 self.model.dropEvent(event, self)
 
         def eventexec(self, event: Any) -> None:
-            bound = finite(self.model.getDualbound())
+            bound = finite_or_none(self.model.getDualbound())
             if event.getType() == scip.SCIP_EVENTTYPE.BESTSOLFOUND:
                 best = self.model.getBestSol()
-                trail.found(np.array([best[variable] for variable in variables]), bound)
+                log.incumbent(np.array([best[variable] for variable in variables]), bound)
             else:
-                trail.bounded(bound)
+                log.bound(bound)
 
-    return Listener()
+    return ProgressHandler()
 
 
 ADAPTER = Scip()

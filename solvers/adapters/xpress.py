@@ -1,4 +1,4 @@
-"""FICO Xpress; the wheel carries a size-limited community licence."""
+"""Adapter for FICO Xpress; the wheel includes a size-limited community licence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.common import Trail, fill, finite, refused, row_kinds, typed, unknown
+from opticoll.solvers.adapters.common import (
+    ProgressLog,
+    finite_or_none,
+    licence_too_small,
+    parse_value,
+    rejected_value,
+    row_kinds,
+    set_solution,
+    unknown_option,
+)
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
 
@@ -51,27 +59,26 @@ class Xpress(Adapter):
     install = "pip install xpress (the extra opticoll[xpress]), and a licence for larger problems"
 
     def load(self, module: str | None = None) -> Any:
-        """Import without the community licence's warning; the probe says it."""
+        """Import without the warning about the community licence, which the probe reports."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().load(module)
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
-        """Solve ``form``, see :meth:`Adapter.solve`."""
+        """Solve ``form``; see :meth:`Adapter.solve`."""
         xpress = self.load()
         try:
-            return self._run(xpress, form, request, Trail(form, progress))
+            return self._run(xpress, form, request, ProgressLog(form, progress))
         except (xpress.SolverError, xpress.InterfaceError) as error:
             raise self._unavailable(error, form) from error
 
     def _unavailable(self, error: Exception, form: StandardForm) -> Exception:
-        text = " ".join(str(error).split())
+        text = _one_line(error)
         if _about_licence(text):
-            size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-            return SolverUnavailable(f"solver 'xpress': the licence does not cover {size} ({text}): {_REMEDY}")
+            return licence_too_small(self.name, form, text, _REMEDY)
         return RuntimeError(f"Xpress: {text}")
 
-    def _run(self, xpress: Any, form: StandardForm, request: SolveRequest, trail: Trail) -> Outcome:
+    def _run(self, xpress: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
         problem = xpress.problem()
         problem.setOutputEnabled(False)
         effective = self._set_options(xpress, problem, form, request)
@@ -80,49 +87,50 @@ class Xpress(Adapter):
             if request.warm_start is not None:
                 problem.addMipSol(request.warm_start.tolist())
 
-            def tell(inner: Any, _data: Any) -> None:
-                bound = finite(inner.attributes.bestbound)
-                trail.found(np.array(inner.getCallbackSolution()), bound)
+            def record(inner: Any, _data: Any) -> None:
+                bound = finite_or_none(inner.attributes.bestbound)
+                log.incumbent(np.array(inner.getCallbackSolution()), bound)
 
-            problem.addIntsolCallback(tell, None)
-        solved, found = problem.optimize()
-        raw = f"{solved.name}, {found.name}"
+            problem.addIntsolCallback(record, None)
+        solve_status, solution_status = problem.optimize()
+        solved, found = solve_status.name, solution_status.name
+        raw = f"{solved}, {found}"
         stop = xpress.StopType(problem.attributes.stopstatus).name
-        termination = _TERMINATION.get(found.name, Termination.ERROR)
-        if solved.name != "COMPLETED":
+        termination = _TERMINATION.get(found, Termination.ERROR)
+        if solved != "COMPLETED":
             termination = _STOPPED.get(stop, Termination.ERROR)
             raw += f" ({stop})"
-        elif found.name == "NOTFOUND":
+        elif found == "NOTFOUND":
             termination = Termination.INFEASIBLE_OR_UNBOUNDED
-        outcome = Outcome(termination, raw=raw, options=effective, incumbents=trail.incumbents)
+        outcome = Outcome(termination, raw=raw, options=effective, incumbents=log.incumbents)
         outcome.iterations = int(problem.attributes.simplexiter) + int(problem.attributes.bariter)
-        some = found.name in ("OPTIMAL", "FEASIBLE")
-        x = np.array(problem.getSolution()) if some else None
+        has_solution = found in ("OPTIMAL", "FEASIBLE")
+        x = np.array(problem.getSolution()) if has_solution else None
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(problem.attributes.nodes)
-            fill(outcome, form, x, believed=True)
+            set_solution(outcome, form, x, accepted=True)
             if termination not in (Termination.INFEASIBLE, Termination.UNBOUNDED):
-                outcome.bound = finite(problem.attributes.bestbound)
+                outcome.bound = finite_or_none(problem.attributes.bestbound)
             return outcome
         barrier = int(problem.attributes.bariter) > 0
         outcome.algorithm = "interior point with crossover" if barrier else "simplex"
-        duals = np.array(problem.getDuals()) if some and form.A.shape[0] else None
-        fill(outcome, form, x, np.zeros(0) if form.A.shape[0] == 0 else duals)
+        duals = np.array(problem.getDuals()) if has_solution and form.A.shape[0] else None
+        set_solution(outcome, form, x, np.zeros(0) if form.A.shape[0] == 0 else duals)
         return outcome
 
     def _build(self, xpress: Any, problem: Any, form: StandardForm) -> None:
-        """Load the whole problem by columns."""
+        """Load the problem by columns."""
         rows, infinity = row_kinds(form), xpress.infinity
 
         def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.clip(array, -infinity, infinity)
 
-        whole = np.flatnonzero(np.asarray(form.integer))
+        integers = np.flatnonzero(np.asarray(form.integer))
         problem.loadMIP(
             "opticoll", rows.letter.tolist(), rows.rhs, rows.width, np.array(form.cost),
             form.A.indptr.astype(np.int64), None, form.A.indices.astype(np.int64), np.array(form.A.data),
             clipped(form.col_lower), clipped(form.col_upper),
-            ["I"] * whole.size if whole.size else None, whole if whole.size else None,
+            ["I"] * integers.size if integers.size else None, integers if integers.size else None,
         )  # fmt: skip
         problem.chgObjSense(xpress.maximize if form.sense == "max" else xpress.minimize)
         problem.chgObj([-1], [-form.offset])
@@ -138,17 +146,17 @@ class Xpress(Adapter):
         known = problem.getControl()
         for name, value in request.options.items():
             if name.lower() not in known:
-                raise unknown(self.name, name, known)
+                raise unknown_option(self.name, name, known)
             kinds = [kind for kind in (int, float, str) if isinstance(known[name.lower()], kind)]
-            effective[name.lower()] = typed(self.name, name, value, kinds[0])
+            effective[name.lower()] = parse_value(self.name, name, value, kinds[0])
         for name, value in effective.items():
             try:
                 problem.setControl(name, value)
                 kept = problem.getControl(name)
             except (xpress.SolverError, xpress.ModelError, xpress.InterfaceError, SystemError, KeyError) as error:
-                raise refused(self.name, name, value, " ".join(str(error).split())) from error
+                raise rejected_value(self.name, name, value, _one_line(error)) from error
             if kept != value:
-                raise refused(self.name, name, value, "it would use another value")
+                raise rejected_value(self.name, name, value, "the solver would replace it by another value")
         return effective
 
     def probe_licence(self) -> LicenceState:
@@ -160,11 +168,15 @@ class Xpress(Adapter):
             problem.addVariables(_TRIAL_COLUMNS)
             problem.optimize()
         except (xpress.SolverError, xpress.InterfaceError) as error:
-            text = " ".join(str(error).split())
+            text = _one_line(error)
             if _about_licence(text):
                 return LicenceState(usable=True, state=f"size-limited ({text})", remedy=_REMEDY)
             return LicenceState(usable=False, state=f"no licence: {text}", remedy=_REMEDY)
         return LicenceState(usable=True, state="licensed")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _about_licence(text: str) -> bool:

@@ -6,13 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from opticoll.formulations.topoopt.finder import topology_finder
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict
 from opticoll.analysis.ledger.sweeps import spread
-from opticoll.formulations.topoopt import totient_rings as binary_trees
-from opticoll.formulations.topoopt import totient_rings as coin_change
-from opticoll.formulations.topoopt import totient_rings as rings
 from opticoll.formulations.topoopt.design import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job

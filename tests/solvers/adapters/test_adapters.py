@@ -1,7 +1,7 @@
-"""One contract for every solver adapter: same problems in, same facts out.
+"""Contract suite: every solver adapter must give the same results on the same problems.
 
-Each adapter solves the whole battery in one worker process, so that a suite of hundreds of checks starts one
-process a solver. What cannot run here (package or licence missing) is skipped with its reason.
+Each adapter solves all problems in one worker process, so that hundreds of checks start one process per solver.
+Adapters whose package or licence is missing are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ def make(
 ) -> StandardForm:  # fmt: skip
     vectors = [np.array(v, dtype=float) for v in (row_lower, row_upper, col_lower, col_upper, cost)]
     matrix = sp.csc_array(np.atleast_2d(np.array(A, dtype=float)))
-    whole = None if integer is None else np.array(integer, dtype=bool)
-    return StandardForm(matrix, *vectors, sense, offset, whole)
+    integers = None if integer is None else np.array(integer, dtype=bool)
+    return StandardForm(matrix, *vectors, sense, offset, integers)
 
 
 def mirrored(form: StandardForm) -> StandardForm:
-    """The same problem with the other sense: its optimum is the negative."""
+    """The equivalent problem with the opposite sense, whose optimum is the negative."""
     sense: Any = "min" if form.sense == "max" else "max"
     return replace(form, cost=-form.cost, sense=sense, offset=-form.offset)
 
 
 def boxed(form: StandardForm) -> StandardForm:
-    """The same with huge bounds in place of none, so that a reduced cost of 1e-9 does not ruin a dual bound."""
+    """The same problem with large finite bounds, so that a reduced cost of 1e-9 does not spoil the dual bound."""
     lower, upper = np.maximum(form.col_lower, -100.0), np.minimum(form.col_upper, 100.0)
     return replace(form, col_lower=lower, col_upper=upper)
 
@@ -108,7 +108,7 @@ def knapsack(size: int = 20, integer: bool = True) -> StandardForm:
 
 
 def knapsack_optimum(size: int) -> float:
-    """The optimum of :func:`knapsack` by dynamic programming over its capacity."""
+    """The optimum of :func:`knapsack` by dynamic programming."""
     form = knapsack(size)
     best = np.zeros(int(form.row_upper[0]) + 1)
     for weight, value in zip(form.A.toarray()[0].astype(int), form.cost, strict=True):
@@ -137,7 +137,7 @@ def assignment() -> StandardForm:
 
 
 def tight_knapsack(rows: int = 30, size: int = 100) -> StandardForm:
-    """A multi-dimensional knapsack that nobody proves in a second; 0 is feasible."""
+    """A multi-dimensional knapsack too hard to prove in a second; 0 is feasible."""
     rng = np.random.default_rng(1)
     A = rng.integers(1, 1000, (rows, size))
     value = A.mean(axis=0).astype(int) + rng.integers(0, 500, size)
@@ -145,7 +145,7 @@ def tight_knapsack(rows: int = 30, size: int = 100) -> StandardForm:
 
 
 def market_split(rows: int = 6, size: int = 50) -> StandardForm:
-    """Equalities that branch and bound does not satisfy in a second."""
+    """Equalities too hard for branch and bound to satisfy in a second."""
     A = np.random.default_rng(3).integers(0, 100, (rows, size))
     right = A.sum(axis=1) // 2
     return make(A, right, right, [0] * size, [1] * size, np.arange(size), "min", 0.0, [True] * size)
@@ -190,67 +190,71 @@ SOLVED = [name for name, (_, known) in PROBLEMS.items() if isinstance(known, flo
 UNSOLVED = [name for name in PROBLEMS if name not in SOLVED]
 
 
-def takes(name: str, form: StandardForm) -> bool:
-    able = adapters()[name].capabilities
-    return able.mip if form.is_mip else able.lp
+def accepts(name: str, form: StandardForm) -> bool:
+    capabilities = adapters()[name].capabilities
+    return capabilities.mip if form.is_mip else capabilities.lp
 
 
 # In the worker -------------------------------------------------------------------------------------------------
 
 
 def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Solve everything with one adapter; runs in a worker."""
+    """Solve all problems with one adapter; runs in a worker."""
     name = arguments["adapter"]
-    facts: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     vectors: dict[str, Any] = {}
 
     def run(case: str, form: StandardForm, request: SolveRequest) -> None:
-        told: list[list[float | None]] = []
+        reports: list[list[float | None]] = []
         try:
-            outcome = solve_here(form, name, request, lambda value, bound, x=None: told.append([value, bound]))
+            outcome = solve_here(form, name, request, lambda value, bound, x=None: reports.append([value, bound]))
         except OpticollError as error:
-            facts[case] = {"error": type(error).__name__, "text": str(error)}
+            outcomes[case] = {"error": type(error).__name__, "text": str(error)}
             return
-        facts[case] = {key: value for key, value in vars(outcome).items() if key not in ("x", "row_duals")}
-        facts[case]["told"] = told
+        outcomes[case] = {key: value for key, value in vars(outcome).items() if key not in ("x", "row_duals")}
+        outcomes[case]["reports"] = reports
         vectors[f"{case} x"], vectors[f"{case} y"] = outcome.x, outcome.row_duals
 
-    usual = SolveRequest(time_limit_s=120.0, threads=1, rel_tol=1e-7)
+    default = SolveRequest(time_limit_s=120.0, threads=1, rel_tol=1e-7)
     for case, (form, _) in PROBLEMS.items():
-        if takes(name, form):
-            run(case, form, usual)
-    able = adapters()[name].capabilities
-    some = two_rows() if able.lp else knapsack()
+        if accepts(name, form):
+            run(case, form, default)
+    capabilities = adapters()[name].capabilities
+    simple = two_rows() if capabilities.lp else knapsack()
     wrong, _ = MISSPELT.get(name, MISSPELT["highs"])
-    run("misspelt", some, SolveRequest(options={wrong: 1}))
-    run("bad-value", some, SolveRequest(options=dict([BAD_VALUES[name]])))
-    if able.mip:
+    run("misspelt", simple, SolveRequest(options={wrong: 1}))
+    run("bad-value", simple, SolveRequest(options=dict([BAD_VALUES[name]])))
+    if capabilities.mip:
         for trial in ("first", "second"):
             run(f"seed-{trial}", knapsack(40), SolveRequest(threads=1, seed=11, time_limit_s=120.0))
-        for limit in (0.6, 3.0, 15.0, 60.0):  # on a busy machine the first may pass before anything is found
+        for limit in (0.6, 3.0, 15.0, 60.0):  # on a busy machine no incumbent may exist at the first limit
             run("limit-with-incumbent", tight_knapsack(), SolveRequest(threads=1, time_limit_s=limit))
-            if facts["limit-with-incumbent"].get("primal") == "feasible":
+            if outcomes["limit-with-incumbent"].get("primal") == "feasible":
                 break
         run("limit-without", market_split(), SolveRequest(threads=1, time_limit_s=0.6))
-    if able.integer_data_only:
-        run("unbounded-column", make([[1]], [0], [5], [0], [INF], [1], "min", 0.0, [True]), usual)
+    if capabilities.integer_data_only:
+        run("unbounded-column", make([[1]], [0], [5], [0], [INF], [1], "min", 0.0, [True]), default)
         irrational = make([[np.sqrt(2), 1]], [0], [5], [0, 0], [3, 3], [1, 1], "max", 0.0, [True, True])
-        run("irrational-row", irrational, usual)
-    if able.licensed:
+        run("irrational-row", irrational, default)
+    if capabilities.licensed:
         run("too-large", knapsack(12_000, integer=False), SolveRequest(threads=1))
-    elif able.lp:
+    elif capabilities.lp:
         run("slow", slow_lp(), SolveRequest(threads=1, time_limit_s=0.05))
-    if able.lp:
-        facts["disagreement"] = _disagreement(name)
-    return facts, {key: array for key, array in vectors.items() if array is not None}
+    if capabilities.lp:
+        outcomes["disagreement"] = _disagreement(name)
+    return outcomes, {key: array for key, array in vectors.items() if array is not None}
 
 
 def _disagreement(name: str) -> str:
-    """Compare random LPs with an independent solver: what differs first, or nothing."""
+    """Compare random LPs with an independent solver; return the first difference, or an empty string."""
     from scipy.optimize import linprog
 
     exact = adapters()[name].capabilities.exact
-    words = {0: {"optimal"}, 2: {"infeasible", "infeasible-or-unbounded"}, 3: {"unbounded", "infeasible-or-unbounded"}}
+    expected = {
+        0: {"optimal"},
+        2: {"infeasible", "infeasible-or-unbounded"},
+        3: {"unbounded", "infeasible-or-unbounded"},
+    }
 
     @settings(
         max_examples=25, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
@@ -268,8 +272,8 @@ def _disagreement(name: str) -> str:
         outcome = solve_here(form, name, SolveRequest(threads=1, rel_tol=1e-8, time_limit_s=60))
         word = str(outcome.termination)
         if not exact and word in ("tolerance-not-reached", "iteration-limit", "time-limit"):
-            return  # says itself that it did not get there
-        assert word in words.get(known.status, {word}), f"{word}, expected {words[known.status]}: {form}"
+            return  # the solver reports that it did not converge
+        assert word in expected.get(known.status, {word}), f"{word}, expected {expected[known.status]}: {form}"
         if known.status == 0:
             value = flip * known.fun + form.offset
             assert outcome.objective == pytest.approx(value, rel=1e-5, abs=1e-5), form
@@ -287,7 +291,7 @@ def _disagreement(name: str) -> str:
 
 @st.composite
 def random_lps(draw: st.DrawFn) -> StandardForm:
-    """Small LPs with small integer data: degenerate, infeasible and unbounded ones among them."""
+    """Small LPs with small integer data, including degenerate, infeasible and unbounded ones."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     m, n = draw(st.integers(0, 5)), draw(st.integers(1, 6))
     A = rng.integers(-3, 4, (m, n)) * (rng.random((m, n)) < 0.7)
@@ -309,7 +313,7 @@ def random_lps(draw: st.DrawFn) -> StandardForm:
 # In the tests --------------------------------------------------------------------------------------------------
 
 
-FOUND: dict[str, Future[dict[str, dict[str, Any]]]] = {}
+RESULTS: dict[str, Future[dict[str, dict[str, Any]]]] = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -318,7 +322,7 @@ def batteries(request: pytest.FixtureRequest) -> Iterator[None]:
     calls = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     names = sorted({call["name"] for call in calls if call.get("name") in NAMES})
     with ThreadPoolExecutor(2) as pool:
-        FOUND.update({name: pool.submit(results, name) for name in names})
+        RESULTS.update({name: pool.submit(results, name) for name in names})
         yield
         pool.shutdown(cancel_futures=True)
 
@@ -338,7 +342,7 @@ def results(name: str) -> dict[str, dict[str, Any]]:
 
 
 def result(name: str, case: str) -> dict[str, Any]:
-    found = FOUND[name].result()
+    found = RESULTS[name].result()
     if "skip" in found:
         pytest.skip(found["skip"]["reason"])
     if "broken" in found:
@@ -353,13 +357,13 @@ def result(name: str, case: str) -> dict[str, Any]:
 def test_known_optimum(name: str, case: str) -> None:
     form, known = PROBLEMS[case]
     got = result(name, case)
-    able = adapter(name).capabilities
+    capabilities = adapter(name).capabilities
     assert got.get("termination") == "optimal", got
-    assert got["primal"] == "feasible" if able.exact else got["primal"] in ("feasible", "approximate")
+    assert got["primal"] == "feasible" if capabilities.exact else got["primal"] in ("feasible", "approximate")
     assert got["objective"] == pytest.approx(known, abs=1e-5)
     assert max(matrix_violations(form, got["x"]).values()) < 1e-5
     assert got["objective"] == pytest.approx(form.objective(got["x"]), abs=1e-9)
-    if able.bound:
+    if capabilities.bound:
         assert got["bound"] == pytest.approx(known, abs=1e-5)
     if form.is_mip:
         assert "y" not in got
@@ -388,7 +392,7 @@ def test_duals_are_shadow_prices(name: str, case: str) -> None:
 
 @pytest.mark.parametrize("case", UNSOLVED)
 @pytest.mark.parametrize("name", NAMES)
-def test_no_solution_is_said_and_none_returned(name: str, case: str) -> None:
+def test_problem_without_solution_returns_none(name: str, case: str) -> None:
     got = result(name, case)
     assert got["termination"] in PROBLEMS[case][1]  # type: ignore[operator]
     assert got["primal"] == "none"
@@ -408,11 +412,11 @@ def test_limit_keeps_incumbent_and_bound(name: str) -> None:
     assert values
     assert values == sorted(values)
     assert values[-1] == pytest.approx(got["objective"])
-    assert [told[0] for told in got["told"] if told[0] is not None] == values
+    assert [value for value, _ in got["reports"] if value is not None] == values
 
 
 @pytest.mark.parametrize("name", MIP_NAMES)
-def test_limit_without_incumbent_pretends_nothing(name: str) -> None:
+def test_limit_without_incumbent_returns_no_solution(name: str) -> None:
     got = result(name, "limit-without")
     if got["termination"] == "infeasible":
         pytest.skip(f"{name} proved it within the limit")
@@ -424,7 +428,7 @@ def test_limit_without_incumbent_pretends_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LP_NAMES if not adapters()[name].capabilities.licensed])
-def test_lp_at_a_limit_says_what_its_vector_is(name: str) -> None:
+def test_lp_at_a_limit_reports_the_status_of_its_vector(name: str) -> None:
     got = result(name, "slow")
     assert got["termination"] in ("time-limit", "optimal")
     if "x" in got:
@@ -437,7 +441,7 @@ def test_lp_at_a_limit_says_what_its_vector_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_misspelt_option_names_the_nearest(name: str) -> None:
+def test_misspelt_option_suggests_the_closest(name: str) -> None:
     got = result(name, "misspelt")
     wrong, right = MISSPELT.get(name, MISSPELT["highs"])
     assert got.get("error") == "BadOption", got
@@ -446,7 +450,7 @@ def test_misspelt_option_names_the_nearest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_impossible_option_value_is_refused(name: str) -> None:
+def test_invalid_option_value_is_rejected(name: str) -> None:
     got = result(name, "bad-value")
     assert got.get("error") == "BadOption", got
     assert BAD_VALUES[name][0].lower() in got["text"].lower()
@@ -461,7 +465,7 @@ def test_same_seed_same_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if adapters()[name].capabilities.licensed])
-def test_small_licence_is_a_typed_error(name: str) -> None:
+def test_too_small_licence_is_an_error(name: str) -> None:
     got = result(name, "too-large")
     if "error" not in got:
         assert got["termination"] == "optimal"
@@ -477,25 +481,25 @@ def test_random_lps_agree_with_an_independent_solver(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in MIP_NAMES])
-def test_integer_problem_is_refused_before_anything_starts(name: str) -> None:
+def test_integer_problem_is_rejected_before_a_worker_starts(name: str) -> None:
     with pytest.raises(MethodMismatch, match="integer"):
         solve_isolated(knapsack(), name, SolveRequest())
 
 
-def test_cp_sat_refuses_what_it_cannot_represent() -> None:
+def test_cp_sat_rejects_continuous_columns() -> None:
     with pytest.raises(MethodMismatch, match="continuous"):
         solve_isolated(two_rows(), "cp-sat", SolveRequest())
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if adapters()[name].capabilities.integer_data_only])
-def test_data_that_are_no_integers_are_refused(name: str) -> None:
-    for case, words in (("unbounded-column", "column 0 is in [0.0, inf]"), ("irrational-row", "row 0")):
+def test_data_that_cannot_be_scaled_to_integers_are_rejected(name: str) -> None:
+    for case, message in (("unbounded-column", "column 0 is in [0.0, inf]"), ("irrational-row", "row 0")):
         got = result(name, case)
         assert got.get("error") == "MethodMismatch", got
-        assert words in got["text"]
+        assert message in got["text"]
 
 
-def test_unknown_solver_names_the_nearest() -> None:
+def test_unknown_solver_suggests_the_closest() -> None:
     with pytest.raises(MethodMismatch, match="'highs'"):
         adapter("hihgs")
 
@@ -505,12 +509,12 @@ def test_unknown_solver_names_the_nearest() -> None:
     [{"time_limit_s": 0.0}, {"threads": 0}, {"rel_tol": -1.0}, {"seed": -1}, {"warm_start": np.zeros(3)}],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_impossible_requests_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_requests_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadOption, match=next(iter(wrong))):
         solve_isolated(two_rows(), "highs", SolveRequest(**wrong))
 
 
-def test_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_reported_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter("copt"), "package", "no_such_package")
     with pytest.raises(SolverUnavailable, match=r"opticoll\[copt\]") as caught:
         solve_isolated(two_rows(), "copt", SolveRequest())
@@ -518,14 +522,14 @@ def test_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_adapter_is_described() -> None:
-    for name, one in adapters().items():
-        assert one.name == name
-        assert one.title
-        assert one.install
-        assert one.installed() == (one.version() is not None)
+    for name, solver in adapters().items():
+        assert solver.name == name
+        assert solver.title
+        assert solver.install
+        assert solver.installed() == (solver.version() is not None)
 
 
-def test_hipo_is_usable_only_if_the_wheel_has_it() -> None:
+def test_hipo_is_usable_only_if_the_wheel_includes_it() -> None:
     if not adapter("highs-hipo").installed():
         pytest.skip("highspy is not installed")
     state = probe("highs-hipo")

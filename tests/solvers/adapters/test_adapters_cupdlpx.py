@@ -1,7 +1,6 @@
-"""cuPDLPx without a GPU: what is said, and the adapter against a stand-in for the documented interface.
+"""The cuPDLPx adapter against a stand-in for the documented interface, and its messages without a GPU.
 
-No GPU is at hand where these tests run: that the solver itself answers so is not shown here. The contract suite
-(`test_adapters.py`) shows it where there is one.
+These tests do not run the solver. The contract suite (`test_adapters.py`) does on machines with a GPU.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ DEFAULTS = {
 
 
 class Model:
-    """The documented model: rows and columns with bounds, a minimisation, ``Pi`` as shadow prices."""
+    """The documented model: rows and columns with bounds, a minimization, ``Pi`` as shadow prices."""
 
     answer = "OPTIMAL"
 
@@ -71,14 +70,14 @@ class Model:
         c, A, low, high = self.data
         dense = A.toarray()
         has_low, has_high = np.isfinite(low), np.isfinite(high)
-        found = linprog(
+        solution = linprog(
             c, np.vstack([dense[has_high], -dense[has_low]]), np.concatenate([high[has_high], -low[has_low]]),
             bounds=np.stack(self.box, axis=1), method="highs",
         )  # fmt: skip
-        self.X = found.x
+        self.X = solution.x
         pi = np.zeros(dense.shape[0])
-        pi[has_high] += found.ineqlin.marginals[: has_high.sum()]
-        pi[has_low] -= found.ineqlin.marginals[has_high.sum() :]
+        pi[has_high] += solution.ineqlin.marginals[: has_high.sum()]
+        pi[has_low] -= solution.ineqlin.marginals[has_high.sum() :]
         self.Pi = pi  # type: ignore[assignment]
         return self
 
@@ -96,7 +95,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 
 @pytest.mark.parametrize("problem", [two_rows, everything])
-def test_optimum_and_duals_by_our_convention(problem: Any, stand_in: types.ModuleType) -> None:
+def test_optimum_and_sign_of_duals(problem: Any, stand_in: types.ModuleType) -> None:
     form = problem()
     outcome = solve_here(form, "cupdlpx", SolveRequest(time_limit_s=7.0, rel_tol=1e-6))
     reference = solve_here(form, "highs-simplex", SolveRequest())
@@ -113,51 +112,51 @@ def test_optimum_and_duals_by_our_convention(problem: Any, stand_in: types.Modul
 
 
 @pytest.mark.parametrize(
-    ("word", "termination"),
+    ("status", "termination"),
     [
         ("PRIMAL_INFEASIBLE", "infeasible"), ("DUAL_INFEASIBLE", "infeasible-or-unbounded"),
         ("TIME_LIMIT", "time-limit"), ("ITERATION_LIMIT", "iteration-limit"), ("SOMETHING_NEW", "error"),
     ],
 )  # fmt: skip
-def test_words_of_the_solver(
-    word: str, termination: str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+def test_termination_statuses(
+    status: str, termination: str, stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Model, "answer", word)
+    monkeypatch.setattr(Model, "answer", status)
     outcome = solve_here(two_rows(), "cupdlpx", SolveRequest())
-    assert (outcome.termination, outcome.raw) == (termination, word)
+    assert (outcome.termination, outcome.raw) == (termination, status)
     assert outcome.x is None
     assert outcome.objective is None
 
 
 def test_options_by_name_and_alias(stand_in: types.ModuleType) -> None:
-    asked = {"TimeLimit": "3", "presolve": "off", "iteration_limit": "500"}
-    outcome = solve_here(two_rows(), "cupdlpx", SolveRequest(options=asked, warm_start=np.ones(2)))
+    options = {"TimeLimit": "3", "presolve": "off", "iteration_limit": "500"}
+    outcome = solve_here(two_rows(), "cupdlpx", SolveRequest(options=options, warm_start=np.ones(2)))
     assert outcome.options["time_sec_limit"] == 3.0
     assert outcome.options["presolve"] is False
     assert Model.last.Params["iteration_limit"] == 500  # type: ignore[attr-defined]
     np.testing.assert_array_equal(Model.last.start, np.ones(2))  # type: ignore[attr-defined]
-    for wrong, words in (({"iteration_limt": 1}, "iteration_limit"), ({"iteration_limit": 0}, "must be positive")):
-        with pytest.raises(BadOption, match=words):
+    for wrong, message in (({"iteration_limt": 1}, "iteration_limit"), ({"iteration_limit": 0}, "must be positive")):
+        with pytest.raises(BadOption, match=message):
             solve_here(two_rows(), "cupdlpx", SolveRequest(options=wrong))
 
 
-def test_integers_are_refused(stand_in: types.ModuleType) -> None:
+def test_integers_are_rejected(stand_in: types.ModuleType) -> None:
     form = make([[1.0]], [0], [1], [0], [1], [1], "max", 0.0, [True])
     with pytest.raises(Exception, match="integer"):
         solve_here(form, "cupdlpx", SolveRequest())
 
 
-def test_no_gpu_is_said(stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gpu_is_reported(stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "gpus", lambda: 0)
     with pytest.raises(SolverUnavailable, match=r"no NVIDIA GPU.*highs-pdlp") as caught:
         solve_here(two_rows(), "cupdlpx", SolveRequest())
     assert caught.value.exit_status == 4
     state = adapter("cupdlpx").probe_licence()
-    assert (state.usable, state.state) == (False, "no NVIDIA GPU here")
+    assert (state.usable, state.state) == (False, "no NVIDIA GPU found")
 
 
 @pytest.mark.skipif(INSTALLED, reason="cupdlpx is installed")
-def test_missing_package_is_status_4_and_says_how_to_get_it(capfd: Any) -> None:
+def test_missing_package_is_status_4_with_install_instructions(capfd: Any) -> None:
     assert main(["solve", "alltoall.master", "ring:4", "--method", "cupdlpx", "--no-store"]) == 4
     (line,) = capfd.readouterr().err.strip().splitlines()
     assert "opticoll[gpu]" in line

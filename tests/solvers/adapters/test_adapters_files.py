@@ -1,4 +1,4 @@
-"""Model files: what an adapter writes is the same problem, proven by solving the file with another solver."""
+"""Model files: a file written by an adapter holds the same problem, checked by solving it with HiGHS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = [(sense, integer) for sense in ("min", "max") for integer in (False, Tru
 
 
 def simple() -> StandardForm:
-    """A maximization with neither ranges nor free rows, which MOSEK's LP files do not know."""
+    """A maximization without ranges and free rows, which MOSEK cannot write to LP files."""
     form, kept = problem("max", integer=True), np.array([0, 2, 3])
     lower, upper = form.row_lower[kept], form.row_upper[kept]
     return replace(form, A=sp.csc_array(form.A.tocsr()[kept]), row_lower=lower, row_upper=upper, rows={})
@@ -50,31 +50,31 @@ def write_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict
     forms = {f"{sense}-{integer}.mps": problem(sense, integer=integer) for sense, integer in KINDS}
     for file, form in (forms | {"simple.lp": simple()}).items():
         names = (form.column_names(), form.row_names())
-        what = {"adapter": arguments["adapter"], "columns": names[0], "rows": names[1]}
-        write_in_worker(what | {"path": f"{arguments['folder']}/{file}"}, form.arrays(), report)
+        request = {"adapter": arguments["adapter"], "columns": names[0], "rows": names[1]}
+        write_in_worker(request | {"path": f"{arguments['folder']}/{file}"}, form.arrays(), report)
     return {}, {}
 
 
 def solve_all(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Solve model files and the problems they hold with HiGHS; runs in a worker."""
+    """Solve model files, and the problems they were written from, with HiGHS; runs in a worker."""
     import highspy
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for path in arguments["paths"]:
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("mip_rel_gap", 0.0)
-        found[path] = {"read": highs.readModel(path).name}
+        results[path] = {"read": highs.readModel(path).name}
         highs.run()
         lp = highs.getLp()
-        found[path]["names"] = [highs.getColName(j)[1] for j in range(highs.getNumCol())]
-        found[path]["integers"] = sum(kind == highspy.HighsVarType.kInteger for kind in lp.integrality_)
-        found[path]["value"] = highs.getInfo().objective_function_value
+        results[path]["names"] = [highs.getColName(j)[1] for j in range(highs.getNumCol())]
+        results[path]["integers"] = sum(kind == highspy.HighsVarType.kInteger for kind in lp.integrality_)
+        results[path]["value"] = highs.getInfo().objective_function_value
     for sense, integer in KINDS:
         outcome = solve_here(problem(sense, integer=integer), "highs", SolveRequest())
-        found[f"{sense}-{integer}"] = outcome.objective
-    found["simple"] = solve_here(simple(), "highs", SolveRequest()).objective
-    return found, {}
+        results[f"{sense}-{integer}"] = outcome.objective
+    results["simple"] = solve_here(simple(), "highs", SolveRequest()).objective
+    return results, {}
 
 
 def need(name: str) -> None:
@@ -85,7 +85,7 @@ def need(name: str) -> None:
 
 @pytest.fixture(scope="module", params=["highs", "mosek"])
 def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The folder that one adapter wrote into, and what HiGHS finds there."""
+    """The folder with the files of one adapter, and the results of HiGHS on them."""
     need(request.param)
     folder = tmp_path_factory.mktemp(request.param)
     written = call_isolated(f"{__name__}:write_all", {"adapter": request.param, "folder": str(folder)})
@@ -99,11 +99,11 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize(("sense", "integer"), KINDS)
 def test_mps_file_is_the_same_problem(files: tuple[Path, dict[str, Any]], sense: str, integer: bool) -> None:
     folder, solved = files
-    found, known = solved[str(folder / f"{sense}-{integer}.mps")], solved[f"{sense}-{integer}"]
-    assert found["read"] == "kOk"
-    assert abs(found["value"]) == pytest.approx(abs(known), abs=1e-6)  # HiGHS writes max as min of the negative
-    assert found["integers"] == 3 * integer
-    assert found["names"] == ["flow_x_0_0", "flow_x_0_1", "flow_x_1_0", "flow_x_1_1"]
+    file, known = solved[str(folder / f"{sense}-{integer}.mps")], solved[f"{sense}-{integer}"]
+    assert file["read"] == "kOk"
+    assert abs(file["value"]) == pytest.approx(abs(known), abs=1e-6)  # HiGHS writes max as min of the negative
+    assert file["integers"] == 3 * integer
+    assert file["names"] == ["flow_x_0_0", "flow_x_0_1", "flow_x_1_0", "flow_x_1_1"]
 
 
 def test_lp_file_is_the_same_problem(files: tuple[Path, dict[str, Any]]) -> None:
@@ -111,7 +111,7 @@ def test_lp_file_is_the_same_problem(files: tuple[Path, dict[str, Any]]) -> None
     assert solved[str(folder / "simple.lp")]["value"] == pytest.approx(solved["simple"], abs=1e-6)
 
 
-def test_mosek_says_what_an_lp_file_cannot_hold(tmp_path: Path) -> None:
+def test_mosek_rejects_ranges_in_lp_files(tmp_path: Path) -> None:
     need("mosek")
     with pytest.raises(BadOption, match=r"ranged.*try \.mps"):
         write_isolated(problem("max", integer=True), "mosek", tmp_path / "model.lp")
@@ -123,7 +123,7 @@ def test_mosek_writes_a_task_without_a_licence(tmp_path: Path) -> None:
     assert (tmp_path / "model.task").stat().st_size > 100
 
 
-def test_mosek_without_a_licence_says_so_and_checks_options_first() -> None:
+def test_mosek_without_a_licence_is_reported_after_checking_options() -> None:
     need("mosek")
     form = problem("min", integer=False)
     with pytest.raises(BadOption, match="did you mean 'MSK_IPAR_NUM_THREADS'"):
@@ -138,13 +138,13 @@ def test_mosek_without_a_licence_says_so_and_checks_options_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["highs", "mosek"])
-def test_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
+def test_unknown_suffix_is_rejected(name: str, tmp_path: Path) -> None:
     need(name)
     with pytest.raises(BadOption, match=r"model\.xyz"):
         write_isolated(problem("min", integer=False), name, tmp_path / "model.xyz")
 
 
-def test_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     need("highs")
     with pytest.raises(BadOption, match="nowhere"):
         write_isolated(problem("min", integer=False), "highs", tmp_path / "nowhere" / "model.mps")
