@@ -15,8 +15,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.store import Store
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.task import Progress, Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
@@ -156,21 +157,22 @@ def solve(
     if run.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 
-        raise SolverUnavailable(str(run.record.get("message") or "the solver is not available"))
+        raise SolverUnavailable(run.record.message or "the solver is not available")
     if store is not None:
         store.save(run, started=started)
     if solution is not None and run.verified:
         _write_json(solution, runner.solution_document(run))
+    written: dict[str, Any] = {}
     if schedule is not None and run.verified:
-        run.record["schedule"] = solution_files.write_schedule(schedule, run, chunks)
+        written["schedule"] = solution_files.write_schedule(schedule, run, chunks)
     if paths is not None and run.verified:
-        run.record["paths"] = solution_files.write_paths(paths, run)
+        written["paths"] = solution_files.write_paths(paths, run)
     if as_json:
-        present.emit_json(run.record)
+        present.emit_json({**run.record, **written})
     else:
-        present.show_run(run.record, _bounds_beside(instance, run))
+        present.show_run(run.record, _bounds_of(run))
     if run.exit_status:
-        message = str(run.record.get("message") or "no solution that survives verification")
+        message = run.record.message or "no solution passed verification"
         _complain(f"no solution: ended with {run.termination}: {message}")
     return run.exit_status
 
@@ -458,14 +460,14 @@ def _write_json(path: Path, document: Any) -> None:
         raise BadInput(msg) from error
 
 
-def _bounds_beside(instance: str, run: Run) -> list[dict[str, Any]]:
-    from opticoll.analysis.instance_bounds import bounds
-    from opticoll.errors import BadInput
+def _bounds_of(run: Run) -> list[BoundRow]:
+    """The analytic bounds of a run's formulation; none where they need more than the instance."""
+    from opticoll.analysis.instance_bounds import rows
 
-    try:
-        return bounds(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
-    except BadInput:  # bounds of this formulation need more than the instance
+    if run.plan is None or run.plan.formulation.needs is not None:
         return []
+    model = run.plan.formulation
+    return rows(model, model.bounds(run.plan.data) if run.bounds is None else run.bounds)
 
 
 class _spinner:
@@ -475,7 +477,7 @@ class _spinner:
         self.title = title
         self.status: Any = None
 
-    def __enter__(self) -> Callable[[dict[str, Any]], None] | None:
+    def __enter__(self) -> Callable[[Progress], None] | None:
         if not sys.stderr.isatty():
             return None
         from rich.console import Console
@@ -484,8 +486,9 @@ class _spinner:
         self.status.__enter__()
         return self._update
 
-    def _update(self, news: dict[str, Any]) -> None:
-        parts = [f"{name} {news[name]:.8g}" for name in ("objective", "bound") if news.get(name) is not None]
+    def _update(self, progress: Progress) -> None:
+        shown = {"objective": progress["objective"], "bound": progress["bound"]}
+        parts = [f"{name} {value:.8g}" for name, value in shown.items() if value is not None]
         self.status.update("   ".join([self.title, *parts]))
 
     def __exit__(self, *exception: object) -> None:

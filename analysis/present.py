@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.study import Summary
+    from opticoll.solvers.task import Record
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
-    "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "extra",
+    "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "needed",
+    "repaired", "extra",
 }  # fmt: skip
 
 #: What ``opticoll list KIND`` shows to people; ``--json`` gives everything.
@@ -118,33 +121,32 @@ def _cell(value: Any) -> str:
     return number(value)
 
 
-def show_run(record: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Print what a solve gave: value, bound, gap, proof, who solved it, how long it took."""
+def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
+    """Print the result of a solve: value, bound, gap, proof, solver and times."""
     from rich.table import Table
     from rich.text import Text
 
-    solver = record["solver"] or {}
-    metrics = {k: v for k, v in (record["metrics"] or {}).items() if isinstance(v, (int, float, str))}
-    size = record["size"] or {}
-    worst = max((abs(v) for v in (record["violations"] or {}).values() if v is not None), default=None)
-    source = record.get("bound_source")
+    solver = record.solver
+    metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
+    worst = max((abs(v) for v in (record.violations or {}).values() if v is not None), default=None)
+    memory = record.peak_memory_mb
     lines = {
-        "instance": f"{record['instance']}   ({record['n']} vertices, {number(record['arcs'])} arcs)",
-        "value": f"{number(record['objective'], 12)}   ({record['sense']})",
-        "bound": number(record["bound"], 12) + (f"   ({source})" if source else ""),
-        "gap": number(record["gap"], 3),
-        "proof": f"{record['proof']}   (ended: {record['termination']})",
-        "verified": number(record["verified"]) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
-        "method": record["method"] + (f", {record['form']}" if record["form"] else ""),
-        "solver": " ".join(str(solver[k]) for k in ("name", "version", "algorithm") if solver.get(k)) or "–",
-        "size": ", ".join(f"{v} {k}" for k, v in size.items() if v is not None) or "–",
-        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record["time"].items() if v is not None),
-        "peak memory": "–" if record["peak_memory_mb"] is None else f"{record['peak_memory_mb']:.0f} MB",
+        "instance": f"{record.instance}   ({record.n} vertices, {number(record.arcs)} arcs)",
+        "value": f"{number(record.objective, 12)}   ({record.sense})",
+        "bound": number(record.bound, 12) + (f"   ({record.bound_source})" if record.bound_source else ""),
+        "gap": number(record.gap, 3),
+        "proof": f"{record.proof}   (ended: {record.termination})",
+        "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
+        "method": f"{record.method}" + (f", {record.form}" if record.form else ""),
+        "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
+        "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
+        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None),
+        "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
     lines |= {name: number(value, 12) for name, value in metrics.items()}
-    if record.get("message"):
-        lines["message"] = record["message"]
-    table = Table(title=record["formulation"], title_justify="left", show_header=False, box=None, pad_edge=False)
+    if record.message:
+        lines["message"] = record.message
+    table = Table(title=record.formulation, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
@@ -154,7 +156,7 @@ def show_run(record: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]] = ()
         show_bounds(bounds)
 
 
-def show_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
+def show_bounds(rows: Sequence[BoundRow]) -> None:
     """Print analytic bounds, tightest first."""
     served = any(row["F"] is not None for row in rows)
     several = len({row["formulation"] for row in rows}) > 1

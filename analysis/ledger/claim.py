@@ -20,7 +20,7 @@ from opticoll.analysis.store.schema import plain
 
 if TYPE_CHECKING:
     from opticoll.analysis.store import Store
-    from opticoll.solvers.task import Task
+    from opticoll.solvers.task import Record, Task
 
 
 #: Share of a number that "about" leaves open.
@@ -153,7 +153,7 @@ class Laboratory:
     def solve(
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
         tol: float = 1e-6, seed: int = 0, **settings: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> Record:  # fmt: skip
         """Give the record of a run: the store's answer to the same task, or a new one.
 
         Raises
@@ -166,7 +166,7 @@ class Laboratory:
         named = {name: str(value) for name, value in settings.items()}
         return self.record(Task(formulation, instance, method, None, named, time_limit_s, None, tol, seed))
 
-    def record(self, task: Task) -> dict[str, Any]:
+    def record(self, task: Task) -> Record:
         """Give the record of a task, as :meth:`solve`."""
         from datetime import UTC, datetime
 

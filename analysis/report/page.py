@@ -33,6 +33,7 @@ from opticoll.analysis.report.findings import claims_frame, collect
 from opticoll.analysis.report.html_tables import Markup, join, tag
 from opticoll.analysis.report.sections import claims as claims_section
 from opticoll.errors import BadInput
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -260,7 +261,7 @@ def _sections(
     held = set(store.names())
     used = [name for row in findings.claims for name in row["records"] if name in held]
     shown = list(dict.fromkeys([*findings.results["id"], *used]))[: section.MOST_RECORDS]
-    records = section.records(shown, {name: store.read(name) for name in shown})
+    records = section.records(shown, {name: plain(store.read(name)) for name in shown})
     return [
         ("overview", "Overview", section.overview(findings)),
         ("claims", "Claims", _claims(findings, drawn, set(shown))),
