@@ -1,4 +1,4 @@
-"""How the command line shows things: tables for people, one JSON value for programs."""
+"""Output of the command line: tables for people, one JSON value for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JSON_COLUMNS = {
     "repaired", "extra",
 }  # fmt: skip
 
-#: What ``opticoll list KIND`` shows to people; ``--json`` gives everything.
+#: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
 LISTED = {
     "instances": ["kind", "name", "example", "summary", "source"],
     "formulations": ["name", "class", "title", "where", "forms", "methods", "parameters"],
@@ -35,7 +35,7 @@ LISTED = {
     "studies": ["name", "title"],
 }
 
-#: What ``opticoll results`` shows without a query.
+#: The query of ``opticoll results`` without an argument.
 OVERVIEW = (
     "SELECT formulation, instance, method, form, termination, proof, objective, bound, gap, F, T, "
     "time_solve_s, peak_memory_mb, finished FROM latest ORDER BY formulation, instance, method, finished"
@@ -44,7 +44,7 @@ OVERVIEW = (
 
 @contextlib.contextmanager
 def diverted_stdout() -> Iterator[None]:
-    """Send everything that is printed meanwhile, also by compiled code, to stderr: stdout is for the answer."""
+    """Redirect stdout to stderr, also for compiled code: stdout is reserved for the result."""
     sys.stdout.flush()
     try:
         real = os.dup(1)
@@ -69,7 +69,7 @@ def emit_json(value: Any) -> None:
 
 
 def console() -> Console:
-    """Make a rich console on stdout; wide where nobody looks at it, and no exit of its own on a closed pipe."""
+    """A rich console on stdout: wide outside a terminal, and raising BrokenPipeError on a closed pipe."""
     import rich.console
 
     class Screen(rich.console.Console):
@@ -80,7 +80,7 @@ def console() -> Console:
 
 
 def number(value: Any, digits: int = 8) -> str:
-    """A number as people read it; a dash for what is not known."""
+    """A number as text; a dash if it is unknown."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -104,7 +104,7 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title:
 
 
 def gathered(rows: Iterable[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
-    """All rows of a slow source, counted on the terminal while they come."""
+    """All rows of a slow source, counted on the terminal as they arrive."""
     found: list[Mapping[str, Any]] = []
     with console().status(what) as status:
         for row in rows:
@@ -165,7 +165,7 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
 
 
 def show_summary(summary: Summary) -> None:
-    """Print what became of a study, a line a formulation and method."""
+    """Print the summary of a study, one line per formulation and method."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for cell in summary.study.cells:
         found = summary.results.get(cell.key)

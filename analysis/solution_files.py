@@ -1,7 +1,4 @@
-"""Schedules of solved runs as files: written, read back, executed, and only then called schedules.
-
-Weighted paths of solved masters as files: split, written, read back and checked.
-"""
+"""Write the schedule or the weighted paths of a solved run to a file, read it back and check it."""
 
 from __future__ import annotations
 

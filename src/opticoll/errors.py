@@ -1,6 +1,6 @@
-"""Errors of the solving layer, with the exit status the command line gives each.
+"""Exceptions shared by every layer, with their exit status on the command line.
 
-The exceptions every layer shares: each says what is wrong, where, and how to mend it.
+A message states what is wrong, where, and how to fix it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class OpticollError(Exception):
 
 
 class BadInput(OpticollError, ValueError):
-    """Something the caller wrote cannot be accepted; nothing has been run or stored."""
+    """Invalid input; nothing has been run or stored."""
 
 
 class BadSpec(BadInput):
-    """An instance spec that cannot be read, or whose arguments describe no instance."""
+    """An instance spec that cannot be parsed, or whose arguments are invalid."""
 
 
 class BadFile(BadInput):
@@ -28,7 +28,7 @@ class BadFile(BadInput):
 
 
 class SolverUnavailable(OpticollError):
-    """A solver cannot be used here: package missing, licence missing, or the licence is too small."""
+    """A solver that cannot be used: its package or licence is missing, or the licence is too small."""
 
     exit_status = 4
 

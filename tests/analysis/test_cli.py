@@ -332,7 +332,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=240)
     record = json.loads(out)
-    assert err.startswith("opticoll: stopping with what has been found so far")
+    assert err.startswith("opticoll: stopping; the incumbent is kept")
     assert record["termination"] == "interrupted"
     assert record["verified"]
     assert process.returncode == 0
