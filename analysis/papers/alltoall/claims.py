@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
+    from opticoll.solvers.task import Record
 
 PAPER = "alltoall"
 MASTER, LINK, PATHS = "alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf"
@@ -47,7 +48,7 @@ def _held(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
     return Verdict.REPRODUCED if holds else otherwise
 
 
-def _proven(laboratory: Laboratory, formulation: str, spec: str, **how: Any) -> dict[str, Any]:
+def _proven(laboratory: Laboratory, formulation: str, spec: str, **how: Any) -> Record:
     """A record whose optimum is proven.
 
     Raises
