@@ -1,4 +1,4 @@
-"""The command ``opticoll``. Heavy packages are imported inside the commands, so that ``--help`` answers at once."""
+"""The command ``opticoll``. Large packages are imported inside the commands, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.store import Store
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.task import Progress, Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
@@ -24,12 +25,16 @@ _STORE = click.option(
     "--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results)."
 )
 _SET = click.option(
-    "--set", "settings", multiple=True, metavar="K=V", help="Parameter, or option of the solver; repeatable."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    help="Parameter of the model or method, or option of the solver; repeatable.",
 )
 
 
 class _Commands(click.Group):
-    """Commands that Ctrl-C ends without an empty line."""
+    """Commands that end on Ctrl-C without an empty line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -43,7 +48,7 @@ class _Commands(click.Group):
 @click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context, show_version: bool) -> None:
-    """Optimization models behind optical interconnects: stated once, solved by any solver, certified."""
+    """Optimization models of optical interconnects: solve them with any solver and certify the result."""
     if show_version:
         from opticoll.analysis.store.schema import opticoll_version
 
@@ -56,9 +61,9 @@ def cli(context: click.Context, show_version: bool) -> None:
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @_JSON
 def list_command(kind: str | None, as_json: bool) -> int:
-    """Show what there is to use.
+    """List what is available.
 
-    Without KIND, the names of everything.
+    KIND selects one list with its details; without it, all names are listed.
     """
     from opticoll.analysis import catalog, present
 
@@ -67,9 +72,9 @@ def list_command(kind: str | None, as_json: bool) -> int:
     if as_json:
         present.emit_json(rows)
     elif kind is None:
-        for each in _KINDS:
-            words = ", ".join(row["name"] for row in rows if row["kind"] == each)
-            click.echo(f"{each}: {words or 'none'}")
+        for name in _KINDS:
+            words = ", ".join(row["name"] for row in rows if row["kind"] == name)
+            click.echo(f"{name}: {words or 'none'}")
     elif rows:
         present.show_table(rows, present.LISTED.get(kind, list(rows[0])))
     else:
@@ -80,12 +85,18 @@ def list_command(kind: str | None, as_json: bool) -> int:
 @cli.command()
 @click.argument("formulation")
 @click.argument("instance")
-@click.option("--method", default="auto", show_default=True, help="A solver or a method; see `opticoll list`.")
-@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer to build it in (default: its preferred).")
+@click.option("--method", default="auto", show_default=True, help="Solver or method; see `opticoll list`.")
+@click.option(
+    "--form",
+    metavar="pyomo|cvxpy",
+    help="Modelling layer (default: the first one of the formulation; auto may build its matrix directly).",
+)
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
-@click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all its processes [GiB].")
+@click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
 @_SET
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that counts as proven.")
+@click.option(
+    "--tol", type=float, default=1e-6, show_default=True, help="Relative gap at which the value counts as optimal."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
@@ -93,10 +104,12 @@ def list_command(kind: str | None, as_json: bool) -> int:
     "--schedule",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write a schedule that runs: .xml (MSCCL), .json (links) or .routes.json.",
+    help="Write an executable schedule: .xml (MSCCL), .json (links) or .routes.json.",
 )
 @click.option("--paths", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write weighted paths of all pairs.")
-@click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="Most chunks a shard in it (default: 24).")
+@click.option(
+    "--chunks", type=click.IntRange(min=1), metavar="N", help="Most chunks per shard in the schedule (default: 24)."
+)
 @click.option("--no-store", is_flag=True, help="Do not record the run.")
 @_STORE
 @_JSON
@@ -156,21 +169,22 @@ def solve(
     if run.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 
-        raise SolverUnavailable(str(run.record.get("message") or "the solver is not available"))
+        raise SolverUnavailable(run.record.message or "the solver is not available")
     if store is not None:
         store.save(run, started=started)
     if solution is not None and run.verified:
         _write_json(solution, runner.solution_document(run))
+    written: dict[str, Any] = {}
     if schedule is not None and run.verified:
-        run.record["schedule"] = solution_files.write_schedule(schedule, run, chunks)
+        written["schedule"] = solution_files.write_schedule(schedule, run, chunks)
     if paths is not None and run.verified:
-        run.record["paths"] = solution_files.write_paths(paths, run)
+        written["paths"] = solution_files.write_paths(paths, run)
     if as_json:
-        present.emit_json(run.record)
+        present.emit_json({**run.record, **written})
     else:
-        present.show_run(run.record, _bounds_beside(instance, run))
+        present.show_run(run.record, _bounds_of(run))
     if run.exit_status:
-        message = str(run.record.get("message") or "no solution that survives verification")
+        message = run.record.message or "no solution passed verification"
         _complain(f"no solution: ended with {run.termination}: {message}")
     return run.exit_status
 
@@ -182,11 +196,11 @@ def solve(
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="Parameter of the formulation; repeatable.")
 @_JSON
 def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...], as_json: bool) -> int:
-    """Verify somebody's solution or schedule FILE.
+    """Verify an external solution or schedule FILE.
 
-    FILE is a solution of FORMULATION on INSTANCE, as `opticoll solve --solution` writes it, or a schedule for INSTANCE
-    by anybody: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. What the problem is
-    INSTANCE and --set say: a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
+    FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
+    INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
+    define the problem; a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
     """
     from opticoll.analysis import present
 
@@ -214,12 +228,16 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
 @click.argument("formulation")
 @click.argument("instance")
 @click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
-@click.option("--form", metavar="pyomo|cvxpy", help="Modelling layer to build it in (default: its preferred).")
+@click.option(
+    "--form",
+    metavar="pyomo|cvxpy",
+    help="Modelling layer (default: the first one of the formulation; auto may build its matrix directly).",
+)
 @_SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
-    """Write the model as MPS or LP file.
+    """Write the model as an MPS or LP file.
 
-    The file holds the matrix of FORMULATION on INSTANCE; any solver reads it.
+    The file holds the matrix of FORMULATION on INSTANCE and can be read by any solver.
     """
     from opticoll.analysis import present
 
@@ -237,15 +255,15 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
 
 @cli.command()
 @click.argument("study")
-@click.option("--jobs", type=click.IntRange(min=1), help="Cells at a time, in processes of this machine.")
-@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster to run the cells on.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of cells to run at a time, in local processes.")
+@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cells.")
 @_STORE
 @_JSON
 def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None, as_json: bool) -> int:
     """Run a study, by name or TOML file.
 
-    Cells that have an answer in the store, a verified value or a proof that there is none, are skipped: start it again
-    to go on after an interruption.
+    Cells that have an answer in the store (a verified value, or a proof of infeasibility) are skipped. Run the command
+    again to resume after an interruption.
     """
     from opticoll.analysis import present
     from opticoll.analysis import study as study_command
@@ -262,14 +280,14 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
         present.show_summary(summary)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
-        _complain(f"interrupted with {rest} cells to go; start `opticoll study {study}` again to go on from here")
+        _complain(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
         return 130
     return 0 if summary.complete else 1
 
 
 @cli.command("bounds")
 @click.argument("instance")
-@click.option("--formulation", metavar="NAME", help="Whose optimum is bounded (default: alltoall.master).")
+@click.option("--formulation", metavar="NAME", help="Formulation whose optimum is bounded (default: alltoall.master).")
 @_JSON
 def bounds_command(instance: str, formulation: str | None, as_json: bool) -> int:
     """Print the analytic bounds of INSTANCE."""
@@ -288,18 +306,18 @@ def bounds_command(instance: str, formulation: str | None, as_json: bool) -> int
 
 @cli.command()
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
-@click.option("--cached", is_flag=True, help="Show what the store keeps of earlier measurements; measure nothing.")
-@click.option("--resume", is_flag=True, help="Do not measure again what this version has measured into the store.")
-@click.option("--no-store", is_flag=True, help="Measure everything anew and keep no record.")
+@click.option("--cached", is_flag=True, help="Show the stored measurements; measure nothing.")
+@click.option("--resume", is_flag=True, help="Skip claims that this version has already measured into the store.")
+@click.option("--no-store", is_flag=True, help="Measure everything and store nothing.")
 @_STORE
 @_JSON
 def claims(
     identifiers: tuple[str, ...], cached: bool, resume: bool, no_store: bool, store_dir: str | None, as_json: bool
 ) -> int:
-    """The papers' numbers: expected, measured, verdict.
+    """Compare the papers' numbers with measurements.
 
-    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims. Runs that the store has
-    answers for are not made again. Every claim is kept as soon as it is measured.
+    ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims are measured. Runs that
+    have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
     """
     from opticoll.analysis import present
 
@@ -329,7 +347,7 @@ def claims(
     if rest and cached:
         _complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
     elif rest:
-        _complain(f"interrupted with {rest} of {wanted} claims to go; `opticoll claims --resume` goes on from here")
+        _complain(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:
@@ -371,9 +389,9 @@ def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True, metavar="DIR")
 @_STORE
 def report(out: Path, store_dir: str | None) -> int:
-    """Write the store's tables and plots as HTML.
+    """Write the tables and plots of the store as HTML.
 
-    One self-contained page in the folder --out.
+    The result is one self-contained page in the folder --out.
     """
     from opticoll.analysis.report import console as report_console
     from opticoll.analysis.report import page as writer
@@ -392,7 +410,7 @@ def report(out: Path, store_dir: str | None) -> int:
 def lab(arguments: tuple[str, ...]) -> int:
     """Open JupyterLab on the notebooks.
 
-    ARGUMENTS behind -- are passed on to it.
+    ARGUMENTS after -- are passed on to JupyterLab.
     """
     import subprocess
     from importlib.util import find_spec
@@ -401,7 +419,7 @@ def lab(arguments: tuple[str, ...]) -> int:
 
     folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
     if folder is None:
-        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run it from a checkout of opticoll"
+        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run the command from a checkout of opticoll"
         raise click.UsageError(msg)
     if find_spec("jupyterlab") is None:
         msg = "lab: the package jupyterlab is not installed; pip install jupyterlab"
@@ -409,7 +427,7 @@ def lab(arguments: tuple[str, ...]) -> int:
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder), *arguments], check=False).returncode
 
 
-# what the commands share --------------------------------------------------------------------------------------
+# shared by the commands ---------------------------------------------------------------------------------------
 
 
 def _store(folder: str | None) -> Store:
@@ -439,7 +457,7 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """Better before the solve than after it."""
+    """Refuse an output file that cannot be written, before the solve."""
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         msg = f"{path}: cannot be written; name a file in a folder that exists and may be written"
         raise click.UsageError(msg)
@@ -458,24 +476,24 @@ def _write_json(path: Path, document: Any) -> None:
         raise BadInput(msg) from error
 
 
-def _bounds_beside(instance: str, run: Run) -> list[dict[str, Any]]:
-    from opticoll.analysis.instance_bounds import bounds
-    from opticoll.errors import BadInput
+def _bounds_of(run: Run) -> list[BoundRow]:
+    """The analytic bounds of a run's formulation; none where they need more than the instance."""
+    from opticoll.analysis.instance_bounds import rows
 
-    try:
-        return bounds(instance, run.record["formulation"], None if run.plan is None else run.plan.parameters)
-    except BadInput:  # bounds of this formulation need more than the instance
+    if run.plan is None or run.plan.formulation.needs is not None:
         return []
+    model = run.plan.formulation
+    return rows(model, model.bounds(run.plan.data) if run.bounds is None else run.bounds)
 
 
 class _spinner:
-    """A spinner with the incumbent and the bound, on a terminal; None as callback elsewhere."""
+    """A spinner with the incumbent and the bound on a terminal; elsewhere the callback is None."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.status: Any = None
 
-    def __enter__(self) -> Callable[[dict[str, Any]], None] | None:
+    def __enter__(self) -> Callable[[Progress], None] | None:
         if not sys.stderr.isatty():
             return None
         from rich.console import Console
@@ -484,8 +502,9 @@ class _spinner:
         self.status.__enter__()
         return self._update
 
-    def _update(self, news: dict[str, Any]) -> None:
-        parts = [f"{name} {news[name]:.8g}" for name in ("objective", "bound") if news.get(name) is not None]
+    def _update(self, progress: Progress) -> None:
+        shown = {"objective": progress["objective"], "bound": progress["bound"]}
+        parts = [f"{name} {value:.8g}" for name, value in shown.items() if value is not None]
         self.status.update("   ".join([self.title, *parts]))
 
     def __exit__(self, *exception: object) -> None:
@@ -495,14 +514,14 @@ class _spinner:
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C end a solve with what it has found so far, and the second one end the command."""
+    """Let the first Ctrl-C stop the solve and keep its incumbent, and the second one end the command."""
     stop = threading.Event()
 
     def interrupted(number: int, frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        _complain("stopping with what has been found so far; Ctrl-C again to drop it")
+        _complain("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
 
     before = signal.signal(signal.SIGINT, interrupted)
     try:
@@ -512,7 +531,7 @@ def _stoppable() -> Iterator[threading.Event]:
 
 
 def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
-    """Rows until Ctrl-C: those that came before it are worth showing."""
+    """Rows until Ctrl-C."""
     with suppress(KeyboardInterrupt):
         yield from rows
 
@@ -521,7 +540,7 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
 
 
 def _complain(message: str) -> None:
-    """One line on stderr, whatever the message holds."""
+    """Print a message as one line on stderr."""
     click.echo(f"opticoll: {' '.join(message.split())}", err=True)
 
 
@@ -543,7 +562,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("interrupted")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: say nothing at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
         return 141
     except Exception as error:  # the last resort of a command line
         if os.environ.get("OPTICOLL_DEBUG"):
@@ -559,7 +578,7 @@ def _report_error(error: Exception) -> int:
         _complain(str(error))
         return error.exit_status
     if isinstance(error, MemoryError):
-        _complain(f"out of memory: {error or 'no more is to be had'}; take a smaller instance or another method")
+        _complain(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
         return 2
     _complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1

@@ -1,24 +1,39 @@
-"""Every analytic bound that applies to an instance, as plain rows."""
+"""Every analytic bound that applies to an instance, as rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
+
+
+class BoundRow(TypedDict):
+    """One bound; ``F`` and ``T`` are None where the objective is another quantity."""
+
+    name: str
+    formulation: str
+    quantity: str
+    sense: str
+    value: float
+    F: float | None
+    T: float | None
+    exact: bool
+    reason: str
+    paper: str | None
 
 
 #: The formulation that stands for all all-to-all flows.
 FLOW = "alltoall.master"
 
 
-def bounds(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+def bounds(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
     """Bounds on the optimum of formulation ``name`` under ``settings``; of every one that takes the instance if None.
 
     Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no
@@ -41,34 +56,38 @@ def bounds(spec: str, name: str | None = None, settings: Mapping[str, Any] | Non
     return _of_every_formulation(spec, instance)
 
 
-def _of_every_formulation(spec: str, instance: Any) -> list[dict[str, Any]]:
+def _of_every_formulation(spec: str, instance: Any) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
-    rows: list[dict[str, Any]] = []
+    found: list[BoundRow] = []
     taken = False
     for model in formulations().values():
         if model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                rows += _rows(model, instance)
+                found += _rows(model, instance)
             except BadInput:
                 continue
             taken = True
     if not taken:
         msg = f"instance {spec!r}: no formulation takes it; `opticoll list formulations` shows what they take"
         raise BadInput(msg)
-    return rows
+    return found
 
 
-def _rows(model: Formulation, instance: Any, settings: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+def _rows(model: Formulation, instance: Any, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
     from opticoll.formulations.model import read_parameters
     from opticoll.solvers.methods import prepared
 
     data = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
-    rows = [_row(model, bound) for bound in model.bounds(data)]
-    return sorted(rows, key=lambda row: row["value"], reverse=model.sense == "min")
+    return rows(model, model.bounds(data))
 
 
-def _row(model: Formulation, bound: Bound) -> dict[str, Any]:
+def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:
+    """Bounds on the optimum of a formulation as rows, tightest first."""
+    return sorted((_row(model, one) for one in bounds), key=lambda row: row["value"], reverse=model.sense == "min")
+
+
+def _row(model: Formulation, bound: Bound) -> BoundRow:
     served = model.concurrent is not None
     return {
         "name": bound.name,

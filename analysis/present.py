@@ -1,4 +1,4 @@
-"""How the command line shows things: tables for people, one JSON value for programs."""
+"""Output of the command line: tables for people, one JSON value for programs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.study import Summary
+    from opticoll.solvers.task import Record
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
-    "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "extra",
+    "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "needed",
+    "repaired", "extra",
 }  # fmt: skip
 
-#: What ``opticoll list KIND`` shows to people; ``--json`` gives everything.
+#: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
 LISTED = {
     "instances": ["kind", "name", "example", "summary", "source"],
     "formulations": ["name", "class", "title", "where", "forms", "methods", "parameters"],
@@ -32,7 +35,7 @@ LISTED = {
     "studies": ["name", "title"],
 }
 
-#: What ``opticoll results`` shows without a query.
+#: The query of ``opticoll results`` without an argument.
 OVERVIEW = (
     "SELECT formulation, instance, method, form, termination, proof, objective, bound, gap, F, T, "
     "time_solve_s, peak_memory_mb, finished FROM latest ORDER BY formulation, instance, method, finished"
@@ -41,7 +44,7 @@ OVERVIEW = (
 
 @contextlib.contextmanager
 def diverted_stdout() -> Iterator[None]:
-    """Send everything that is printed meanwhile, also by compiled code, to stderr: stdout is for the answer."""
+    """Redirect stdout to stderr, also for compiled code: stdout is reserved for the result."""
     sys.stdout.flush()
     try:
         real = os.dup(1)
@@ -66,7 +69,7 @@ def emit_json(value: Any) -> None:
 
 
 def console() -> Console:
-    """Make a rich console on stdout; wide where nobody looks at it, and no exit of its own on a closed pipe."""
+    """A rich console on stdout: wide outside a terminal, and raising BrokenPipeError on a closed pipe."""
     import rich.console
 
     class Screen(rich.console.Console):
@@ -77,7 +80,7 @@ def console() -> Console:
 
 
 def number(value: Any, digits: int = 8) -> str:
-    """A number as people read it; a dash for what is not known."""
+    """A number as text; a dash if it is unknown."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -101,7 +104,7 @@ def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title:
 
 
 def gathered(rows: Iterable[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
-    """All rows of a slow source, counted on the terminal while they come."""
+    """All rows of a slow source, counted on the terminal as they arrive."""
     found: list[Mapping[str, Any]] = []
     with console().status(what) as status:
         for row in rows:
@@ -118,33 +121,32 @@ def _cell(value: Any) -> str:
     return number(value)
 
 
-def show_run(record: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Print what a solve gave: value, bound, gap, proof, who solved it, how long it took."""
+def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
+    """Print the result of a solve: value, bound, gap, proof, solver and times."""
     from rich.table import Table
     from rich.text import Text
 
-    solver = record["solver"] or {}
-    metrics = {k: v for k, v in (record["metrics"] or {}).items() if isinstance(v, (int, float, str))}
-    size = record["size"] or {}
-    worst = max((abs(v) for v in (record["violations"] or {}).values() if v is not None), default=None)
-    source = record.get("bound_source")
+    solver = record.solver
+    metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
+    worst = max((abs(v) for v in (record.violations or {}).values() if v is not None), default=None)
+    memory = record.peak_memory_mb
     lines = {
-        "instance": f"{record['instance']}   ({record['n']} vertices, {number(record['arcs'])} arcs)",
-        "value": f"{number(record['objective'], 12)}   ({record['sense']})",
-        "bound": number(record["bound"], 12) + (f"   ({source})" if source else ""),
-        "gap": number(record["gap"], 3),
-        "proof": f"{record['proof']}   (ended: {record['termination']})",
-        "verified": number(record["verified"]) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
-        "method": record["method"] + (f", {record['form']}" if record["form"] else ""),
-        "solver": " ".join(str(solver[k]) for k in ("name", "version", "algorithm") if solver.get(k)) or "–",
-        "size": ", ".join(f"{v} {k}" for k, v in size.items() if v is not None) or "–",
-        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record["time"].items() if v is not None),
-        "peak memory": "–" if record["peak_memory_mb"] is None else f"{record['peak_memory_mb']:.0f} MB",
+        "instance": f"{record.instance}   ({record.n} vertices, {number(record.arcs)} arcs)",
+        "value": f"{number(record.objective, 12)}   ({record.sense})",
+        "bound": number(record.bound, 12) + (f"   ({record.bound_source})" if record.bound_source else ""),
+        "gap": number(record.gap, 3),
+        "proof": f"{record.proof}   (ended: {record.termination})",
+        "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
+        "method": f"{record.method}" + (f", {record.form}" if record.form else ""),
+        "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
+        "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
+        "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None),
+        "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
     lines |= {name: number(value, 12) for name, value in metrics.items()}
-    if record.get("message"):
-        lines["message"] = record["message"]
-    table = Table(title=record["formulation"], title_justify="left", show_header=False, box=None, pad_edge=False)
+    if record.message:
+        lines["message"] = record.message
+    table = Table(title=record.formulation, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
@@ -154,7 +156,7 @@ def show_run(record: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]] = ()
         show_bounds(bounds)
 
 
-def show_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
+def show_bounds(rows: Sequence[BoundRow]) -> None:
     """Print analytic bounds, tightest first."""
     served = any(row["F"] is not None for row in rows)
     several = len({row["formulation"] for row in rows}) > 1
@@ -163,7 +165,7 @@ def show_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_summary(summary: Summary) -> None:
-    """Print what became of a study, a line a formulation and method."""
+    """Print the summary of a study, one line per formulation and method."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for cell in summary.study.cells:
         found = summary.results.get(cell.key)

@@ -1,7 +1,4 @@
-"""Schedules of solved runs as files: written, read back, executed, and only then called schedules.
-
-Weighted paths of solved masters as files: split, written, read back and checked.
-"""
+"""Write the schedule or the weighted paths of a solved run to a file, read it back and check it."""
 
 from __future__ import annotations
 
@@ -45,9 +42,11 @@ def write_paths(path: Path, run: Run) -> dict[str, Any]:
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.flows import weighted_paths
+    from opticoll.instances import Topology
 
     assert run.plan is not None
     assert run.values is not None
+    assert isinstance(run.plan.instance, Topology)
     topology, data = run.plan.instance, run.plan.data
     paths = weighted_paths.from_flow(data, run.values["g"], str(run.plan.parameters["demand"]))
     try:
@@ -99,13 +98,15 @@ def write_schedule(path: Path, run: Run, chunks: int | None = None) -> dict[str,
     from opticoll.errors import BadInput
     from opticoll.formulations.schedules import lowering as build
     from opticoll.formulations.schedules.verification import verify_file
+    from opticoll.instances import Topology
 
     assert run.plan is not None
     assert run.values is not None
-    plan = run.plan
+    assert isinstance(run.plan.instance, Topology)
+    plan, topology = run.plan, run.plan.instance
     alpha, beta = float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))
     text, facts = build.schedule_text(
-        path, plan.formulation.name, plan.data, plan.instance, run.values,
+        path, plan.formulation.name, plan.data, topology, run.values,
         most=chunks or build.MOST_CHUNKS, alpha=alpha, beta=beta,
     )  # fmt: skip
     try:
@@ -113,6 +114,6 @@ def write_schedule(path: Path, run: Run, chunks: int | None = None) -> dict[str,
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    verdict = verify_file(path, plan.instance, alpha=alpha, beta=beta)
+    verdict = verify_file(path, topology, alpha=alpha, beta=beta)
     found = {"simulated_time": verdict.metrics.get("time", verdict.metrics.get("async_time"))}
     return {"file": str(path), **facts, **found, "delivers": verdict.valid, "violation": verdict.message or None}

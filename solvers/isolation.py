@@ -1,8 +1,7 @@
-"""Every solver runs in a worker process of its own, with limits that hold whatever it does.
+"""Run solvers in worker processes with enforced time and memory limits.
 
-:func:`call_isolated` runs a function in a worker; :func:`solve_isolated` is that for a solver adapter. A
-worker that is killed, crashes, hangs or eats the memory costs its caller nothing but the answer: what it last
-reported (incumbent and bound) is still there.
+:func:`call_isolated` runs a function in a worker, :func:`solve_isolated` a solver adapter. If a worker is killed,
+crashes, hangs or runs out of memory, the caller continues with the last report of the worker: its incumbent and bound.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of an isolated call.
+    """The result of an isolated call.
 
     ``ending`` is None if the function returned; then ``values`` and ``arrays`` are what it returned.
-    Otherwise they are what it last reported, and ``message`` says what happened. ``peak_memory_mb`` is the most that
-    the worker and the workers it started held together [MB].
+    Otherwise they are its last report, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory
+    of the worker and of the workers that it started together [MB].
     """
 
     ending: Termination | None
@@ -180,7 +179,7 @@ class _Watch:
                 if self.memory_limit_mb is not None and used > self.memory_limit_mb:
                     return Termination.MEMORY_LIMIT, (
                         f"killed at {used:.0f} MB of memory, above its limit of {self.memory_limit_mb:.0f} MB; "
-                        "raise the memory limit or take a smaller instance"
+                        "raise the memory limit or use a smaller instance"
                     )
             if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
                 return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
@@ -199,7 +198,7 @@ class _Watch:
 def _collect(
     folder: Path, process: subprocess.Popen[bytes], watch: _Watch, ending: Termination | None, message: str
 ) -> Answer:
-    """Turn what lies in the folder into an answer, or raise the worker's typed error."""
+    """Read the answer in the folder, or raise the worker's typed error."""
     wall_s, peak = watch.wall_s, watch.peak_mb
     answer = read_json(folder / "answer.json") or {}
     peak = max(peak, answer.get("peak_memory_mb") or 0.0)
@@ -240,7 +239,7 @@ def _tail(path: Path, size: int = 2000) -> str:
 
 def _quoted(log: str) -> str:
     lines = log.splitlines()[-3:]
-    return f"; its last words: {' / '.join(line.strip() for line in lines)}" if lines else ""
+    return f"; last output: {' / '.join(line.strip() for line in lines)}" if lines else ""
 
 
 def _typed(error: dict[str, str]) -> OpticollError:
@@ -459,7 +458,7 @@ def solve_here(
 
 
 def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None = None) -> None:
-    """Progress that nobody wants."""
+    """Ignore progress."""
 
 
 def write_isolated(
@@ -503,7 +502,7 @@ def write_in_worker(
 
 @cache
 def probe(adapter_name: str) -> LicenceState:
-    """Whether a solver can be used here, found out in a worker once per process."""
+    """Whether a solver can be used here; tested in a worker, once per process."""
     chosen = adapter(adapter_name)
     if not chosen.installed():
         return LicenceState(usable=False, state="not installed", remedy=chosen.install)

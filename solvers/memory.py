@@ -1,10 +1,9 @@
-"""What a solve needs in memory at least, told before it starts, and the refusal of one that cannot fit.
+"""Lower estimates of the memory that a solve needs, and the refusal of solves that cannot fit.
 
-Counted in *entries* of the matrix (variables, constraints and nonzeros together). The bytes an entry are the least
-that were measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build memory-solve``,
-figures in
-``notes/memory.md``): what is refused would not have fitted; what is let through still may not, and then the worker is
-stopped by its limit as before.
+Sizes are counted in *entries* of the matrix: variables, constraints and nonzeros together. The bytes per entry are the
+smallest values measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build
+memory-solve``, figures in ``notes/memory.md``). A solve that is refused would not have fitted. One that is accepted
+may still run out of memory; the worker is then stopped by its limit.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
+from opticoll.solvers.methods import method_named, methods_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from opticoll.formulations.model import Formulation
     from opticoll.solvers.plan import Plan
@@ -44,6 +43,8 @@ SOLVE_ON = {
     },
 }  # fmt: skip
 COPY = 20.0
+#: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
+MOST_ENTRIES = 200_000_000
 #: Peak of a method that builds no matrix [bytes a variable of the formulation's].
 PROCEDURES = {
     "column-generation": 16.0, "flow-decomposition": 16.0, "master-child": 16.0, "certified-pdhg": 40.0,
@@ -52,27 +53,27 @@ PROCEDURES = {
 
 
 class TooLarge(BadInput):
-    """A solve that cannot fit in the memory there is, refused before it starts."""
+    """A solve that cannot fit in the available memory; refused before it starts."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How much memory there is [bytes], and who says so."""
+    """Available memory [bytes]; ``requested`` if the user set it."""
 
     bytes: float
-    told: bool
+    requested: bool
 
     def __str__(self) -> str:
-        return f"{'the memory limit is' if self.told else 'this machine has'} {self.bytes / GIB:.1f} GiB" + (
-            "" if self.told else " left"
+        return f"{'the memory limit is' if self.requested else 'this machine has'} {self.bytes / GIB:.1f} GiB" + (
+            "" if self.requested else " left"
         )
 
     @classmethod
     def of(cls, task: Task) -> Limit:
-        """The task's own limit, or what this machine and the container around us have left."""
+        """The task's own limit, or what is left on this machine and in its container."""
         if task.memory_limit_gib is not None:
-            return cls(task.memory_limit_gib * GIB, told=True)
-        return cls(available_bytes(), told=False)
+            return cls(task.memory_limit_gib * GIB, requested=True)
+        return cls(available_bytes(), requested=False)
 
 
 def entries(size: Size) -> int:
@@ -81,36 +82,9 @@ def entries(size: Size) -> int:
 
 
 def needed_bytes(model: Formulation, size: Size, form: str, solver: str | None) -> float:
-    """Peak of building a model of that size in a layer, and of solving it with a solver, at least."""
-    each = SOLVE_ON.get(model.name, SOLVE).get(solver or "") or SOLVE.get(solver or "", COPY)
-    return entries(size) * max(BUILD[form], KEPT + each)
-
-
-def refuse_early(task: Task, model: Formulation, instance: Any, parameters: Mapping[str, Any], form: str) -> None:
-    """Refuse what the instance alone tells to be too large, before the data of the model take memory themselves.
-
-    Where ``auto`` may choose a method that builds no matrix, :func:`refuse_plan` decides later.
-
-    Raises
-    ------
-    TooLarge
-        See :func:`refuse`.
-    """
-    from opticoll.solvers.methods import method_named, methods_for
-    from opticoll.solvers.routing_table import FIRST_ORDER, ORBIT, PREFERRED_METHODS
-
-    size = None if model.early_estimate is None else model.early_estimate(instance, parameters)
-    if size is None:
-        return
-    method, solver = task.method, task.method
-    if method == "auto":
-        if model.name in PREFERRED_METHODS or not {FIRST_ORDER, ORBIT}.isdisjoint(methods_for(model)):
-            return
-        method = solver = "highs-ipx"
-    elif (found := method_named(method)) is not None:
-        known = {parameter.name: parameter.default for parameter in found.parameters}
-        solver = str(task.settings.get("solver", known.get("solver")))
-    refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
+    """Lower estimate of the peak [bytes] of building a model of this size and of solving it with a solver."""
+    per_entry = SOLVE_ON.get(model.name, SOLVE).get(solver or "") or SOLVE.get(solver or "", COPY)
+    return entries(size) * max(BUILD[form], KEPT + per_entry)
 
 
 def refuse_plan(task: Task, plan: Plan) -> None:
@@ -142,13 +116,13 @@ def refuse(
     model, size, spec
         The formulation, the size of its matrix, and the instance's name.
     form, method, solver
-        The layer the matrix is built in, the method, and the solver that gets the matrix. A method that builds none
+        The layer the matrix is built in, the method, and the solver of the matrix. A method that builds no matrix
         counts by its own need, where that is known.
 
     Raises
     ------
     TooLarge
-        The message says how much is needed and names methods that fit.
+        The message states the need and names methods that fit.
     """
     needed = _needed_by(model, size, method, form, solver)
     if needed is None:
@@ -165,8 +139,6 @@ def refuse(
 
 
 def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: str | None) -> float | None:
-    from opticoll.solvers.methods import method_named
-
     found = method_named(method)
     if found is None or found.run is None:
         return needed_bytes(model, size, form, solver)
@@ -174,21 +146,19 @@ def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: s
 
 
 def _needed_by_procedure(model: Formulation, size: Size, method: str) -> float | None:
-    each = PROCEDURES.get(method)
-    return None if each is None else each * size["variables"]
+    per_variable = PROCEDURES.get(method)
+    return None if per_variable is None else per_variable * size["variables"]
 
 
 def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit: Limit) -> str:
-    """Name what fits: other methods, a leaner layer, a smaller formulation of the same optimum."""
-    from opticoll.solvers.methods import methods_for
-    from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
+    """Name alternatives that fit: other methods, a smaller layer, a smaller formulation with the same optimum."""
     from opticoll.solvers.routing_table import SMALLER_FORMULATIONS
 
+    smaller = SMALLER_FORMULATIONS.get(model.name)
     needs = {name: _needed_by_procedure(model, size, name) for name in methods_for(model)}
     fitting = {name: need for name, need in needs.items() if need is not None and need <= limit.bytes}
-    smaller = SMALLER_FORMULATIONS.get(model.name)
     if smaller is not None and size["variables"] > MOST_ENTRIES:
-        fitting = {}  # they all give every commodity's flow
+        fitting = {}  # all of them return a flow per commodity
     ways = []
     if fitting:
         ways.append(f"use --method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
@@ -198,11 +168,11 @@ def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit
         ways.append(f"--form {min(lean, key=lambda other: BUILD[other])}")
     if smaller is not None:
         ways.append(f"solve {smaller}, which has the same optimum")
-    ways.append("raise --memory-limit" if limit.told else "insist with --memory-limit GIB")
+    ways.append("raise --memory-limit" if limit.requested else "override this check with --memory-limit GIB")
     return "; ".join(ways)
 
 
-# What there is ------------------------------------------------------------------------------------------------
+# Available memory -----------------------------------------------------------------------------------------------
 
 
 def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/sys/fs/cgroup")) -> float:

@@ -1,7 +1,4 @@
-"""What a task comes to: formulation, instance, method, adapter and every setting, resolved before anything runs.
-
-Solver options tried on a trivial problem before anything long starts: only a solver knows its own options.
-"""
+"""Resolve a task to a plan: formulation, instance, method, adapter and every setting, before anything runs."""
 
 from __future__ import annotations
 
@@ -19,13 +16,16 @@ from opticoll.instances.spec import nearest
 from opticoll.solvers import memory, routing_table
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.methods import Method, method_named, methods, methods_for, prepared
+from opticoll.solvers.methods import Method, method_named, methods_for, prepared
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.task import SolveRequest, digest
+from opticoll.solvers.task import LIMITS, SolveRequest, digest, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
+    from opticoll.instances import Instance
     from opticoll.solvers.task import Task
 
 
@@ -39,7 +39,7 @@ class Plan:
     """
 
     formulation: Formulation
-    instance: Any
+    instance: Instance
     data: Any
     form: str
     method: str
@@ -57,8 +57,24 @@ class Plan:
         return {**self.parameters, **self.method_parameters, **self.options}
 
 
-def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
-    """Resolve a task; refuses everything that can be refused without solving.
+def instance_of(task: Task) -> Instance:
+    """The instance of a task, parsed if it is given by its spec."""
+    return parse(task.instance) if isinstance(task.instance, str) else task.instance
+
+
+def make_plan(
+    task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
+) -> Plan:
+    """Resolve a task, and refuse everything that can be refused without solving.
+
+    Parameters
+    ----------
+    task
+        What to solve and how.
+    instance
+        The task's instance where it has been parsed already.
+    needed
+        The solution that the formulation takes as data, where it does.
 
     Raises
     ------
@@ -69,7 +85,7 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     SolverUnavailable
         A solver whose package is not installed.
     TooLarge
-        If it cannot fit in the memory, which its instance tells already.
+        If the instance alone shows that the solve cannot fit in memory.
     """
     model = formulation(task.formulation)
     form = task.form or model.forms[0]
@@ -81,11 +97,13 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     settings = dict(task.settings)
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
-    instance = parse(task.instance) if isinstance(task.instance, str) else task.instance
-    memory.refuse_early(task, model, instance, parameters, form)
+    instance = instance_of(task) if instance is None else instance
+    _refuse_too_large(task, model, instance, parameters, form)
     data = prepared(model, instance, parameters, needed)
 
     name = choose(model, data, task) if task.method == "auto" else task.method
+    if task.method == "auto" and task.form is None and name == routing_table.SIMPLEX and "matrix" in model.build:
+        form = "matrix"  # importing a modelling layer takes longer than a small solve
     method = method_named(name)
     left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Any] = {}
@@ -113,6 +131,35 @@ def make_plan(task: Task, *, needed: Mapping[str, Any] | None = None) -> Plan:
     )
 
 
+def _refuse_too_large(
+    task: Task, model: Formulation, instance: Instance, parameters: Mapping[str, Any], form: str
+) -> None:
+    """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
+
+    Where ``auto`` may choose a method that builds no matrix, :func:`opticoll.solvers.memory.refuse_plan` decides later.
+    """
+    size = None if model.early_estimate is None else model.early_estimate(instance, parameters)
+    if size is None:
+        return
+    method, solver = task.method, task.method
+    if method == "auto":
+        if model.name in routing_table.PREFERRED_METHODS or any(
+            _applies(name, model) for name in (routing_table.FIRST_ORDER, routing_table.ORBIT)
+        ):
+            return
+        method = solver = "highs-ipx"
+    elif (found := method_named(method)) is not None:
+        known = {parameter.name: parameter.default for parameter in found.parameters}
+        solver = str(task.settings.get("solver", known.get("solver")))
+    memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
+
+
+def _applies(name: str, model: Formulation) -> bool:
+    """Whether a method takes a formulation; imports that method alone."""
+    method = method_named(name)
+    return method is not None and method.applies(model)
+
+
 def choose(model: Formulation, data: Any, task: Task) -> str:
     """The method that ``auto`` stands for: by formulation, problem class, structure, size and tolerance."""
     table = routing_table
@@ -122,12 +169,11 @@ def choose(model: Formulation, data: Any, task: Task) -> str:
         return "highs"
     size = None if model.estimate is None else model.estimate(data)["variables"]
     if size is not None and size <= table.SIMPLEX_VARIABLES:
-        return "highs-simplex"
-    fitting = methods_for(model)
+        return table.SIMPLEX
     if size is not None and task.form not in {"cvxpy", "pyomo"}:  # a form that is asked for is built and solved
-        if table.ORBIT in fitting and _orbit_variables(data) <= min(table.ORBIT_VARIABLES, size // 2):
+        if _applies(table.ORBIT, model) and _orbit_variables(data) <= min(table.ORBIT_VARIABLES, size // 2):
             return table.ORBIT
-        if table.FIRST_ORDER in fitting and size > table.FIRST_ORDER_VARIABLES:
+        if size > table.FIRST_ORDER_VARIABLES and _applies(table.FIRST_ORDER, model):
             return table.FIRST_ORDER if task.tol >= table.FIRST_ORDER_TOL else table.SCREENED
     return "time-form" if model.concurrent else "highs-ipx"
 
@@ -146,7 +192,7 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
     if found is not None and found.applies(model):
         return
     fitting = methods_for(model)
-    if name in methods():
+    if found is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not take {model.name}; it can be solved by {options}"
         raise MethodMismatch(msg)
@@ -208,15 +254,10 @@ def plan_key(task: Task, plan: Plan) -> str:
             "instance": plan.instance.hash,
             "method": plan.method,
             "form": plan.form,
-            "settings": {k: str(v) for k, v in plan.settings.items()},
+            "settings": texts(plan.settings),
             "opticoll": version("opticoll"),
             "solver": None if solver is None else [solver.name, solver.version()],
-            "time_limit_s": task.time_limit_s,
-            "memory_limit_gib": task.memory_limit_gib,
-            "tol": task.tol,
-            "seed": task.seed,
-            "threads": task.threads,
-            "repetition": task.repetition,
+            **{name: getattr(task, name) for name in LIMITS},
         }
     )
 

@@ -23,7 +23,7 @@ METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}
 SMALLER_FORMULATIONS = {"alltoall.link-mcf": "alltoall.master"}
 
 #: LPs of up to this many variables are solved by simplex as stated, larger ones by interior point.
-SIMPLEX_VARIABLES = 4000
+SIMPLEX, SIMPLEX_VARIABLES = "highs-simplex", 4000
 #: LPs of more variables than this are certified faster by first-order methods than by interior point. Below this
 #: tolerance, interior point finishes on the arcs that remain. Measured on GK(N,4), N = 64 ... 1000, see
 #: notes/benchmarks-pdhg.md.

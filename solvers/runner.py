@@ -1,24 +1,44 @@
-"""One task, run: built, compiled, solved in isolation, verified, proven, recorded."""
+"""Run one task: build, compile, solve in isolation, verify, prove and record."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.formulations import formulation
 from opticoll.formulations.arrays import check_arrays
-from opticoll.instances import parse
-from opticoll.instances.readers.untrusted import PREFIX
+from opticoll.formulations.model import Bound
 from opticoll.solvers import memory, verify
 from opticoll.solvers.compile import compile_model, import_layer, unit_columns, unit_rows
 from opticoll.solvers.isolation import call_isolated, solve_isolated, write_isolated
-from opticoll.solvers.plan import Plan, make_plan, plan_key, resume_key
+from opticoll.solvers.methods.procedure import receive, run_procedure, send
+from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, resume_key
+from opticoll.solvers.relaxation import infeasibility, relaxation_bound
 from opticoll.solvers.routing_table import METHOD_PARAMETERS
 from opticoll.solvers.solution import check, solution_document
-from opticoll.solvers.task import Outcome, Proof, Run, SolveRequest, Task, Termination
+from opticoll.solvers.task import (
+    Kkt,
+    Needed,
+    Outcome,
+    Progress,
+    Proof,
+    Record,
+    Repaired,
+    Requested,
+    Run,
+    Size,
+    SolverClaims,
+    SolveRequest,
+    SolverInfo,
+    Task,
+    Termination,
+    Times,
+    texts,
+)
 
 if TYPE_CHECKING:
     import threading
@@ -27,11 +47,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
     from opticoll.solvers.methods.method import Reformulation
+    from opticoll.solvers.scratch import Report
     from opticoll.solvers.standard_form import StandardForm
 
-    Progress = Callable[[dict[str, Any]], None]
+    OnProgress = Callable[[Progress], None]
     Arrays = dict[str, NDArray[np.float64]]
 
 __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
@@ -40,7 +61,7 @@ __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 EXACT = 1e-9
 
 
-def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run:
+def solve(task: Task, *, on_progress: OnProgress | None = None, stop: threading.Event | None = None) -> Run:
     """Solve a task.
 
     Parameters
@@ -48,14 +69,14 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     task
         What to solve and how.
     on_progress
-        Called with ``{"objective": ..., "bound": ..., "elapsed_s": ...}`` as they improve.
+        Called with the objective and the bound whenever they improve.
     stop
-        Ends the solve when set, e.g. from another thread; what was found until then is kept.
+        Ends the solve when set, e.g. from another thread; the incumbent and the bound are kept.
 
     Returns
     -------
     Run
-        Also when the solve failed: its termination and proof say so.
+        Also when the solve failed, see its termination and proof.
 
     Raises
     ------
@@ -64,12 +85,15 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     SolverUnavailable
         If the solver's package or licence is missing, or the licence is too small.
     TooLarge
-        If it cannot fit in the memory limit or in the memory there is; nothing has been started then.
+        If it cannot fit in the memory limit or in the available memory; nothing has been started.
     """
+    return _solve(task, instance_of(task), on_progress, stop)
+
+
+def _solve(task: Task, instance: Instance, on_progress: OnProgress | None, stop: threading.Event | None) -> Run:
     started = time.monotonic()
-    task = _with_file_read(task)
-    needed = _solve_needed(task, on_progress, stop)
-    plan = make_plan(task, needed=None if needed is None else needed.values)
+    needed = _solve_needed(task, instance, on_progress, stop)
+    plan = make_plan(task, instance=instance, needed=None if needed is None else needed.values)
     if needed is None:
         started = time.monotonic()  # reading and checking the task is no part of the solve
     refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
@@ -77,9 +101,6 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
         memory.refuse_plan(task, plan)
     deadline = None if task.time_limit_s is None else started + task.time_limit_s
     work = _Work(task, plan, deadline, on_progress, stop)
-    if needed is not None:
-        names = ("formulation", "method", "key", "termination", "proof", "objective", "bound", "gap")
-        work.note["needed"] = {name: needed.record[name] for name in names}
     if refuted is not None:
         work.refuted(refuted)
     elif plan.procedure is not None:
@@ -89,14 +110,9 @@ def solve(task: Task, *, on_progress: Progress | None = None, stop: threading.Ev
     return work.finish(needed)
 
 
-def _with_file_read(task: Task) -> Task:
-    """The task with its instance in place of a specification that names a file: it is read once, whatever follows."""
-    if not isinstance(task.instance, str) or PREFIX not in task.instance:
-        return task
-    return replace(task, instance=parse(task.instance))
-
-
-def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threading.Event | None = None) -> Run | None:
+def _solve_needed(
+    task: Task, instance: Instance, on_progress: OnProgress | None = None, stop: threading.Event | None = None
+) -> Run | None:
     """Solve the formulation that this one takes its data from, if any.
 
     Raises
@@ -104,23 +120,15 @@ def _solve_needed(task: Task, on_progress: Progress | None = None, stop: threadi
     NoSolution
         If that has no verified solution within the limits.
     """
-    from opticoll.errors import NoSolution
-    from opticoll.formulations import formulation
-
     model = formulation(task.formulation)
     name = model.needs
     if name is None:
         return None
-    plan = make_plan(task)  # refuse what is refused without it before spending time
+    plan = make_plan(task, instance=instance)  # refuse what can be refused before spending time on the data
     parameter = METHOD_PARAMETERS.get(model.name)
     method = "auto" if parameter is None else str(plan.parameters[parameter])
-    first = solve(
-        Task(
-            name, task.instance, method=method, time_limit_s=task.time_limit_s, memory_limit_gib=task.memory_limit_gib,
-            tol=task.tol, seed=task.seed, threads=task.threads,
-        ),
-        on_progress=on_progress, stop=stop,
-    )  # fmt: skip
+    basis = msgspec.structs.replace(task, formulation=name, method=method, form=None, settings={}, repetition=0)
+    first = _solve(basis, instance, on_progress, stop)
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)
@@ -134,7 +142,7 @@ def export(
     form: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the matrix of a formulation on an instance as MPS or LP, with the docstring's names.
+    """Write the matrix of a formulation on an instance as MPS or LP, with the names of its docstring.
 
     Raises
     ------
@@ -147,11 +155,17 @@ def export(
     if not path.parent.is_dir():
         msg = f"export: the folder {path.parent} does not exist; make it first"
         raise BadInput(msg)
-    task = _with_file_read(Task(formulation_name, instance, method="highs", form=form, settings=settings or {}))
-    needed = _solve_needed(task)
-    plan = make_plan(task, needed=None if needed is None else needed.values)
+    task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
+    value = instance_of(task)
+    needed = _solve_needed(task, value)
+    plan = make_plan(task, instance=value, needed=None if needed is None else needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
     write_isolated(compile_model(built), "highs", path)
+
+
+def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
+    """Target of :func:`opticoll.solvers.isolation.call_isolated`: run a method's procedure."""
+    return run_procedure(arguments, arrays, report, solve)
 
 
 class _Work:
@@ -162,7 +176,7 @@ class _Work:
         task: Task,
         plan: Plan,
         deadline: float | None,
-        on_progress: Progress | None,
+        on_progress: OnProgress | None,
         stop: threading.Event | None,
     ) -> None:
         self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
@@ -174,17 +188,19 @@ class _Work:
         self.duals: Arrays | None = None
         self.bounds: list[Bound] = []
         self.violations: dict[str, float] = {}
+        self.analytic: list[Bound] | None = None
         self.metrics: dict[str, Any] = {}
-        self.solver: dict[str, Any] = {}
-        self.note: dict[str, Any] = {}
+        self.solver = SolverInfo()
+        self.infeasible_by: str | None = None
+        self.repaired: Repaired | None = None
         self.began = time.monotonic()
 
     def refuted(self, bound: Bound) -> None:
-        """There is no solution, and a bound says so: nothing is solved."""
+        """End the run without solving: a bound shows that there is no solution."""
         self.outcome = Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}")
-        self.note["infeasible_by"] = bound.name
+        self.infeasible_by = bound.name
         self.bounds.append(bound)
-        self.solver = {"name": bound.name, "version": None, "algorithm": "analytic bound", "options": {}}
+        self.solver = SolverInfo(name=bound.name, algorithm="analytic bound", options={})
 
     # Solving
 
@@ -219,10 +235,10 @@ class _Work:
         for step in reversed(steps):
             self.outcome = step.recover(self.outcome)
         out = self.outcome
-        self.solver = {
-            "name": plan.adapter.name, "version": out.version or plan.adapter.version(),
-            "algorithm": out.algorithm, "options": out.options,
-        }  # fmt: skip
+        self.solver = SolverInfo(
+            name=plan.adapter.name, version=out.version or plan.adapter.version(), algorithm=out.algorithm,
+            options=out.options,
+        )  # fmt: skip
         if out.x is not None:
             self.values = self.form.values(out.x)
             if plan.formulation.unfold is not None:
@@ -233,22 +249,19 @@ class _Work:
             self._prove_infeasible()
 
     def _prove_infeasible(self) -> None:
-        """Look for a proof of what the solver says: that there is no solution."""
-        from opticoll.solvers.weak_duality import infeasibility
-
+        """Look for a proof of the solver's claim that there is no solution."""
         assert self.form is not None
         start = time.monotonic()
         left = None if self.deadline is None else self.deadline - start
         if left is None or left > 0:
             request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-            proven = infeasibility(self.form, request, self.task.memory_limit_gib)
-            self.note |= {} if proven is None else {"infeasible_by": proven}
+            self.infeasible_by = infeasibility(self.form, request, self.task.memory_limit_gib)
             self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
-        if "infeasible_by" not in self.note:
+        if self.infeasible_by is None:
             self.outcome.message += " the solver's word alone says that there is no solution"
 
     def _reformulations(self) -> list[Reformulation]:
-        """What turns the compiled matrix into the one that is solved, in order: unit rows, columns, the method's."""
+        """The reformulations of the compiled matrix, in order: unit rows, unit columns, the method's own."""
         assert self.form is not None
         steps: list[Reformulation] = []
         for unit in (unit_rows, unit_columns):
@@ -261,20 +274,18 @@ class _Work:
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a worker of its own."""
-        from opticoll.solvers.methods.procedure import receive, send
-
         plan, task = self.plan, self.task
         assert plan.procedure is not None
         start = time.monotonic()
         pinned = {name: plan.settings[name] for name in task.settings}
-        arguments, arrays = send(replace(task, settings=pinned), plan.instance, plan.needed)
+        arguments, arrays = send(msgspec.structs.replace(task, settings=pinned), plan.instance, plan.needed)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))
 
         left = None if self.deadline is None else max(self.deadline - start, 0.01)
         call = call_isolated(
-            "opticoll.solvers.methods.procedure:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
+            "opticoll.solvers.runner:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
             wall_limit_s=None if left is None else left * 1.05 + 3.0, memory_limit_gib=task.memory_limit_gib,
             threads=task.threads, on_progress=relay, stop=self.stop,
         )  # fmt: skip
@@ -284,12 +295,9 @@ class _Work:
             answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb
         )
         self.values, self.duals, self.metrics = answer.values, answer.duals, dict(answer.metrics)
-        self.solver = {"name": plan.method, "version": None, "algorithm": None, "options": {}} | answer.solver
-        if answer.infeasible_by is not None:
-            self.note["infeasible_by"] = answer.infeasible_by
+        self.solver = SolverInfo.read({"name": plan.method, "options": {}, **answer.solver})
+        self.infeasible_by = answer.infeasible_by
         if answer.bound is not None and answer.bound_source is not None:
-            from opticoll.formulations.model import Bound
-
             self.bounds.append(Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"))
 
     def _progress(self, objective: float | None, bound: float | None, x: object = None) -> None:
@@ -313,14 +321,15 @@ class _Work:
             sense=formulation.sense, tol=task.tol,
         )  # fmt: skip
         if contradiction is not None:
-            # Something of ours is wrong, and nobody knows what: no bound is reported, and the value is not verified.
+            # One of our own results is wrong: no bound is reported, and the value does not count as verified.
             self.outcome.message += f" {contradiction}; nothing is proven"
             proof, gap, bound = (Proof.FEASIBLE if verified else Proof.NONE), None, None
             verified = False
-        value = None if bound is None else bound.value
         if needed is not None:
-            own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record["gap"])
-            infeasible = self.note.pop("infeasible_by", None) if needed.proof is not Proof.OPTIMAL else None
+            own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
+            infeasible = None
+            if needed.proof is not Proof.OPTIMAL:
+                infeasible, self.infeasible_by = self.infeasible_by, None
             if proof is not own or infeasible is not None:
                 self.outcome.message += (
                     f" {own if infeasible is None else 'infeasible'} for its data, a solution of "
@@ -334,12 +343,8 @@ class _Work:
             }
         if formulation.describe is not None and verified and self.values is not None:
             self.metrics |= formulation.describe(self.plan.data, self.values)
-        record = self._record(objective, bound, gap, proof, verified)
-        return Run(
-            task=task, record=record, termination=self.outcome.termination, proof=proof, objective=objective,
-            bound=value, verified=verified, values=self.values, duals=self.duals, plan=self.plan,
-            needed=needed,
-        )  # fmt: skip
+        record = self._record(objective, bound, gap, proof, verified, needed)
+        return Run(task, record, self.values, self.duals, self.plan, self.analytic, needed)
 
     def _verify(self) -> tuple[float | None, bool]:
         """Check the values, repaired where a repair exists and is needed."""
@@ -354,7 +359,7 @@ class _Work:
             return None, False
         raw = formulation.residuals(data, self.values)
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
-        # The matrix is in its own unit: what is nothing to the formulation may be too much for a column there.
+        # The matrix is in its own unit: a violation that is negligible here may be too large for a column there.
         good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
         if not good and formulation.repair is not None:
             repaired = formulation.repair(data, self.values)
@@ -362,7 +367,7 @@ class _Work:
                 claimed = formulation.objective(data, self.values)
                 self.values = repaired
                 raw, on_matrix = formulation.residuals(data, repaired), self._on_matrix()
-                self.note["repaired"] = {"violation": worst, "claimed": claimed}
+                self.repaired = Repaired(violation=worst, claimed=claimed)
         self.violations = {**raw, **on_matrix}
         verified = all(v <= verify.FEASIBLE for v in self.violations.values())
         return formulation.objective(data, self.values), verified
@@ -373,9 +378,7 @@ class _Work:
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
-        """Every bound that is our own: from duals first, analytic ones where those leave a gap."""
-        from opticoll.formulations.model import Bound
-
+        """Every bound of our own: from duals first, analytic ones where those leave a gap."""
         formulation, data = self.plan.formulation, self.plan.data
         found = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
@@ -388,7 +391,8 @@ class _Work:
             if np.isfinite(value):
                 found.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
         if not self._closed(objective, found):
-            found += formulation.bounds(data)
+            self.analytic = formulation.bounds(data)
+            found += self.analytic
         if self.form is not None and self.form.is_mip and out.x is not None and not self._closed(objective, found):
             relaxed = self._relaxation()
             found += [] if relaxed is None else [relaxed]
@@ -400,17 +404,15 @@ class _Work:
         gap = None if best is None else verify.relative_gap(objective, best.value, self.plan.formulation.sense)
         return gap is not None and gap <= self.task.tol
 
-    def _kkt(self) -> dict[str, float | None] | None:
-        """Accuracy of a linear program's vectors as they were returned, before any repair."""
+    def _kkt(self) -> Kkt | None:
+        """Accuracy of a linear program's vectors as the solver returned them, before any repair."""
         x = self.outcome.x
         if self.form is None or self.form.is_mip or x is None:
             return None
-        return verify.kkt(self.form, np.asarray(x, dtype=float), self.outcome.row_duals)
+        return Kkt(**verify.kkt(self.form, np.asarray(x, dtype=float), self.outcome.row_duals))
 
     def _relaxation(self) -> Bound | None:
-        """What the relaxation proves, in the time that is left."""
-        from opticoll.solvers.weak_duality import relaxation_bound
-
+        """The bound of the linear relaxation, if there is time left for it."""
         assert self.form is not None
         start = time.monotonic()
         left = None if self.deadline is None else self.deadline - start
@@ -422,50 +424,53 @@ class _Work:
         return found
 
     def _record(
-        self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool
-    ) -> dict[str, Any]:
+        self,
+        objective: float | None,
+        bound: Bound | None,
+        gap: float | None,
+        proof: Proof,
+        verified: bool,
+        needed: Run | None,
+    ) -> Record:
         plan, task, out = self.plan, self.task, self.outcome
-        empty: Mapping[str, int | None] = dict.fromkeys(("variables", "constraints", "nonzeros", "integers"))
-        return {
-            "formulation": plan.formulation.name,
-            "paper": plan.formulation.paper,
-            "instance": plan.instance.spec,
-            "instance_hash": plan.instance.hash,
-            "n": plan.instance.n,
-            "arcs": getattr(plan.instance, "arcs", None),
-            "method": plan.method,
-            "form": plan.form if self.form is not None else None,
-            "solver": self.solver,
-            "termination": str(out.termination),
-            "proof": str(proof),
-            "sense": plan.formulation.sense,
-            "objective": objective,
-            "bound": None if bound is None else bound.value,
-            "gap": gap,
-            "verified": verified,
-            "violations": self.violations,
-            "kkt": self._kkt(),
-            "metrics": self.metrics,
-            "time": self.times,
-            "size": empty if self.form is None else self.form.size,
-            "peak_memory_mb": out.peak_memory_mb,
-            "key": plan_key(task, plan),
-            "requested": {
-                "method": task.method, "form": task.form, "settings": {k: str(v) for k, v in task.settings.items()},
-                "time_limit_s": task.time_limit_s, "memory_limit_gib": task.memory_limit_gib, "tol": task.tol,
-                "seed": task.seed, "threads": task.threads, "repetition": task.repetition,
-            },
-            "settings": {k: str(v) for k, v in plan.settings.items()},
-            "bound_source": None if bound is None else bound.name,
-            "solver_claims": {"objective": out.objective, "bound": out.bound, "status": out.raw},
-            "message": out.message.strip(),
-            "incumbents": out.incumbents,
-            **self.note,
-        }  # fmt: skip
+        return Record(
+            key=plan_key(task, plan),
+            formulation=plan.formulation.name,
+            paper=plan.formulation.paper,
+            instance=plan.instance.spec,
+            instance_hash=plan.instance.hash,
+            n=plan.instance.n,
+            arcs=getattr(plan.instance, "arcs", None),
+            method=plan.method,
+            form=plan.form if self.form is not None else None,
+            solver=self.solver,
+            termination=out.termination,
+            proof=proof,
+            sense=plan.formulation.sense,
+            objective=objective,
+            bound=None if bound is None else bound.value,
+            bound_source=None if bound is None else bound.name,
+            gap=gap,
+            verified=verified,
+            infeasible_by=self.infeasible_by,
+            violations=self.violations,
+            kkt=self._kkt(),
+            metrics=self.metrics,
+            settings=texts(plan.settings),
+            solver_claims=SolverClaims(objective=out.objective, bound=out.bound, status=out.raw),
+            time=Times(**self.times),
+            size=Size() if self.form is None else Size(**self.form.size),
+            peak_memory_mb=out.peak_memory_mb,
+            message=out.message.strip(),
+            incumbents=out.incumbents,
+            requested=Requested.of(task),
+            needed=None if needed is None else Needed.of(needed.record),
+            repaired=self.repaired,
+        )
 
 
 def _contradiction(bounds: list[Bound], objective: float | None, sense: str) -> str | None:
-    """Say which two of our own numbers cannot both be right, None if there are none.
+    """Two of our own numbers that cannot both be right, as a message; None if there are none.
 
     A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
     :data:`opticoll.solvers.verify.PAST`.

@@ -1,4 +1,4 @@
-"""Solutions as documents: written for others, read from anybody, checked before they are believed."""
+"""Write, read and check solution files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 def check(
     formulation_name: str, instance_spec: str, path: Path, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Verify somebody's solution of a formulation on an instance.
+    """Verify an external solution of a formulation on an instance.
 
     The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file that says
     another is refused. From the file come the values, and duals, whose bound is recomputed.
@@ -338,7 +338,7 @@ def read_document(path: Path) -> dict[str, Any]:
     """
     document = untrusted.read_json(path, MAX_BYTES, "name a solution file, as solve --solution writes it")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document)):
-        msg = f"{path}: is no solution document (format {FORMAT!r}); write it with solve --solution"
+        msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)
     return document
 

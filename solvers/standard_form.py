@@ -1,4 +1,4 @@
-r"""The waist: one sparse matrix form that every modelling layer reaches and every solver takes.
+r"""The sparse matrix form to which every modelling layer compiles and that every solver accepts.
 
 .. math::
     \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad

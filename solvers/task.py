@@ -1,30 +1,35 @@
-"""What one solve ended with: every fact in a field of its own, None where it is not known.
+"""Tasks, solver outcomes, and the record of a run.
 
-What one run is asked to do, and what it gives back: the types between the runner and everything above it.
+:class:`Task` is what is asked, :class:`Record` what came of it. Resume keys, the messages to workers, the JSON object
+of the command line, the cells of studies, the stored records and their columns
+(:mod:`opticoll.analysis.store.schema`) are all derived from the fields of these two.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+import msgspec
 
 from opticoll.errors import BadOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances import ServerPool, Topology
+    from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
     from opticoll.solvers.plan import Plan
 
 
 class Termination(StrEnum):
-    """Why a solve stopped. Says nothing about whether there is a solution."""
+    """Why a solve stopped, whether or not it has a solution."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -42,7 +47,7 @@ class Termination(StrEnum):
 
 
 class Proof(StrEnum):
-    """What has been proven about the value, by our own check and bound, never a solver's word: strongest first."""
+    """What our own checker and bounds prove about the value, strongest first; never taken from a solver."""
 
     OPTIMAL = "optimal"
     CERTIFIED_GAP = "certified-gap"
@@ -52,7 +57,7 @@ class Proof(StrEnum):
 
 
 class PrimalStatus(StrEnum):
-    """What the solver says of the vector it returned."""
+    """The solver's status of the vector it returned."""
 
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
@@ -62,7 +67,7 @@ class PrimalStatus(StrEnum):
 
 @dataclass(frozen=True)
 class SolveRequest:
-    """What is asked of an adapter.
+    """A request to a solver adapter.
 
     Parameters
     ----------
@@ -91,12 +96,12 @@ class SolveRequest:
 
 @dataclass
 class Outcome:
-    """What an adapter returns.
+    """The result of an adapter.
 
     ``objective`` and ``bound`` are the solver's own claims in the sense of the StandardForm (a max problem has
     bound >= objective). ``row_duals`` are shadow prices d(objective)/d(rhs) in the sense of the problem as
     stated: for a max problem the dual of a binding ``<=`` row is >= 0, for a min problem it is <= 0.
-    ``algorithm`` is what really ran, ``options`` what was really in force (beyond the solver's defaults).
+    ``algorithm`` is the one that ran, ``options`` are those in force beyond the solver's defaults.
     """
 
     termination: Termination
@@ -117,8 +122,7 @@ class Outcome:
     incumbents: list[tuple[float, float]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """One formulation on one instance by one method, with its limits.
 
     Parameters
@@ -136,14 +140,14 @@ class Task:
     tol
         Relative gap at which the value counts as proven optimal.
     seed, threads, repetition
-        Recorded; ``repetition`` tells apart runs that are otherwise equal.
+        Recorded; ``repetition`` distinguishes runs that are otherwise equal.
     """
 
     formulation: str
-    instance: str | Topology | ServerPool
+    instance: str | Instance
     method: str = "auto"
     form: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
     time_limit_s: float | None = None
     memory_limit_gib: float | None = None
     tol: float = 1e-6
@@ -164,33 +168,272 @@ class Task:
             raise BadOption(msg)
 
 
-@dataclass
+class Progress(TypedDict):
+    """The incumbent's value, the bound, and the seconds since the run began."""
+
+    objective: float | None
+    bound: float | None
+    elapsed_s: float
+
+
+#: A value that JSON has: null, true or false, a number, a text, a list or an object.
+Json = Any
+
+
+class Fields(msgspec.Struct, frozen=True, kw_only=True):
+    """Immutable fields, read as attributes or, as in the JSON object, by name: ``record["gap"]``."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Json]) -> Self:
+        """Validate fields that come from outside; unknown ones are ignored.
+
+        Raises
+        ------
+        msgspec.ValidationError
+            If a field has the wrong type; nothing is converted.
+        """
+        return msgspec.convert(plain(values), cls)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.__struct_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__struct_fields__)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the fields."""
+        return self.__struct_fields__
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Names and values of the fields."""
+        return [(name, getattr(self, name)) for name in self.__struct_fields__]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a field; ``default`` if there is no such field."""
+        return getattr(self, name) if name in self.__struct_fields__ else default
+
+
+class SolverInfo(Fields, frozen=True, kw_only=True):
+    """The solver that ran, and the options in force."""
+
+    name: str | None = None
+    version: str | None = None
+    algorithm: str | None = None
+    options: dict[str, Json] | None = None
+
+
+class Kkt(Fields, frozen=True, kw_only=True):
+    """Relative errors of a linear program's optimality conditions, see :func:`opticoll.solvers.verify.kkt`."""
+
+    primal: float | None = None
+    dual: float | None = None
+    gap: float | None = None
+
+
+class Times(Fields, frozen=True, kw_only=True):
+    """Seconds that each part of a run took."""
+
+    load_s: float | None = None
+    build_s: float | None = None
+    compile_s: float | None = None
+    solve_s: float | None = None
+    solver_s: float | None = None
+    verify_s: float | None = None
+
+
+class Size(Fields, frozen=True, kw_only=True):
+    """Size of the compiled matrix."""
+
+    variables: int | None = None
+    constraints: int | None = None
+    nonzeros: int | None = None
+    integers: int | None = None
+
+
+class Requested(Fields, frozen=True, kw_only=True):
+    """What a task asked for, before any choice was made."""
+
+    method: str | None = None
+    form: str | None = None
+    settings: dict[str, str] | None = None
+    time_limit_s: float | None = None
+    memory_limit_gib: float | None = None
+    tol: float | None = None
+    seed: int | None = None
+    threads: int | None = None
+    repetition: int | None = None
+
+    @classmethod
+    def of(cls, task: Task) -> Requested:
+        """The request of a task, its settings as text."""
+        fields = {name: getattr(task, name) for name in cls.__struct_fields__}
+        return cls(**{**fields, "settings": texts(task.settings)})
+
+
+#: Fields of a request that enter the resume key as they are.
+LIMITS = ("time_limit_s", "memory_limit_gib", "tol", "seed", "threads", "repetition")
+
+
+class SolverClaims(Fields, frozen=True, kw_only=True):
+    """Value, bound and status as the solver reported them."""
+
+    objective: float | None = None
+    bound: float | None = None
+    status: str | None = None
+
+
+class Needed(Fields, frozen=True, kw_only=True):
+    """The run whose solution was the data of this one; ``id`` names its record in the store."""
+
+    formulation: str | None = None
+    method: str | None = None
+    key: str | None = None
+    termination: Termination | None = None
+    proof: Proof | None = None
+    objective: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    id: str | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> Needed:
+        """The fields of another run's record."""
+        return cls(**{name: record[name] for name in cls.__struct_fields__ if name != "id"})
+
+
+class Repaired(Fields, frozen=True, kw_only=True):
+    """A repair of the solver's values: their worst violation, and the objective before the repair."""
+
+    violation: float | None = None
+    claimed: float | None = None
+
+
+class Environment(Fields, frozen=True, kw_only=True):
+    """Machine and software of a run."""
+
+    host: str | None = None
+    platform: str | None = None
+    python: str | None = None
+    opticoll: str | None = None
+    git_commit: str | None = None
+    cpus: int | None = None
+
+
+class Record(Fields, frozen=True, kw_only=True):
+    """Everything that is recorded of a run; None where it is unknown.
+
+    ``key`` is the resume key. ``infeasible_by`` says how infeasibility was proven. ``settings`` are the effective
+    settings, ``requested`` those of the task. ``incumbents`` are pairs (seconds, objective).
+    """
+
+    key: str | None = None
+    formulation: str | None = None
+    paper: str | None = None
+    instance: str | None = None
+    instance_hash: str | None = None
+    n: int | None = None
+    arcs: int | None = None
+    method: str | None = None
+    form: str | None = None
+    solver: SolverInfo = SolverInfo()
+    termination: Termination | None = None
+    proof: Proof | None = None
+    sense: str | None = None
+    objective: float | None = None
+    bound: float | None = None
+    bound_source: str | None = None
+    gap: float | None = None
+    verified: bool | None = None
+    infeasible_by: str | None = None
+    violations: Mapping[str, float | None] | None = None
+    kkt: Kkt | None = None
+    metrics: dict[str, Json] | None = None
+    settings: dict[str, str] | None = None
+    solver_claims: SolverClaims | None = None
+    time: Times = Times()
+    size: Size = Size()
+    peak_memory_mb: float | None = None
+    message: str | None = None
+    incumbents: Sequence[tuple[float, float | None]] | None = None
+    requested: Requested = Requested()
+    needed: Needed | None = None
+    repaired: Repaired | None = None
+
+
+def texts(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings as text, as records and resume keys hold them."""
+    return {name: str(value) for name, value in settings.items()}
+
+
+def plain(value: object) -> Json:
+    """A value as JSON has it: numbers, lists and texts of Python's own types; NaN and infinity become None."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping | Fields):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return int(value) if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True)
 class Run:
-    """What a run gave: the facts of its record, and the solution itself.
+    """The record of a run, and its solution.
 
     ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
-    the named duals that certified the bound, where there are any; ``needed`` the run whose solution was this
-    one's data.
+    the named duals that certified the bound, where there are any; ``bounds`` the formulation's analytic bounds, where
+    the run computed them; ``needed`` the run whose solution was the data of this one.
     """
 
     task: Task
-    record: dict[str, Any]
-    termination: Termination
-    proof: Proof
-    objective: float | None
-    bound: float | None
-    verified: bool
+    record: Record
     values: dict[str, NDArray[np.float64]] | None = None
     duals: dict[str, NDArray[np.float64]] | None = None
     plan: Plan | None = None
+    bounds: list[Bound] | None = None
     needed: Run | None = None
+
+    @property
+    def termination(self) -> Termination:
+        """Why the run stopped."""
+        return self.record.termination or Termination.ERROR
+
+    @property
+    def proof(self) -> Proof:
+        """What is proven about the value."""
+        return self.record.proof or Proof.NONE
+
+    @property
+    def objective(self) -> float | None:
+        """The value of the solution; None if there is none."""
+        return self.record.objective
+
+    @property
+    def bound(self) -> float | None:
+        """The tightest bound on the optimum; None if there is none."""
+        return self.record.bound
+
+    @property
+    def verified(self) -> bool:
+        """Whether the solution passed the formulation's checker."""
+        return self.record.verified is True
 
     @property
     def exit_status(self) -> int:
         """0 solved and verified, 4 solver unavailable, 3 no solution."""
         if self.verified:
             return 0
-        return 4 if self.termination == "unavailable" else 3
+        return 4 if self.termination is Termination.UNAVAILABLE else 3
 
 
 def digest(parts: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-r"""Nothing judges itself: feasibility on the matrix, and bounds recomputed from duals, by numpy alone."""
+r"""Verify solutions on the matrix and recompute bounds from duals, with numpy alone."""
 
 from __future__ import annotations
 

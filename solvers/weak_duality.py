@@ -12,32 +12,18 @@ columns (A. Neumaier & O. Shcherbina, *Math. Programming* 99, 2004; C. Jansson, 
 Where the rows do not imply one, the objective does: for any number v the optimum is at least v, or attained where
 :math:`c^\top x \le v`. With v the value of the duals in ordinary arithmetic, the smaller of v and of the bound over
 :math:`\{c^\top x \le v\}` holds, whatever v is.
-
-What a program's own linear relaxation proves, recomputed by us: bounds, and that there is no solution.
-
-A branch-and-bound solver's bound is its word. The relaxation's row duals are not: weak duality turns any of them into
-a bound (:func:`opticoll.solvers.verify.dual_bound`), and where only integer columns cost, in whole multiples of some
-step, the
-bound rounds to the next value that the objective can take. Where that meets the incumbent, it is proven optimal by
-the program alone.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
-from opticoll.formulations.model import Bound
 from opticoll.formulations.outward import TINY, UNIT
-from opticoll.solvers import verify
-from opticoll.solvers.isolation import solve_isolated
-from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -46,7 +32,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
 
     F64 = NDArray[np.float64]
-    from opticoll.solvers.task import SolveRequest
 
 
 #: Most passes over the matrix that look for implied column bounds.
@@ -256,76 +241,3 @@ def _sum_down(terms: list[float]) -> float:
     if math.isnan(total):
         return -math.inf
     return math.nextafter(total, -math.inf) if left < 0 else total
-
-
-#: A bound this little beyond an attainable value, in steps, counts as that value. It only weakens the bound: solvers
-#: accept columns this far from whole numbers, and their values must not contradict it.
-ROUND_OFF = Fraction(1, 10**6)
-#: The LP solver that provides the duals; which one does not matter for their proof.
-SOLVER = "highs"
-
-
-def objective_step(form: StandardForm) -> float | None:
-    """The step of the objective, if every solution's value is ``offset`` plus a whole multiple of one; else None."""
-    assert form.integer is not None
-    priced = np.flatnonzero(form.cost)
-    costs = form.cost[priced]
-    if priced.size == 0 or not form.integer[priced].all() or (costs != np.rint(costs)).any():
-        return None
-    if np.abs(costs).max() > 2**53:
-        return None
-    return float(np.gcd.reduce(np.abs(costs).astype(np.int64)))
-
-
-def rounded(form: StandardForm, bound: float) -> float:
-    """A bound on the objective, moved to the next value that the objective can take; in exact arithmetic."""
-    step = objective_step(form)
-    if step is None or not np.isfinite(bound):
-        return bound
-    flip = -1 if form.sense == "max" else 1
-    offset, unit = flip * Fraction(form.offset), Fraction(step)
-    value = offset + unit * math.ceil((flip * Fraction(bound) - offset) / unit - ROUND_OFF)
-    nearest = float(value)
-    return flip * (nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf))
-
-
-def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> str | None:
-    r"""How it is proven that not even the relaxation has a solution; None if that is not shown in time.
-
-    The least total violation of the rows,
-
-    .. math:: \min \sum_i (s_i + t_i) \quad \text{s.t.} \quad l \le A x + s - t \le u, \quad s, t \ge 0,
-
-    with x within its bounds is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of whatever duals a
-    solver
-    gives; above :data:`opticoll.solvers.verify.FEASIBLE` there is no solution.
-    """
-    rows, columns = form.A.shape
-    slack = sp.eye_array(rows, format="csc")
-    elastic = StandardForm(
-        sp.csc_array(sp.hstack([form.A, slack, -slack])), form.row_lower, form.row_upper,
-        np.concatenate([form.col_lower, np.zeros(2 * rows)]),
-        np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
-        np.concatenate([np.zeros(columns), np.ones(2 * rows)]), "min"
-    )  # fmt: skip
-    outcome = solve_isolated(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
-    if outcome.row_duals is None:
-        return None
-    least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
-    return f"rows violated by at least {least:.3g}, from recomputed duals" if least > verify.FEASIBLE else None
-
-
-def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:
-    """Solve the relaxation and recompute its bound from the duals; None if it gives none in time."""
-    relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool))
-    outcome = solve_isolated(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
-    if outcome.row_duals is None:
-        return None
-    value = verify.dual_bound(form, outcome.row_duals)
-    if not np.isfinite(value):
-        return None
-    whole = rounded(form, value)
-    reason = "weak duality from the relaxation's row duals, recomputed"
-    if whole != value:
-        reason += f": {value:.9g}, rounded to a value that the objective can take"
-    return Bound("relaxation", whole, reason)

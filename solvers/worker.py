@@ -1,7 +1,7 @@
 """The process a solver runs in, started by :mod:`opticoll.solvers.isolation` with a folder as its argument.
 
-It reads ``job.json``, calls one function, writes ``answer.json`` and leaves at once, without the destructors
-of libraries that like to crash there. It dies with its parent.
+It reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without running the
+destructors of libraries, which may crash. It is killed when its parent dies.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from opticoll.analysis.store.schema import plain
 
 if TYPE_CHECKING:
     from opticoll.analysis.store import Store
-    from opticoll.solvers.task import Task
+    from opticoll.solvers.task import Record, Task
 
 
 #: Relative deviation that "about" allows.
@@ -151,7 +151,7 @@ class Laboratory:
     def solve(
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
         tol: float = 1e-6, seed: int = 0, **settings: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> Record:  # fmt: skip
         """Return the record of a run: the stored one of the same task, or a new one.
 
         Raises
@@ -164,7 +164,7 @@ class Laboratory:
         texts = {name: str(value) for name, value in settings.items()}
         return self.record(Task(formulation, instance, method, None, texts, time_limit_s, None, tol, seed))
 
-    def proven(self, formulation: str, instance: str, **options: Any) -> dict[str, Any]:
+    def proven(self, formulation: str, instance: str, **options: Any) -> Record:
         """Return the record of a run that proves its optimum; arguments as for :meth:`solve`.
 
         Raises
@@ -178,7 +178,7 @@ class Laboratory:
             raise ArithmeticError(msg)
         return record
 
-    def record(self, task: Task) -> dict[str, Any]:
+    def record(self, task: Task) -> Record:
         """Return the record of a task, as :meth:`solve`."""
         from datetime import UTC, datetime
 

@@ -27,6 +27,7 @@ from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import columns, drawings, sections, solvers_section
 from opticoll.analysis.report.findings import claims_frame, collect
 from opticoll.errors import BadInput
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from opticoll.analysis.report.findings import Findings
@@ -95,7 +96,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "solvers": None if comparison is None else solvers_section.section(comparison, solvers),
                 "failures": sections.failures(findings),
                 "environment": sections.environment(findings),
-                "records": sections.records({name: store.read(name) for name in shown}),
+                "records": sections.records({name: plain(store.read(name)) for name in shown}),
             }
         _write(page, _page(store, findings, **content).encode())
     except OSError as error:

@@ -1,17 +1,16 @@
-"""The results store: one immutable file a run, safe for many writers, read as tables.
+"""The results store: one immutable file per run, safe for many writers, read as tables.
 
 Layout
     ``records/NAME.json``       one record, see :mod:`opticoll.analysis.store.schema`
     ``solutions/NAME~ID.npz``   the verified values and duals of that run, compressed
-    ``locks/KEY.lock``          who works on a cell just now; empty, and released by the system if he dies
+    ``locks/KEY.lock``          held while a process works on a cell; empty, and released by the system if it dies
 
 ``NAME`` is ``KEY.ATTEMPT`` for a cell of a study, where KEY is the resume key, so that a cell has one name
-whoever runs it; and ``KEY.sID`` with a unique ID for a single solve. Records are never changed or removed.
+wherever it is run; and ``KEY.sID`` with a unique ID for a single solve. Records are never changed or removed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import time
@@ -21,10 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import msgspec
+from msgspec import structs
+
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.publishing import STALE_S, AlreadyStored, publish, sweep
 from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
+from opticoll.solvers.task import Json, Needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from opticoll.solvers.task import Run
+    from opticoll.analysis.store.schema import StoredRecord
+    from opticoll.solvers.task import Environment, Run
 
 _DUAL = "dual."
 #: Solutions above this size are compressed fast rather than well.
@@ -62,14 +66,14 @@ class Store:
         Raises
         ------
         BadInput
-            If the folder, or the folder it would be created in, is no folder or may not be written.
+            If the folder, or the one in which it would be created, is not a folder or may not be written.
         """
-        standing = self.root
-        while not standing.exists() and standing != standing.parent:
-            standing = standing.parent
-        if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-            why = "may not be written" if standing.is_dir() else "is not a folder"
-            msg = f"store {self.root}: {standing} {why}; choose another with --store DIR or OPTICOLL_STORE"
+        folder = self.root
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            why = "may not be written" if folder.is_dir() else "is not a folder"
+            msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
             raise BadInput(msg)
 
     # writing ----------------------------------------------------------------------------------------------
@@ -82,7 +86,7 @@ class Store:
         study: str | None = None,
         started: datetime | None = None,
         finished: datetime | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Environment | None = None,
     ) -> str:
         """Publish a run: the run it needed first, its solution next, then its record; the record's name.
 
@@ -92,7 +96,7 @@ class Store:
         Parameters
         ----------
         run
-            What the runner gave back.
+            The result of the runner.
         attempt
             For a cell of a study, which attempt this was, from 1; None gives the record a name of its own.
         study
@@ -100,62 +104,48 @@ class Store:
         started, finished
             When it ran (UTC).
         where
-            The :func:`~opticoll.analysis.store.schema.environment` it ran in; by default this one.
+            The :func:`~opticoll.analysis.store.schema.environment` in which it ran; by default this one.
 
         Raises
         ------
         AlreadyStored
-            If this attempt at this cell has been recorded by somebody else; nothing is left behind.
+            If another writer has recorded this attempt at this cell; nothing is left behind.
+        msgspec.ValidationError
+            If a field of the record has the wrong type; nothing is left behind.
         """
         record = run.record
         if run.needed is not None:
             basis = self.save(run.needed, study=study, started=started, finished=finished, where=where)
-            record = {**record, "needed": {**record["needed"], "id": basis}}
-        key = str(record["key"])
+            record = structs.replace(record, needed=structs.replace(Needed.of(run.needed.record), id=basis))
+        key = str(record.key)
         name = f"{key}.s{secrets.token_hex(8)}" if attempt is None else f"{key}.{attempt}"
         arrays = dict(run.values or {})
         arrays |= {f"{_DUAL}{name}": array for name, array in (run.duals or {}).items()}
-        solution = self._save_solution(name, arrays) if arrays else None
-        row = schema.typed(
+        solution = f"{name}~{secrets.token_hex(4)}.npz" if arrays else None
+        row = schema.StoredRecord.read(
             {
                 **record,
-                "schema": schema.VERSION,
                 "id": name,
                 "attempt": attempt,
                 "study": study,
-                "environment": environment() if where is None else dict(where),
+                "environment": environment() if where is None else where,
                 "started": _utc(started),
                 "finished": _utc(finished or datetime.now(UTC)),
                 "solution": solution,
             }
         )
-        line = json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
+        if solution is not None:
+            publish(self.solutions / solution, lambda file: _write_arrays(file, arrays))
         try:
-            publish(self.records / f"{name}.json", lambda file: _write(file, line))
+            publish(self.records / f"{name}.json", lambda file: _write_line(file, row))
         except AlreadyStored:
             if solution is not None:
                 (self.solutions / solution).unlink(missing_ok=True)
             raise
         return name
 
-    def _save_solution(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-        import numpy as np
-
-        file_name = f"{name}~{secrets.token_hex(4)}.npz"
-
-        def write(file: BinaryIO) -> None:
-            # As numpy's savez_compressed, but at its fastest level where the default would take minutes.
-            level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
-                for key, value in arrays.items():
-                    with archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
-
-        publish(self.solutions / file_name, write)
-        return file_name
-
     def sweep(self, *, stale_s: float = STALE_S) -> int:
-        """Remove what killed writers left behind long ago: temporary files, solutions without a record."""
+        """Remove old remains of killed writers: temporary files, and solutions without a record."""
         removed = sweep(self.records, stale_s=stale_s) + sweep(self.solutions, stale_s=stale_s)
         oldest = time.time() - stale_s
         for path in self.solutions.glob("*.npz"):
@@ -167,11 +157,11 @@ class Store:
 
     def _points_to(self, solution: Path) -> bool:
         record = self.records / f"{solution.name.partition('~')[0]}.json"
-        return record.exists() and self._read(record).get("solution") == solution.name
+        return record.exists() and self._read(record).solution == solution.name
 
     # reading ----------------------------------------------------------------------------------------------
 
-    def read(self, name: str) -> dict[str, Any]:
+    def read(self, name: str) -> StoredRecord:
         """One record by its name.
 
         Raises
@@ -185,16 +175,12 @@ class Store:
             raise BadInput(msg)
         return self._read(path)
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path) -> StoredRecord:
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            return schema.stored(msgspec.json.decode(path.read_bytes(), type=dict[str, Json]))
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             msg = f"store: {path} is not a record ({error}); move it out of the store"
             raise BadFile(msg) from error
-        if not isinstance(record, dict):
-            msg = f"store: {path} is not a record (not an object); move it out of the store"
-            raise BadFile(msg)
-        return record
 
     def names(self) -> Iterator[str]:
         """Names of all records, in no order."""
@@ -204,23 +190,23 @@ class Store:
                     if entry.name.endswith(".json"):
                         yield entry.name.removesuffix(".json")
 
-    def attempts(self, key: str) -> list[dict[str, Any]]:
+    def attempts(self, key: str) -> list[StoredRecord]:
         """Read the records of the attempts that studies made at a cell, first to last."""
-        found: list[dict[str, Any]] = []
-        while (path := self.records / f"{key}.{len(found) + 1}.json").exists():
-            found.append(self._read(path))
-        return found
+        records: list[StoredRecord] = []
+        while (path := self.records / f"{key}.{len(records) + 1}.json").exists():
+            records.append(self._read(path))
+        return records
 
-    def answered(self, keys: set[str]) -> dict[str, dict[str, Any]]:
-        """Find the records that answer any of ``keys``, of studies and of single solves; one a key."""
-        found: dict[str, dict[str, Any]] = {}
+    def answered(self, keys: set[str]) -> dict[str, StoredRecord]:
+        """Find the records that answer any of ``keys``, of studies and of single solves; one per key."""
+        answers: dict[str, StoredRecord] = {}
         for name in self.names():
             key = name.partition(".")[0]
-            if key in keys and key not in found:
+            if key in keys and key not in answers:
                 record = self._read(self.records / f"{name}.json")
                 if schema.is_answer(record):
-                    found[key] = record
-        return found
+                    answers[key] = record
+        return answers
 
     def solution(self, name: str) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """Values and duals by name that were stored with a record; empty if none were.
@@ -234,7 +220,7 @@ class Store:
         """
         import numpy as np
 
-        file_name = self.read(name)["solution"]
+        file_name = self.read(name).solution
         if file_name is None:
             return {}, {}
         try:
@@ -259,8 +245,19 @@ class Store:
         return reader.query(self.records, query)
 
 
-def _write(file: BinaryIO, line: str) -> None:
-    file.write(line.encode())
+def _write_line(file: BinaryIO, record: StoredRecord) -> None:
+    file.write(msgspec.json.encode(record) + b"\n")
+
+
+def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write what numpy's ``savez_compressed`` does, large arrays at the fastest level: the default takes minutes."""
+    import numpy as np
+
+    level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+        for key, value in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
 
 
 def _utc(moment: datetime | None) -> str | None:

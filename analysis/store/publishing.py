@@ -1,12 +1,10 @@
-"""Files that appear whole or not at all, on a file system that many machines share.
+"""Atomic files and advisory locks on a file system that several machines share.
 
 A file is written under a temporary name in its own folder, flushed to the disk, and then linked to its name.
 ``link`` fails if the name exists, also between machines, so of several writers exactly one wins.
 
-Who works on a cell: an advisory lock that the system releases when its holder dies, however he dies.
-
-Only a courtesy that saves double work. Where the file system has no locks everybody gets one, and the exclusive
-name of the record decides.
+A cell is claimed by an advisory lock, which the system releases when its holder dies. The lock only avoids duplicate
+work: on a file system without locks every claim succeeds, and the exclusive name of the record decides.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ STALE_S = 24 * 3600.0
 
 
 class AlreadyStored(Exception):
-    """The name is taken: somebody else has published it first."""
+    """The name is taken: another writer has published it first."""
 
 
 def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -88,7 +86,7 @@ def sweep(folder: Path, *, stale_s: float = STALE_S) -> int:
     removed = 0
     oldest = time.time() - stale_s
     for path in folder.glob(f"{TEMPORARY}*"):
-        with suppress(OSError):  # somebody else sweeps too
+        with suppress(OSError):  # another process may sweep too
             if path.stat().st_mtime <= oldest:
                 path.unlink()
                 removed += 1

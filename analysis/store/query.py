@@ -1,4 +1,4 @@
-"""The store read through DuckDB: typed views over the record files, and nothing but reading."""
+"""Read-only queries of the store through DuckDB: typed views over the record files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from opticoll.analysis.store import schema
 from opticoll.errors import BadFile, BadInput
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-#: Proofs from the strongest to none: which of several runs of one cell ``latest`` shows.
+    from opticoll.solvers.task import Json
+
+#: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one cell.
 _PROOF_ORDER = ("optimal", "certified-gap", "feasible", "bound-only", "none")
 
 #: Room for one record [bytes]: more where a record needs it.
@@ -108,7 +112,7 @@ def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
 
 
 def _gather(records: Path, target: Path) -> int:
-    """Copy all records into one file, since opening a file costs DuckDB a hundred times more than us; the largest."""
+    """Copy all records into one file, since DuckDB takes long to open a file; the size of the largest record."""
     largest = 0
     with target.open("wb") as file:
         for path in records.glob("*.json"):
@@ -119,16 +123,16 @@ def _gather(records: Path, target: Path) -> int:
 
 
 def _culprit(records: Path, error: Exception) -> BadFile:
-    """Which file is not a record: found by reading them one by one, since this hardly ever happens."""
+    """The error that names the file that is not a record; reads them one by one."""
     for path in sorted(records.glob("*.json")):
         try:
-            schema.typed(_object(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as reason:
+            schema.stored(_object(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, msgspec.ValidationError) as reason:
             return BadFile(f"store: {path} is not a record ({reason}); move it out of the store")
     return BadFile(f"store {records.parent}: cannot be read: {str(error).splitlines()[0]}")
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Json]:
     value = json.loads(text)
     if not isinstance(value, dict):
         msg = f"a record is a JSON object, not a {type(value).__name__}"

@@ -1,43 +1,57 @@
-"""What a stored record holds: every field with its type; unknown is NULL, never a sentinel.
+"""Stored records: their fields, their columns in DuckDB, and the environment of a run.
 
-A record is one JSON object on one line. Records of this and of earlier versions are read together: a field
-that a record does not have reads as NULL. A change that old readers would misread raises :data:`VERSION`.
-
-Where a run was made: host, platform, versions, commit.
+A stored record is one JSON object on one line. Its fields are those of :class:`opticoll.solvers.task.Record` and of
+:class:`StoredRecord`; unknown is NULL, never a sentinel. Records of this and of earlier versions are read together: a
+field that a record lacks reads as NULL. A change that old readers would misread raises :data:`VERSION`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
+
+from opticoll.solvers.task import (
+    Environment,
+    Fields,
+    Json,
+    Needed,
+    Record,
+    Repaired,
+    SolverClaims,
+    Termination,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def environment() -> dict[str, Any]:
-    """Describe this process's machine and software, as every record carries it."""
-    return {
-        "host": socket.gethostname(),
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "opticoll": opticoll_version(),
-        "git_commit": _commit(),
-        "cpus": _cpus(),
-    }
+def environment() -> Environment:
+    """Machine and software of this process."""
+    return Environment(
+        host=socket.gethostname(),
+        platform=platform.platform(),
+        python=platform.python_version(),
+        opticoll=opticoll_version(),
+        git_commit=_commit(),
+        cpus=_cpus(),
+    )
 
 
 @cache
 def opticoll_version() -> str | None:
-    """Version of the installed distribution; of the checkout if none is installed; None if neither tells."""
+    """Version of the installed distribution; of the checkout if none is installed; None if neither is there."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -47,10 +61,10 @@ def opticoll_version() -> str | None:
     import tomllib
 
     try:
-        told = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+        stated = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     except (OSError, KeyError, tomllib.TOMLDecodeError):
         return None
-    return str(told)
+    return str(stated)
 
 
 def _cpus() -> int | None:
@@ -74,197 +88,122 @@ def _commit() -> str | None:
 
 VERSION = 1
 
-#: Field types and what DuckDB calls them.
-SQL_TYPES = {
-    "text": "VARCHAR",
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "flag": "BOOLEAN",
-    "time": "TIMESTAMP",
-    "json": "JSON",
-    "pairs": "DOUBLE[][]",
-}
+#: A time in ISO form, UTC.
+Moment = NewType("Moment", str)
 
-#: Fields by name: a type, or the fields of a nested object.
-FIELDS: dict[str, str | dict[str, str]] = {
-    "schema": "integer",
-    "id": "text",
-    "key": "text",
-    "attempt": "integer",
-    "study": "text",
-    "formulation": "text",
-    "paper": "text",
-    "instance": "text",
-    "instance_hash": "text",
-    "n": "integer",
-    "arcs": "integer",
-    "method": "text",
-    "form": "text",
-    "solver": {"name": "text", "version": "text", "algorithm": "text", "options": "json"},
-    "termination": "text",
-    "proof": "text",
-    "sense": "text",
-    "objective": "number",
-    "bound": "number",
-    "bound_source": "text",
-    "gap": "number",
-    "verified": "flag",
-    "infeasible_by": "text",
-    "violations": "json",
-    "kkt": {"primal": "number", "dual": "number", "gap": "number"},
-    "metrics": "json",
-    "settings": "json",
-    "solver_claims": "json",
-    "time": {
-        "load_s": "number",
-        "build_s": "number",
-        "compile_s": "number",
-        "solve_s": "number",
-        "solver_s": "number",
-        "verify_s": "number",
-    },
-    "size": {"variables": "integer", "constraints": "integer", "nonzeros": "integer", "integers": "integer"},
-    "peak_memory_mb": "number",
-    "message": "text",
-    "incumbents": "pairs",
-    "requested": {
-        "method": "text",
-        "form": "text",
-        "settings": "json",
-        "time_limit_s": "number",
-        "memory_limit_gib": "number",
-        "tol": "number",
-        "seed": "integer",
-        "threads": "integer",
-        "repetition": "integer",
-    },
-    "environment": {
-        "host": "text",
-        "platform": "text",
-        "python": "text",
-        "opticoll": "text",
-        "git_commit": "text",
-        "cpus": "integer",
-    },
-    "started": "time",
-    "finished": "time",
-    "solution": "text",
-    "extra": "json",
-}
+
+class StoredRecord(Record, frozen=True, kw_only=True):
+    """A record in the store: that of the run, and how, when and where it was made.
+
+    ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals;
+    ``extra`` holds what earlier versions recorded without a field.
+    """
+
+    schema: int | None = VERSION
+    id: str | None = None
+    attempt: int | None = None
+    study: str | None = None
+    environment: Environment = Environment()
+    started: Moment | None = None
+    finished: Moment | None = None
+    solution: str | None = None
+    extra: dict[str, Json] | None = None
+
+
+#: Fields whose columns come first, before those of the record itself.
+_LEADING = ("schema", "id", "key", "attempt", "study")
+#: Structs that are one column of JSON each.
+_JSON_STRUCTS = (SolverClaims, Needed, Repaired)
+_SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", Moment: "TIMESTAMP"}
 
 #: Nested objects whose fields become columns under their own names, and numbers lifted out of ``metrics``.
 _BARE = {"environment"}
 LIFTED_METRICS = ("F", "T", "rounds", "max_load")
+#: Fields that earlier versions kept in ``extra``.
+_ONCE_EXTRA = ("needed", "repaired")
 
-#: Terminations that answer nothing, whatever was found until then: a restarted study tries such a cell again.
-FAILURES = ("crashed", "error", "interrupted", "refused")
-UNAVAILABLE = "unavailable"
+#: Nested objects that a record always has.
+_NESTED = ("solver", "time", "size", "requested", "environment")
+
+#: Terminations that answer nothing: a restarted study tries such a cell again.
+FAILURES = (Termination.CRASHED, Termination.ERROR, Termination.INTERRUPTED, Termination.REFUSED)
+UNAVAILABLE = Termination.UNAVAILABLE
 
 
-def is_answer(record: Mapping[str, Any]) -> bool:
-    """Whether a record answers its cell, which is then skipped; the column ``answer`` says the same.
+def is_answer(record: Record) -> bool:
+    """Whether a record answers its cell, which is then skipped; the same as the column ``answer``.
 
-    It does if its run ended on its own terms (see :data:`FAILURES`) with a verified value, or with a proof of ours that
-    there is no solution (``infeasible_by``). A solver's word is no answer, and neither is a limit reached without a
+    It does if its run ended on its own terms (see :data:`FAILURES`) with a verified value, or with our own proof that
+    there is no solution (``infeasible_by``). A solver's claim is no answer, and neither is a limit reached without a
     verified value: such a cell is tried again by every start of its study.
     """
-    ended = record.get("termination") not in (None, UNAVAILABLE, *FAILURES)
-    return ended and (record.get("verified") is True or record.get("infeasible_by") is not None)
+    ended = record.termination not in (None, UNAVAILABLE, *FAILURES)
+    return ended and (record.verified is True or record.infeasible_by is not None)
 
 
-def typed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the record every field of the schema, each of its type; fields unknown here go to ``extra``.
+def stored(values: Mapping[str, Json]) -> StoredRecord:
+    """Validate the JSON object of a record of this or of an earlier version.
 
     Raises
     ------
-    TypeError
-        If a value has another type than its field; nothing is guessed.
+    msgspec.ValidationError
+        If a field has the wrong type.
     """
-    row: dict[str, Any] = {}
-    extra = {name: plain(value) for name, value in record.items() if name not in FIELDS}
-    for name, kind in FIELDS.items():
-        value = record.get(name)
-        if isinstance(kind, dict):
-            parts = _object(name, value)
-            row[name] = {part: _typed_value(f"{name}.{part}", of, parts.get(part)) for part, of in kind.items()}
-            extra |= {f"{name}.{part}": plain(v) for part, v in parts.items() if part not in kind}
-        else:
-            row[name] = _typed_value(name, kind, value)
-    row["extra"] = {**(row["extra"] or {}), **extra} or None
-    return row
+    extra = values.get("extra") or {}
+    early = {name: extra[name] for name in _ONCE_EXTRA if name in extra}
+    nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}
+    return StoredRecord.read({**early, **values, **nested})
 
 
-def _object(name: str, value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        msg = f"record field {name!r} must be an object, not {value!r}"
-        raise TypeError(msg)
-    return value
+@cache
+def columns() -> dict[str, str | dict[str, str]]:
+    """SQL types of the fields by name; those of a nested object by name in turn."""
+    hints = get_type_hints(StoredRecord)
+    names = [*_LEADING, *(name for name in StoredRecord.__struct_fields__ if name not in _LEADING)]
+    return {name: _sql_type(hints[name]) for name in names}
 
 
-def _typed_value(name: str, kind: str, raw: Any) -> Any:
-    value = plain(raw)
-    if value is None or kind == "json":
-        return value
-    if kind in {"text", "time"}:
-        good = isinstance(value, str)
-    elif kind == "flag":
-        good = isinstance(value, bool)
-    elif kind == "integer":
-        good = isinstance(value, int) and not isinstance(value, bool)
-    elif kind == "number":
-        good = isinstance(value, (int, float)) and not isinstance(value, bool)
-    else:
-        good = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
-    if not good:
-        msg = f"record field {name!r} must be {kind}, not {raw!r}"
-        raise TypeError(msg)
-    return float(value) if kind == "number" else value
-
-
-def plain(value: Any) -> Any:
-    """Unwrap ``value`` to what JSON knows: plain numbers, lists, text; NaN and inf become None."""
-    if value is None or type(value) in (bool, int, str):
-        return value
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    return int(value) if isinstance(value, int) else str(value)
+def _sql_type(hint: object) -> str | dict[str, str]:
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    kind = kinds[0] if len(kinds) == 1 and get_origin(hint) is not Sequence else hint
+    if kind in _SQL_TYPES:
+        return _SQL_TYPES[kind]
+    if get_origin(kind) is Sequence:
+        return "DOUBLE[][]"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "VARCHAR"
+    if isinstance(kind, type) and issubclass(kind, Fields) and kind not in _JSON_STRUCTS:
+        return {name: str(_sql_type(part)) for name, part in get_type_hints(kind).items()}
+    return "JSON"
 
 
 def json_columns() -> dict[str, str]:
     """Fields as DuckDB's ``read_json`` takes them: explicit types, nothing detected."""
-    return {name: _sql_type(kind) for name, kind in FIELDS.items()}
-
-
-def _sql_type(kind: str | dict[str, str]) -> str:
-    if isinstance(kind, str):
-        return SQL_TYPES[kind]
-    return "STRUCT(" + ", ".join(f'"{part}" {SQL_TYPES[of]}' for part, of in kind.items()) + ")"
+    types = {}
+    for name, kind in columns().items():
+        parts = kind if isinstance(kind, str) else ", ".join(f'"{part}" {of}' for part, of in kind.items())
+        types[name] = parts if isinstance(kind, str) else f"STRUCT({parts})"
+    return types
 
 
 def flat_columns() -> list[tuple[str, str]]:
     """Column name and SQL expression of each column of the view ``runs``."""
-    columns: list[tuple[str, str]] = []
-    for name, kind in FIELDS.items():
+    flat: list[tuple[str, str]] = []
+    for name, kind in columns().items():
         if isinstance(kind, str):
-            columns.append((name, f'"{name}"'))
+            flat.append((name, f"coalesce({name}, extra->'{name}')" if name in _ONCE_EXTRA else f'"{name}"'))
         else:
             prefix = "" if name in _BARE else f"{name}_"
-            columns.extend((f"{prefix}{part}", f'"{name}"."{part}"') for part in kind)
+            flat.extend((f"{prefix}{part}", f'"{name}"."{part}"') for part in kind)
         if name == "metrics":
-            columns.extend((m, f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
+            flat.extend((m, f"TRY_CAST(metrics->>'{m}' AS DOUBLE)") for m in LIFTED_METRICS)
     failures = ", ".join(f"'{word}'" for word in (*FAILURES, UNAVAILABLE))
     proven = "(verified OR infeasible_by IS NOT NULL)"
-    columns.append(("answer", f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"))
-    return columns
+    flat.append(("answer", f"coalesce(termination NOT IN ({failures}) AND {proven}, false)"))
+    return flat
+
+
+__all__ = [
+    "CHECKOUT", "FAILURES", "LIFTED_METRICS", "UNAVAILABLE", "VERSION", "Moment", "StoredRecord", "environment",
+    "flat_columns", "is_answer", "json_columns", "opticoll_version", "plain", "stored",
+]  # fmt: skip

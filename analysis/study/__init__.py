@@ -1,7 +1,4 @@
-"""Studies: their cells handed to an executor, resumed by themselves, never stopped by a cell that fails.
-
-``opticoll study``: a study with its executor, its progress bar and its summary.
-"""
+"""Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _PATIENCE_S = (0.2, 5.0)
 
 @dataclass
 class Summary:
-    """What became of a study's cells, by resume key."""
+    """The results of a study's cells, by resume key."""
 
     study: Study
     results: dict[str, CellResult] = field(default_factory=dict)
@@ -208,8 +205,8 @@ def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
 
         def advance(result: CellResult) -> None:
             counts[result.status] += 1
-            told = f"{counts['done']} done, {counts['failed'] + counts['unavailable']} failed, "
-            bar.update(line, advance=1, counts=f"{told}{counts['skipped']} skipped")
+            finished = f"{counts['done']} done, {counts['failed'] + counts['unavailable']} failed, "
+            bar.update(line, advance=1, counts=f"{finished}{counts['skipped']} skipped")
 
         return run_study(study, store, executor, on_result=advance)
 

@@ -1,4 +1,4 @@
-"""One cell of a study, run and recorded where it runs: in this process, another one, or on another machine."""
+"""Run and record one cell of a study, in this process, another one, or on another machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from opticoll.analysis.store import Store, schema
 from opticoll.analysis.store.publishing import AlreadyStored, claim
@@ -14,22 +16,22 @@ from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import BadInput, MethodMismatch, OpticollError, SolverUnavailable
 from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.task import Proof, Run, Termination
+from opticoll.solvers.task import Proof, Record, Requested, Run, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from opticoll.analysis.study.study_file import Cell
+    from opticoll.solvers.task import Environment
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a cell.
+    """The result of a cell.
 
     ``status`` is ``done`` (an answer was recorded, see :func:`opticoll.analysis.store.schema.is_answer`), ``failed`` or
-    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study works on it
-    just now; nothing was done).
+    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study is working on
+    it; nothing was done).
     """
 
     key: str
@@ -51,7 +53,7 @@ class CellJob:
 
 
 def run_cell(job: CellJob) -> CellResult:
-    """Run a cell if it has no answer in the store yet, and record what came of it."""
+    """Run a cell if it has no answer in the store yet, and record the result."""
     with claim_cell(job) as ours:
         if not ours:
             return CellResult(job.cell.key, "busy")
@@ -59,22 +61,22 @@ def run_cell(job: CellJob) -> CellResult:
 
 
 def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
-    """Hold a cell for the time of the block; False if another study works on it just now."""
+    """Hold a cell for the time of the block; False if another study is working on it."""
     return claim(Store(job.root).locks / f"{job.cell.key}.lock")
 
 
 def answer_of(job: CellJob) -> CellResult | None:
-    """What the store says of a cell that has been answered."""
+    """The result of a cell that has an answer in the store, else None."""
     answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r)]
     return result_of(job.cell, answers[-1], "skipped") if answers else None
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A cell that has been run, where and when; as it travels between machines, without the plan behind it."""
+    """The run of a cell, where and when; without its plan, so that it can be sent between machines."""
 
     run: Run
-    environment: Mapping[str, Any]
+    environment: Environment
     started: datetime
     finished: datetime
 
@@ -87,18 +89,17 @@ def attempt(cell: Cell) -> Attempt:
 
 
 def _keyed(cell: Cell, run: Run) -> Run:
-    """The run under the cell's key, if it is a run of what that key stands for; else a failed one that says so."""
-    solved = run.record.get("key")
+    """The run under the cell's key; a failed run if it solved something else than the key stands for."""
+    solved = run.record.key
     if solved is not None:
-        own = cell.planned or unplanned_key(cell.task, run.record["instance_hash"]) != cell.key
+        own = cell.planned or unplanned_key(cell.task, str(run.record.instance_hash)) != cell.key
         if own and solved != cell.key:
             run = failed_run(
                 cell, Termination.ERROR,
                 "a file that a setting names has changed since the study was read, or opticoll or a solver has another "
                 "version where the cell ran; start the study again",
             )  # fmt: skip
-    run.record["key"] = cell.key
-    return run
+    return replace(run, record=structs.replace(run.record, key=cell.key))
 
 
 def _without_plan(run: Run) -> Run:
@@ -107,7 +108,7 @@ def _without_plan(run: Run) -> Run:
 
 
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
-    """Record a cell that has been run, unless it came to what the store says already."""
+    """Record the run of a cell, unless the store has the same already."""
     cell, store, run = job.cell, Store(job.root), made.run
     answered = answer_of(job)
     if answered is not None:  # by a study that could not see our lock
@@ -133,7 +134,7 @@ def _solve(cell: Cell) -> Run:
         return failed_run(cell, Termination.UNAVAILABLE, cell.unavailable)
     try:
         return runner.solve(cell.task)
-    except (SolverUnavailable, MethodMismatch) as error:  # nothing was tried: no failure of the solver's
+    except (SolverUnavailable, MethodMismatch) as error:  # nothing was tried, so the solver did not fail
         return failed_run(cell, Termination.UNAVAILABLE, str(error))
     except TooLarge as error:
         return failed_run(cell, Termination.REFUSED, str(error))
@@ -146,64 +147,53 @@ def _solve(cell: Cell) -> Run:
 
 
 def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
-    """Make a run without an answer out of what is known of the cell."""
+    """Make a run without an answer from the fields of the cell."""
     from opticoll.formulations import formulation
 
     task = cell.task
     model = formulation(task.formulation)
-    record: dict[str, Any] = {
-        "formulation": model.name,
-        "paper": model.paper,
-        "instance": cell.canonical,
-        "method": task.method,
-        "form": task.form,
-        "termination": str(termination),
-        "proof": str(Proof.NONE),
-        "sense": model.sense,
-        "verified": False,
-        "message": message,
-        "requested": {
-            "method": task.method,
-            "form": task.form,
-            "settings": {name: str(value) for name, value in task.settings.items()},
-            "time_limit_s": task.time_limit_s,
-            "memory_limit_gib": task.memory_limit_gib,
-            "tol": task.tol,
-            "seed": task.seed,
-            "threads": task.threads,
-            "repetition": task.repetition,
-        },
+    record = Record(
+        formulation=model.name,
+        paper=model.paper,
+        instance=cell.canonical,
+        method=task.method,
+        form=task.form,
+        termination=termination,
+        proof=Proof.NONE,
+        sense=model.sense,
+        verified=False,
+        message=message,
+        requested=Requested.of(task),
         **cell.facts,
-    }
-    return Run(task, record, termination, Proof.NONE, None, None, verified=False)
+    )
+    return Run(task, record)
 
 
-def _nothing_new(last: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a solver is missing, or the memory, just as it was missing before."""
-    if last["termination"] == record["termination"] == Termination.REFUSED:
-        return True  # the message tells how much there is left just now
-    return last["termination"] == record["termination"] == schema.UNAVAILABLE and last["message"] == record["message"]
+def _nothing_new(last: Record, record: Record) -> bool:
+    """Whether the solver or the memory is missing, as in the last attempt."""
+    if last.termination == record.termination == Termination.REFUSED:
+        return True  # the message differs: it states the memory that is left
+    return last.termination == record.termination == schema.UNAVAILABLE and last.message == record.message
 
 
-def _status(record: Mapping[str, Any]) -> str:
+def _status(record: Record) -> str:
     if schema.is_answer(record):
         return "done"
-    return "unavailable" if record["termination"] == schema.UNAVAILABLE else "failed"
+    return "unavailable" if record.termination == schema.UNAVAILABLE else "failed"
 
 
-def result_of(cell: Cell, record: Mapping[str, Any], status: str) -> CellResult:
+def result_of(cell: Cell, record: Record, status: str) -> CellResult:
     """Sum up a record of a cell."""
-    row = schema.typed(record)
     return CellResult(
-        cell.key, status, row["termination"], row["proof"], row["gap"], row["time"]["solve_s"], row["message"] or ""
+        cell.key, status, record.termination, record.proof, record.gap, record.time.solve_s, record.message or ""
     )
 
 
 def record_failure(job: CellJob, message: str) -> CellResult:
-    """Record for a worker that died over a cell that it did."""
+    """Record the failure of a worker that died while it ran a cell."""
     cell, store = job.cell, Store(job.root)
     run = failed_run(cell, Termination.CRASHED, message)
-    run.record["key"] = cell.key
+    run = replace(run, record=structs.replace(run.record, key=cell.key))
     with suppress(AlreadyStored):
         store.save(run, attempt=len(store.attempts(cell.key)) + 1, study=job.study)
     return result_of(cell, run.record, "failed")

@@ -39,6 +39,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
 from opticoll.instances.readers.untrusted import PREFIX, pinned
 from opticoll.instances.spec import expand, nearest
@@ -317,7 +319,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             if PREFIX in spec:
                 task = _on(task, instance)
             try:
-                plan = make_plan(_on(task, instance))
+                plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
                 key = plan_key(task, plan)
             except SolverUnavailable as error:
@@ -333,9 +335,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
 
 
 def _on(task: Task, instance: Any) -> Task:
-    from dataclasses import replace
-
-    return replace(task, instance=instance)
+    return structs.replace(task, instance=instance)
 
 
 def unplanned_key(task: Task, instance_hash: str) -> str:
@@ -345,7 +345,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     """
     from opticoll.analysis.store.schema import opticoll_version
 
-    parts = {name: getattr(task, name) for name in task.__dataclass_fields__ if name != "instance"}
+    parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
     parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
     return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solver": None})
 

@@ -24,9 +24,10 @@ from opticoll.formulations.model import Parameter
 from opticoll.solvers.adapters.highs import pass_form
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
-from opticoll.solvers.weak_duality import WeakDuality, objective_step, rounded
+from opticoll.solvers.weak_duality import WeakDuality
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

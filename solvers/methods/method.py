@@ -1,4 +1,4 @@
-"""What a method is: a way to solve a formulation that is not simply one solver on its matrix.
+"""Methods: ways to solve a formulation other than one solver on its matrix.
 
 A new method is an entry of ``METHODS`` in a module of this package, listed in ``MODULES`` of the package.
 """
@@ -32,10 +32,10 @@ class Reformulation:
 
 @dataclass
 class Answer:
-    """What a procedure returns: named values, and duals or a bound that certify them.
+    """The result of a procedure: named values, and duals or a bound that certify them.
 
-    ``bound`` is only taken at its word where ``bound_source`` says how it was recomputed by us, and an infeasibility is
-    only proven where ``infeasible_by`` says how we proved it.
+    ``bound`` is only used where ``bound_source`` states how we recomputed it; an infeasibility is only proven where
+    ``infeasible_by`` states how we proved it.
     """
 
     termination: Termination
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass
 class Context:
-    """What a procedure may use: the problem, its limits, and the runner for sub-problems.
+    """The problem of a procedure, its limits, and the runner for sub-problems.
 
     ``save(answer, objective)`` keeps an intermediate answer, which survives if the procedure is killed later.
     """

@@ -1,6 +1,6 @@
-"""Optimization models of optical and direct-connect interconnects: stated once, solved by any solver, certified.
+"""Optimization models of optical and direct-connect interconnects, solved by any solver and certified.
 
-``import opticoll as oc`` is the public interface; every name below is loaded when it is first used.
+``import opticoll as oc`` is the public interface; each name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Run as Result
     from opticoll.solvers.task import Task
 
-#: Public name -> module that defines it, and its name there.
+#: Public name -> defining module, and the name there.
 _HOMES = {
     "Result": ("opticoll.solvers.task", "Run"),
     "Task": ("opticoll.solvers.task", "Task"),

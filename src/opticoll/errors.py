@@ -1,4 +1,7 @@
-"""Exceptions shared by all layers; each message states what is wrong, where, and how to fix it."""
+"""Exceptions shared by every layer, with their exit status on the command line.
+
+A message states what is wrong, where, and how to fix it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ class BadInput(OpticollError, ValueError):
 
 
 class BadSpec(BadInput):
-    """An instance spec that cannot be parsed."""
+    """An instance spec that cannot be parsed, or whose arguments are invalid."""
 
 
 class BadFile(BadInput):

@@ -338,7 +338,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     finally:
         process.kill()  # its worker ends with it
     record = json.loads(out)
-    assert err.startswith("opticoll: stopping with what has been found so far")
+    assert err.startswith("opticoll: stopping; the incumbent is kept")
     assert record["termination"] == "interrupted"
     assert record["verified"]
     assert process.returncode == 0

@@ -23,9 +23,8 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import cluster, runner
-from opticoll.solvers.cluster import DaskCluster
-from opticoll.solvers.executor import ClusterLost, InProcess, JobCrashed
+from opticoll.solvers import runner
+from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task
 
 STUDY = """
@@ -116,8 +115,8 @@ def until(condition: Any, limit_s: float = 240.0) -> None:
 def patient() -> Iterator[None]:
     """A scheduler on a busy machine has time to answer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "CONNECT_S", 240.0)
-        patch.setattr(cluster, "ANSWER_S", 240.0)
+        patch.setattr("opticoll.solvers.executor.CONNECT_S", 240.0)
+        patch.setattr("opticoll.solvers.executor.ANSWER_S", 240.0)
         yield
 
 
@@ -276,7 +275,7 @@ def test_address_where_nobody_answers_is_refused_at_once(
 
 
 def test_listener_that_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "ANSWER_S", 0.5)
+    monkeypatch.setattr("opticoll.solvers.executor.ANSWER_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(BadOption, match="no Dask scheduler answers"):

@@ -31,7 +31,7 @@ SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", 
 
 SOLVE = """
 import json, sys
-from opticoll.solvers.methods.procedure import run_in_worker
+from opticoll.solvers.runner import run_in_worker
 formulation, instance, settings = sys.argv[1:]
 arguments = {"formulation": formulation, "instance": instance, "method": "auto", "form": None,
              "settings": dict([settings.split("=")]), "time_limit_s": None, "memory_limit_gib": None, "tol": 1e-6,

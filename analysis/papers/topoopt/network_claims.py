@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from opticoll.formulations.topoopt.finder import ocs_reconfig, topology_finder
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, similar
 from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.topoopt import network_cost as cost
 from opticoll.analysis.papers.topoopt.claims import swept
-from opticoll.formulations.topoopt import totient_rings as rings
 from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.topoopt.finder import Forwarding
-
     from opticoll.analysis.ledger.claim import Laboratory
+    from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
 
 PAPER = "topoopt"
 #: TopoOpt's bandwidth over that of a fat-tree of similar cost: 5.7 / 1.4 by section 5.5.

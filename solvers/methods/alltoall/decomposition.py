@@ -27,6 +27,7 @@ from opticoll.formulations.flows.path_sets import path_set_of, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.flows.weighted_paths import extract_paths
 from opticoll.formulations.model import Parameter
+from opticoll.solvers.memory import MOST_ENTRIES
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
-
-
-#: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
-MOST_ENTRIES = 200_000_000
 
 
 def solve_master(context: Context) -> Run:

@@ -26,7 +26,7 @@ from opticoll.formulations.flows.concurrent_flow import commodities, demanded
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_order, reordered, subset, to_arrays
 from opticoll.formulations.model import Parameter
-from opticoll.solvers.methods.alltoall.decomposition import MOST_ENTRIES
+from opticoll.solvers.memory import MOST_ENTRIES
 from opticoll.solvers.methods.flows.path_pricing import BoundedPaths, EveryPath, ListedPaths, positive
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination

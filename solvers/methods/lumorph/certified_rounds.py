@@ -41,8 +41,8 @@ from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.relaxation import relaxation_bound
 from opticoll.solvers.task import SolveRequest, Task, Termination
-from opticoll.solvers.weak_duality import relaxation_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -314,7 +314,7 @@ def test_going_on_measures_what_is_missing(ledger_of, store, capfd):
     failing = one("paper.two", broken)
     ledger_of(one(measure=counted("one")), failing, one("paper.three", counted("three", stop=True)))
     assert main(ask) == 130
-    assert "`opticoll claims --resume` goes on" in capfd.readouterr().err
+    assert "resume with `opticoll claims --resume`" in capfd.readouterr().err
     last = one("paper.three", counted("three"))
     ledger_of(one(measure=counted("one")), one("paper.two", counted("two")), last)
     assert main(ask) == 0

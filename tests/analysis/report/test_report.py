@@ -25,7 +25,7 @@ from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.instances import parse
-from opticoll.solvers.task import Run, Task
+from opticoll.solvers.task import Record, Run, Task
 
 EVIL = "file:\"><script>alert(1)</script><img src=x onerror=alert(2)>'&.json"
 
@@ -61,9 +61,7 @@ def record(spec, value=None, **changes):
 
 def fill(store, *records):
     for one in records:
-        store.save(
-            Run(Task(one["formulation"], one["instance"]), one, one["termination"], one["proof"], None, None, False)
-        )
+        store.save(Run(Task(one["formulation"], one["instance"]), Record.read(one)))
     return store
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from msgspec import structs
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.papers import figures
@@ -20,7 +22,7 @@ from opticoll.analysis.study.study_file import Cell
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.solvers.runner import solve
-from opticoll.solvers.task import Proof, Run, Task, Termination
+from opticoll.solvers.task import Record, Run, Task, Termination
 
 #: A small instance of every formulation.
 INSTANCES = {
@@ -91,8 +93,7 @@ def failure(name: str, termination: str, facts: dict[str, Any], message: str = "
     """A run without an answer, as a study records it."""
     cell = Cell(Task(name, INSTANCES[name], "highs"), f"{name} {termination} {bool(facts)}", INSTANCES[name])
     run = failed_run(cell, Termination(termination), message)
-    run.record |= {"key": cell.key, **facts}
-    return run
+    return replace(run, record=structs.replace(run.record, key=cell.key, **facts))
 
 
 def test_every_formulation_has_an_instance_here() -> None:
@@ -172,6 +173,6 @@ def test_a_record_with_nothing_but_its_key(tmp_path: Path, capfd: pytest.Capture
         ({}, maps, {**maps, "incumbents": [], "verified": True, "termination": "optimal"})
     ):
         record = {"key": f"{number}", **named, **content}
-        store.save(Run(task, record, Termination.ERROR, Proof.NONE, None, None, verified=False))
+        store.save(Run(task, Record.read(record)))
     _, rows = page_and_rows(store, tmp_path / "out", capfd)
     assert len(rows) == 3

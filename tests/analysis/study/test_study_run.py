@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from opticoll.analysis.store import Store
 from opticoll.analysis.store.publishing import claim
@@ -23,7 +25,7 @@ from opticoll.analysis.study.study_file import Cell, Study, load
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.solvers import runner
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
-from opticoll.solvers.task import Proof, Run, Task, Termination
+from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,15 +34,13 @@ DRIVER = """
 import random, sys, time, types
 from pathlib import Path
 import numpy as np
-from opticoll.solvers.task import Run, Task
-from opticoll.solvers.task import Proof, Termination
+from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 
 def solve(task, on_progress=None):
     time.sleep(random.uniform(0.001, 0.008) if task.seed < int(sys.argv[4]) else 3600.0)
-    record = dict(formulation=task.formulation, instance=task.instance, seed_used=task.seed,
-                  termination="optimal", proof="optimal", objective=float(task.seed), verified=True)
-    return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, float(task.seed), None, verified=True,
-               values={"x": np.full(500, float(task.seed))})
+    record = Record(formulation=task.formulation, instance=task.instance, termination=Termination.OPTIMAL,
+                    proof=Proof.OPTIMAL, objective=float(task.seed), verified=True)
+    return Run(task, record, values={"x": np.full(500, float(task.seed))})
 
 import opticoll.solvers
 opticoll.solvers.runner = sys.modules["opticoll.solvers.runner"] = types.SimpleNamespace(solve=solve)
@@ -176,11 +176,11 @@ class Solver:
         if isinstance(self.ending, BaseException):
             raise self.ending
         proof = Proof.OPTIMAL if self.ending == Termination.OPTIMAL else Proof.NONE
-        record = {
-            "formulation": task.formulation, "termination": self.ending, "message": self.message, "proof": proof,
-            "verified": self.verified,
-        }  # fmt: skip
-        return Run(task, record, self.ending, proof, None, None, verified=self.verified)
+        record = Record(
+            formulation=task.formulation, termination=self.ending, message=self.message, proof=proof,
+            verified=self.verified,
+        )  # fmt: skip
+        return Run(task, record)
 
 
 @pytest.fixture
@@ -255,8 +255,7 @@ def test_a_cell_without_its_package_is_a_row(store: Store, solver: Solver) -> No
 
 def test_a_single_solve_answers_too(store: Store, solver: Solver) -> None:
     one = solver(CELL.task)
-    one.record["key"] = CELL.key
-    store.save(one)
+    store.save(replace(one, record=structs.replace(one.record, key=CELL.key)))
     assert run(store) == "skipped"
     assert solver.calls == 1
 
@@ -265,8 +264,8 @@ def test_a_failing_cell_does_not_stop_the_others(store: Store, monkeypatch: pyte
     def solve(task: Task) -> Run:
         if task.seed == 1:
             raise RuntimeError
-        record = {"formulation": task.formulation, "termination": "optimal", "proof": "optimal", "verified": True}
-        return Run(task, record, Termination.OPTIMAL, Proof.OPTIMAL, None, None, verified=True)
+        optimal = {"termination": Termination.OPTIMAL, "proof": Proof.OPTIMAL, "verified": True}
+        return Run(task, Record(formulation=task.formulation, **optimal))
 
     monkeypatch.setattr(runner, "solve", solve)
     cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(3))
@@ -372,7 +371,7 @@ def test_what_a_cell_needed_is_stored(store: Store, tmp_path: Path) -> None:
     text = 'formulations = ["alltoall.child"]\ninstances = ["ring:3"]\nmethods = ["highs-simplex"]\n'
     study = _study_of(tmp_path, text)
     run_study(study, store, InProcess())
-    told = store.read(f"{study.cells[0].key}.1")["extra"]["needed"]
+    told = store.read(f"{study.cells[0].key}.1")["needed"]
     basis = store.read(told["id"])
     assert (basis["formulation"], basis["proof"], basis["key"]) == ("alltoall.master", "optimal", told["key"])
     assert store.solution(told["id"])[0]["g"].shape == (6, 3)

@@ -19,7 +19,7 @@ from opticoll.formulations.topoopt.design import Ring, build_design, lower_bound
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.procedure import _rebuild, send
+from opticoll.solvers.methods.procedure import rebuild, send
 from opticoll.solvers.methods.topoopt import server_circuits as circuits
 from opticoll.solvers.methods.topoopt.topology_finder import group_ports, ocs_reconfig, ring_ports, topology_finder
 from opticoll.solvers.task import Task
@@ -283,7 +283,7 @@ def test_methods_return_designs(name, given):
     """As the runner calls them: the pool crosses to the worker, the values come back and pass the checker."""
     pool = parse("servers:n=12,degree=4,traffic=dlrm")
     made = ServerPool(pool.n, pool.degree, pool.point_to_point, groups=pool.groups)
-    task = _rebuild({**send(Task("x", made), made)[0], "time_limit_s": None}, send(Task("x", made), made)[1])
+    task = rebuild({**send(Task("x", made), made)[0], "time_limit_s": None}, send(Task("x", made), made)[1])
     assert task.instance == pool
     method = methods()[name]
     assert method.applies(SimpleNamespace(name="topoopt.topology"))

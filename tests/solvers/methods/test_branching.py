@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.solvers.methods.certified_branching import LeafBounds, Tree
+from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.runner import solve
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import Task
-from opticoll.solvers.weak_duality import objective_step, rounded
 
 
 def program(seed, *, rows=4, columns=6, continuous=2, equalities=1):

@@ -1,0 +1,73 @@
+"""The instance, the data and the bounds of a task are computed once per solve."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulation
+from opticoll.solvers import plan, runner
+from opticoll.solvers.methods import procedure
+from opticoll.solvers.task import Task
+
+CASES = {
+    "alltoall.master": "torus:3x3",
+    "alltoall.child": "ring:4",
+    "lumorph.rounds": "lightpath:2x2",
+    "topoopt.topology": "servers:n=3,degree=1",
+}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Calls by name: ``parse``, and ``prepare`` and ``bounds`` of each formulation."""
+    counts: Counter[str] = Counter()
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            solved_data = len(arguments) == 3  # a formulation that takes another's solution is checked without it first
+            counts[f"{name} with a solution" if solved_data else name] += 1
+            return function(*arguments)
+
+        return call
+
+    def watched(name: str) -> Any:
+        model = formulation(name)
+        return replace(
+            model, prepare=counted(f"prepare {name}", model.prepare), bounds=counted(f"bounds {name}", model.bounds)
+        )
+
+    for module in (plan, procedure):
+        monkeypatch.setattr(module, "parse", counted("parse", module.parse))
+    for module in (plan, runner):
+        monkeypatch.setattr(module, "formulation", watched)
+    return counts
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_command_computes_everything_once(name: str, calls: Counter[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", name, CASES[name], "--no-store"]) == 0
+    assert "analytic bounds" in capfd.readouterr().out or name == "alltoall.child"
+    assert calls["parse"] == 1
+    assert calls[f"prepare {name}"] == 1
+    assert calls[f"bounds {name}"] <= 1
+    assert set(calls.values()) == {1}
+    assert (calls["prepare alltoall.child with a solution"] == 1) == (name == "alltoall.child")
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("alltoall.master", "certified-pdhg"), ("lumorph.rounds", "auto"), ("topoopt.topology", "auto")],
+)
+def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[str]) -> None:
+    """The worker's side of a procedure, in this process."""
+    task = Task(name, CASES[name], method, tol=1e-2)
+    own = plan.make_plan(task)
+    assert own.procedure is not None
+    calls.clear()
+    runner.run_in_worker(*procedure.send(task, own.instance), lambda *_: None)
+    assert (calls["parse"], calls[f"prepare {name}"]) == (1, 1)
