@@ -156,7 +156,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
         value, load = length_bound_and_load(data, np.exp(np.maximum(weights - weights.max(), -600.0)))
         if value < best:
             best, used = value, step
-        load = load / capacity
+        load = np.ldexp(load, -outward.exponent(load)) / capacity  # a power of two, so that nothing overflows
         peak = load.max(initial=0.0)
         if not peak > 0:
             break
