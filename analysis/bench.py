@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.benchmark.tables import Row, Table, tables
+from opticoll.analysis.benchmark import Row, Table, tables
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
 from opticoll.errors import BadFile, BadInput, OpticollError

@@ -5,8 +5,7 @@ if __name__ != "opticoll.instances":
     raise ImportError(msg)
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
-from opticoll.instances.digraph import Topology
-from opticoll.instances.instance import Instance
+from opticoll.instances.digraph import Instance, Topology
 from opticoll.instances.photonic import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
 from opticoll.instances.readers.networkx_io import from_networkx, to_networkx

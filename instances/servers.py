@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.instance import Instance
+from opticoll.instances.digraph import Instance
 from opticoll.instances.spec import check_positive
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.instances.instance import Instance
+    from opticoll.instances.digraph import Instance
 
 
 class Dimensions(tuple[int, ...]):

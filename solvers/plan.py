@@ -13,7 +13,8 @@ from opticoll.formulations import Formulation, formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import parse
 from opticoll.instances.spec import nearest
-from opticoll.solvers import memory, routing_table
+from opticoll.solvers import memory
+from opticoll.solvers import methods as table
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
@@ -102,7 +103,7 @@ def make_plan(
     data = prepared(model, instance, parameters, needed)
 
     name = choose(model, data, task) if task.method == "auto" else task.method
-    if task.method == "auto" and task.form is None and name == routing_table.SIMPLEX and "matrix" in model.build:
+    if task.method == "auto" and task.form is None and name == table.SIMPLEX and "matrix" in model.build:
         form = "matrix"  # importing a modelling layer takes longer than a small solve
     method = method_named(name)
     left = {k: v for k, v in settings.items() if k not in own}
@@ -143,8 +144,8 @@ def _refuse_too_large(
         return
     method, solver = task.method, task.method
     if method == "auto":
-        if model.name in routing_table.PREFERRED_METHODS or any(
-            _applies(name, model) for name in (routing_table.FIRST_ORDER, routing_table.ORBIT)
+        if model.name in table.PREFERRED_METHODS or any(
+            _applies(name, model) for name in (table.FIRST_ORDER, table.ORBIT)
         ):
             return
         method = solver = "highs-ipx"
@@ -162,7 +163,6 @@ def _applies(name: str, model: Formulation) -> bool:
 
 def choose(model: Formulation, data: Any, task: Task) -> str:
     """The method that ``auto`` stands for: by formulation, problem class, structure, size and tolerance."""
-    table = routing_table
     if model.name in table.PREFERRED_METHODS:
         return table.PREFERRED_METHODS[model.name]
     if model.problem == "MILP":

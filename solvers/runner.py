@@ -15,10 +15,10 @@ from opticoll.formulations.model import Bound
 from opticoll.solvers import memory, verify
 from opticoll.solvers.compile import compile_model, import_layer, unit_columns, unit_rows
 from opticoll.solvers.isolation import call_isolated, solve_isolated, write_isolated
+from opticoll.solvers.methods import METHOD_PARAMETERS
 from opticoll.solvers.methods.procedure import receive, run_procedure, send
 from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, resume_key
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound
-from opticoll.solvers.routing_table import METHOD_PARAMETERS
 from opticoll.solvers.solution import check, solution_document
 from opticoll.solvers.task import (
     Kkt,

@@ -1,1 +1,213 @@
-"""Benchmarks: tables of timings, the set of benchmark problems, and metrics that compare solvers."""
+"""Benchmark tables: start-up and generator times, and memory of building and solving models.
+
+The papers' modules named ``benchmarks`` add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
+constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the smallest of these numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opticoll.analysis.papers import modules_about
+from opticoll.instances.registry import contributed
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A benchmark table: its heading, and the function that measures its rows, which all have the same keys."""
+
+    name: str
+    title: str
+    measure: Callable[[], list[Row]]
+
+
+def timed_command(*arguments: str) -> tuple[float, str]:
+    """Wall-clock seconds and standard output of one ``opticoll`` command, run as a subprocess."""
+    program = Path(sys.executable).with_name("opticoll")
+    start = time.perf_counter()
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
+    return time.perf_counter() - start, done.stdout
+
+
+def startup() -> list[Row]:
+    """Time of ``opticoll --help`` and of an empty Python process [s], medians of seven."""
+    help_s = statistics.median(timed_command("--help")[0] for _ in range(7))
+    empty = []
+    for _ in range(7):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", ""], check=True)
+        empty.append(time.perf_counter() - start)
+    return [{"command": "opticoll --help", "seconds": help_s, "empty Python": statistics.median(empty)}]
+
+
+def generators() -> list[Row]:
+    """Time to generate large topologies from their specs [s]."""
+    from opticoll.instances import parse
+
+    parse("ring:4")
+    rows = []
+    for spec in ("genkautz:n=4096,d=4", "torus:16x16x16", "genkautz:n=100000,d=4", "slimfly:q=17"):
+        start = time.perf_counter()
+        topology = parse(spec)
+        rows.append({"instance": spec, "arcs": topology.arcs, "seconds": time.perf_counter() - start})
+    return rows
+
+
+#: Formulation, instance, settings: several ratios of nonzeros to variables, each at several sizes.
+MODELS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("alltoall.link-mcf", "genkautz:n=16,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=32,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=48,d=4", {}),
+    ("alltoall.link-mcf", "genkautz:n=64,d=4", {}),
+    ("alltoall.master", "genkautz:n=300,d=4", {}),
+    ("alltoall.master", "genkautz:n=600,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=27,d=4", {}),
+    ("alltoall.timestep-mcf", "genkautz:n=40,d=4", {}),
+    ("alltoall.path-mcf", "torus:4x4x4", {"paths": "shortest"}),
+    ("alltoall.path-mcf", "torus:4x4x5", {"paths": "shortest"}),
+    ("alltoall.min-congestion", "torus:4x4x4", {"paths": "shortest"}),
+    ("alltoall.min-congestion", "torus:4x4x5", {"paths": "shortest"}),
+)
+#: Numbers of the models that are small enough to solve.
+SOLVED = (0, 1, 2, 4, 6, 8, 10, 11)
+#: Pyomo creates an object per entry: with more entries, a build takes minutes.
+MOST_OBJECTS = 3_000_000
+SOLVERS = ("highs-simplex", "glop", "highs-ipx", "clarabel", "highs-pdlp", "pdlp", "scip")
+INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
+#: Time limit of a solve [s]: the peak comes early, in presolve, scaling or the first factorisation.
+PATIENCE_S = 12.0
+
+
+def build_in_worker(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Build and compile one model; memory at the peak and afterwards, above that before [MB]."""
+    import psutil
+
+    from opticoll.solvers.compile import compile_model, import_layer
+    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.task import Task
+    from opticoll.solvers.worker import peak_memory_mb
+
+    plan = make_plan(
+        Task(arguments["formulation"], arguments["instance"], "highs", arguments["form"], arguments["settings"])
+    )
+    estimate = plan.formulation.estimate(plan.data) if plan.formulation.estimate else {}
+    import_layer(plan.form)
+    if plan.form != "matrix":
+        small = make_plan(Task("alltoall.master", "ring:4", "highs", arguments["form"]))
+        compile_model(small.formulation.build[small.form](small.data))  # type: ignore[index]
+    gc.collect()
+    before = psutil.Process().memory_info().rss / 1e6
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
+    model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+    form = compile_model(model)
+    peak = peak_memory_mb() or 0.0
+    del model
+    gc.collect()
+    kept = psutil.Process().memory_info().rss / 1e6
+    return {"size": form.size, "estimate": estimate, "peak": peak - before, "kept": kept - before}, {}
+
+
+def entries(size: dict[str, int]) -> int:
+    """Number of variables, constraints and nonzeros."""
+    return size["variables"] + size["constraints"] + size["nonzeros"]
+
+
+def building() -> list[Row]:
+    """Peak memory of building and compiling, by layer [MB]."""
+    from opticoll.formulations import formulation
+    from opticoll.solvers.isolation import call_isolated
+
+    rows: list[Row] = []
+    for name, instance, settings in MODELS:
+        size: dict[str, int] | None = None
+        for form in sorted(formulation(name).forms):
+            if form == "pyomo" and size is not None and entries(size) > MOST_OBJECTS:
+                continue
+            asked = {"formulation": name, "instance": instance, "form": form, "settings": settings}
+            answer = call_isolated("opticoll.analysis.benchmark:build_in_worker", asked, wall_limit_s=170)
+            if not answer.finished:
+                continue
+            size = answer.values["size"]
+            assert size is not None
+            estimate = answer.values["estimate"]
+            rows.append(
+                {
+                    "formulation": name, "instance": instance, "layer": form, "entries": entries(size),
+                    "estimated / entries": entries(estimate) / entries(size) if estimate else None,
+                    "peak MB": answer.values["peak"], "peak [B/entry]": answer.values["peak"] * 1e6 / entries(size),
+                    "kept [B/entry]": answer.values["kept"] * 1e6 / entries(size),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def solving() -> list[Row]:
+    """Peak memory of a solver's worker above that for a trivial problem, within the first seconds [MB]."""
+    from opticoll.formulations import formulation
+    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.isolation import solve_isolated
+    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.task import SolveRequest, Task
+
+    rows: list[Row] = []
+    empty: dict[str, float] = {}
+    for name, instance, settings in (MODELS[number] for number in SOLVED):
+        model = formulation(name)
+        layer = "matrix" if "matrix" in model.forms else "cvxpy"
+
+        def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
+            plan = make_plan(Task(name, spec, "highs", layer, settings))
+            return compile_model(plan.formulation.build[plan.form](plan.data))  # type: ignore[index]
+
+        form = compiled(instance)
+        for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:
+            if solver not in empty:
+                trivial = compiled("ring:4")
+                empty[solver] = solve_isolated(trivial, solver, SolveRequest(time_limit_s=5)).peak_memory_mb or 0.0
+            outcome = solve_isolated(form, solver, SolveRequest(time_limit_s=PATIENCE_S), memory_limit_gib=12)
+            peak = (outcome.peak_memory_mb or 0.0) - empty[solver]
+            rows.append(
+                {
+                    "formulation": name, "instance": instance, "solver": solver, "entries": entries(form.size),
+                    "ended": str(outcome.termination), "peak MB": peak,
+                    "peak [B/entry]": peak * 1e6 / entries(form.size),
+                }
+            )  # fmt: skip
+    return rows
+
+
+TABLES = (
+    Table("startup", "Start-up (median of 7)", startup),
+    Table("generators", "Generators", generators),
+    Table("memory-build", "Memory of building and compiling a model", building),
+    Table("memory-solve", "Memory of solving it (first seconds)", solving),
+)
+
+
+def tables() -> dict[str, Table]:
+    """All tables by name.
+
+    Raises
+    ------
+    RuntimeError
+        If two tables have the same name.
+    """
+    by_name: dict[str, Table] = {}
+    for table in contributed([__name__, *modules_about("benchmarks")], "TABLES"):
+        if by_name.setdefault(table.name, table) is not table:
+            msg = f"two benchmark tables are named {table.name!r}: {by_name[table.name].title!r} and {table.title!r}"
+            raise RuntimeError(msg)
+    return by_name
+
+
+__all__ = ["Row", "Table", "tables"]

@@ -27,7 +27,7 @@ max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
 here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``. A larger
 ``rmin`` forces that many rounds, and is refused if a shorter schedule is known. R_max is ``rmax``, or by default the
-upper bound of :func:`opticoll.formulations.lumorph.sufficient_rounds.sufficient_rounds`. Possession of chunks cannot
+upper bound of :func:`opticoll.formulations.lumorph.round_rows.sufficient_rounds`. Possession of chunks cannot
 express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
@@ -58,8 +58,7 @@ import numpy as np
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.lumorph import PAPER
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
-from opticoll.formulations.lumorph.round_rows import RoundProgram, Rows, rows
-from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
+from opticoll.formulations.lumorph.round_rows import RoundProgram, Rows, rows, sufficient_rounds
 from opticoll.formulations.model import (
     Bound,
     CvxpyModel,
@@ -70,8 +69,8 @@ from opticoll.formulations.model import (
     Parameter,
     PyomoModel,
 )
+from opticoll.formulations.rounds import select
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from opticoll.formulations.rounds.ragged import select
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
     RoundSchedule,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.ragged import offsets
+from opticoll.formulations.rounds import offsets
 from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:

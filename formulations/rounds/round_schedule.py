@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.arrays import Array, Size
-from opticoll.formulations.rounds.ragged import select
+from opticoll.formulations.rounds import select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -35,7 +35,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.ragged import offsets
+from opticoll.formulations.rounds import offsets
 from opticoll.instances.photonic import WdmFibres
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ with times in units of the total work, which is the horizon: everything on one G
 (both rules are invariant under rotations of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
-group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.hybrid_formulas.hybrid_traffic`).
+group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
 
 Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with chains of at least h before and at
 least r after them, h + max(work/k, ceil(m/k) shortest) + r.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from opticoll.analysis import bench
-from opticoll.analysis.benchmark.tables import tables as timing_tables
+from opticoll.analysis.benchmark import tables as timing_tables
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
 

@@ -94,12 +94,12 @@ def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameter
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])
 def test_building_takes_what_is_estimated_and_not_less(form: str) -> None:
-    from opticoll.analysis.benchmark.tables import build_in_worker  # noqa: F401  the worker imports it
+    from opticoll.analysis.benchmark import build_in_worker  # noqa: F401  the worker imports it
     from opticoll.solvers.isolation import call_isolated
 
     spec = "genkautz:n=100,d=4" if form == "pyomo" else "genkautz:n=250,d=4"
     asked = {"formulation": "alltoall.master", "instance": spec, "form": form, "settings": {}}
-    answer = call_isolated("opticoll.analysis.benchmark.tables:build_in_worker", asked)
+    answer = call_isolated("opticoll.analysis.benchmark:build_in_worker", asked)
     assert answer.finished, answer.message
     estimate = entries(answer.values["estimate"]) * memory.BUILD[form] / 1e6
     assert estimate <= answer.values["peak"] <= 3 * estimate

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from opticoll.analysis.benchmark.tables import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_command
 
 
 def proven() -> list[Row]:

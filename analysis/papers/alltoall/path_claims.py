@@ -21,7 +21,7 @@ from opticoll.analysis.ledger.sweeps import (
     certified_flow,
     spread,
 )
-from opticoll.analysis.papers.alltoall.optima import optimal_time, path_optimum, rounded
+from opticoll.analysis.papers.alltoall.claims import optimal_time, path_optimum, rounded
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.concurrent_flow import by_source, length_bound
 from opticoll.instances import parse

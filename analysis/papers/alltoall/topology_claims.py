@@ -20,7 +20,7 @@ from opticoll.analysis.ledger.sweeps import (
     Sweep,
     spread,
 )
-from opticoll.analysis.papers.alltoall.optima import LARGE, corollary_3, optimal_time, rounded
+from opticoll.analysis.papers.alltoall.claims import LARGE, corollary_3, optimal_time, rounded
 from opticoll.instances import parse
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 
-from opticoll.analysis.benchmark.tables import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_command
 
 SIZES = ("4x8", "8x8", "8x16", "16x16")
 LASERS = (1, 4, 8, 16)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from opticoll.analysis.benchmark.tables import Row, Table
+from opticoll.analysis.benchmark import Row, Table
 
 
 def circuits() -> list[Row]:

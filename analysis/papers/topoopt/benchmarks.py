@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from opticoll.analysis.benchmark.tables import Row, Table, timed_command
+from opticoll.analysis.benchmark import Row, Table, timed_command
 
 
 def constructions() -> list[Row]:

@@ -12,7 +12,7 @@ from opticoll.analysis.ledger.sweeps import spread
 from opticoll.formulations.topoopt.design import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
-from opticoll.solvers.methods.topoopt import binary_trees
+from opticoll.solvers.methods.topoopt import totient_rings as binary_trees
 from opticoll.solvers.methods.topoopt import totient_rings as coin_change
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

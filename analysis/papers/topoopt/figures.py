@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.papers.topoopt import network_cost as cost
+from opticoll.analysis.papers.topoopt import network_claims as cost
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
 from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse

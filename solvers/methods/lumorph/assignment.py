@@ -23,7 +23,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.round_bounds import priced_bound, single_demand
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.ragged import offsets, select
+from opticoll.formulations.rounds import offsets, select
 from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:

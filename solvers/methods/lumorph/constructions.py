@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.route_sets import RouteSet
-from opticoll.formulations.rounds.ragged import offsets, select
+from opticoll.formulations.rounds import offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, direct
 from opticoll.instances import Topology
 from opticoll.instances.photonic import LightpathMesh

@@ -22,7 +22,7 @@ from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.circuits import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.ragged import offsets
+from opticoll.formulations.rounds import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

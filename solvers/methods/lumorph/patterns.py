@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.rounds.ragged import offsets, positions
+from opticoll.formulations.rounds import offsets, positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.rounds import offsets, select
 from opticoll.formulations.rounds.edge_colouring import matchings
-from opticoll.formulations.rounds.ragged import offsets, select
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
 
 if TYPE_CHECKING:

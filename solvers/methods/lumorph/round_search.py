@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.rounds.ragged import positions, select
+from opticoll.formulations.rounds import positions, select
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances.photonic import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import (

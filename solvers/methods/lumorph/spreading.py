@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.rounds.ragged import offsets
+from opticoll.formulations.rounds import offsets
 from opticoll.formulations.rounds.round_schedule import direct
 
 if TYPE_CHECKING:

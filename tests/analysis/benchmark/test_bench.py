@@ -8,7 +8,7 @@ import pytest
 
 from opticoll.analysis import bench
 from opticoll.analysis import ledger as journal
-from opticoll.analysis.benchmark.tables import Table, tables
+from opticoll.analysis.benchmark import Table, tables
 from opticoll.analysis.ledger import Verdict, claims
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report import frontpage

@@ -14,9 +14,8 @@ from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds
-from opticoll.formulations.lumorph.round_rows import delivery_symmetries
+from opticoll.formulations.lumorph.round_rows import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct

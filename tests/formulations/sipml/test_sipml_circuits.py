@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from opticoll.analysis.papers.sipml import hybrid_formulas as duty_cycle
+from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.edge_colouring import matchings
 from opticoll.formulations.sipml import ocs_circuits

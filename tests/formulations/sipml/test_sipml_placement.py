@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
-from opticoll.analysis.papers.sipml.hybrid_formulas import hybrid_traffic
+from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import BadInput, parse

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.analysis.papers.topoopt import network_cost as cost
+from opticoll.analysis.papers.topoopt import network_claims as cost
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import design
 from opticoll.formulations.topoopt import design as iteration_time

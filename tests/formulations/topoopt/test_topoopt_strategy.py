@@ -18,6 +18,7 @@ from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, traffic_of, training_job
 from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods import PREFERRED_METHODS
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
@@ -27,7 +28,6 @@ from opticoll.solvers.methods.topoopt.alternating import (
     time_over,
     way_loads,
 )
-from opticoll.solvers.routing_table import PREFERRED_METHODS
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 

@@ -22,10 +22,10 @@ from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods import PREFERRED_METHODS
 from opticoll.solvers.methods.topoopt.design_search import Options, WiringSearch, renamings
 from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
 from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
-from opticoll.solvers.routing_table import PREFERRED_METHODS
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 

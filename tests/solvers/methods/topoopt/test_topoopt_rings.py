@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.solvers.methods.topoopt import binary_trees
+from opticoll.solvers.methods.topoopt import totient_rings as binary_trees
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
 

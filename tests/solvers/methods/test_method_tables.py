@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from opticoll.formulations import formulation
-from opticoll.solvers.methods import methods_for
-from opticoll.solvers.routing_table import METHOD_PARAMETERS, PREFERRED_METHODS, SMALLER_FORMULATIONS
+from opticoll.solvers.methods import METHOD_PARAMETERS, PREFERRED_METHODS, SMALLER_FORMULATIONS, methods_for
 
 
 def test_preferred_methods_apply_to_their_formulations():
