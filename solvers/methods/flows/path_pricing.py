@@ -196,6 +196,7 @@ class RestrictedMaster:
         self._arcs: list[NDArray[np.int64]] = []
         self._length: list[NDArray[np.int64]] = []
         self.highs: Any = highspy.Highs()
+        self.highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
         for option, value in (("output_flag", False), ("threads", threads)):
             self._set(option, value)

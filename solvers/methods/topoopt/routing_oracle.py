@@ -169,6 +169,7 @@ class Oracle:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
         highs = highspy.Highs()
+        highs.resetGlobalScheduler(True)  # an earlier run with other threads in this process would make this one fail
         for name, setting in (("output_flag", False), ("solver", "simplex"), ("threads", 1)):
             highs.setOptionValue(name, setting)
         highs.passModel(lp)

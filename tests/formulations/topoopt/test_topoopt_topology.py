@@ -386,3 +386,17 @@ def test_the_search_agrees_with_the_program_on_five_servers():
     pool = pool_of(11, 5, 2)
     value, _ = optimum(compile_model(topology.build_cvxpy(topology.prepare(pool))))
     assert searched(pool)[1].value == pytest.approx(value, rel=1e-4)
+
+
+def test_the_oracle_solves_after_runs_with_other_threads():
+    """HiGHS keeps the threads of the first run in a process, and fails with another number."""
+    import highspy
+
+    pool = pool_of(0, 3, 1)
+    count = random_wiring(np.random.default_rng(0), 3, 1)
+    first = highspy.Highs()
+    for name, setting in (("output_flag", False), ("threads", 2)):
+        first.setOptionValue(name, setting)
+    first.passModel(highspy.HighsLp())
+    first.run()
+    assert Oracle(topology.prepare(pool)).route(count).bound == pytest.approx(least_load(pool.traffic, count), rel=1e-6)
