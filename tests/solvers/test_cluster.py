@@ -23,7 +23,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import runner
+from opticoll.solvers import isolation, runner
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task
 
@@ -38,6 +38,9 @@ methods = ["highs-simplex", "pdlp"]
 time_limit_s = 240
 """
 
+
+#: Where the processes find this module (jobs are sent by name), what it imports, and opticoll.
+PLACES = (Path(__file__).parent, Path(__file__).parents[1], isolation.ROOT)
 
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """
@@ -56,7 +59,12 @@ class Machines:
         self.folder, self.file = folder, folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
-        until(lambda: self.file.exists() and self.file.read_text().endswith("}"))  # it is not written in one go
+        try:
+            # The file is not written in one go.
+            self.until(lambda: self.file.exists() and self.file.read_text().endswith("}"))
+        except BaseException:
+            self.stop()
+            raise
 
     def start(self, *command: str | Path) -> subprocess.Popen[bytes]:
         # Workers start elsewhere: nothing may depend on the folder of the caller.
@@ -65,7 +73,7 @@ class Machines:
         log = (place / "log").open("wb")
         environment = {
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
         with log:
@@ -85,6 +93,15 @@ class Machines:
     @property
     def address(self) -> str:
         return str(json.loads(self.file.read_text())["address"])
+
+    def until(self, condition: Any) -> None:
+        """Wait for the condition; fail at once if a process ends meanwhile."""
+        until(lambda: self.check_alive() or condition())
+
+    def check_alive(self) -> None:
+        for number, process in enumerate(self.processes):
+            log = self.folder / f"place-{number}" / "log"
+            assert process.poll() is None, log.read_text(errors="replace")[-2000:]
 
     def stop(self) -> None:
         family = [child for p in self.processes if p.poll() is None for child in children(p)]
@@ -128,7 +145,7 @@ def machines(folder: Path, *workers: tuple[str, ...]) -> Iterator[Machines]:
             found.worker(*options)
         if workers:
             with DaskCluster(found.address) as here:
-                until(lambda: here.jobs == len(workers))
+                found.until(lambda: here.jobs == len(workers))
         yield found
     finally:
         found.stop()

@@ -271,9 +271,9 @@ print("finished", answer.finished)
 
 def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[1]), seconds=seconds), encoding="utf-8")
-    (tmp_path / "solvers").mkdir()  # a folder of the same name in the working directory must not be taken for ours
-    (tmp_path / "solvers" / "__init__.py").write_text("raise RuntimeError('the wrong solvers')", encoding="utf-8")
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds), encoding="utf-8")
+    (tmp_path / "opticoll").mkdir()  # a folder of the same name in the working directory must not be taken for ours
+    (tmp_path / "opticoll" / "__init__.py").write_text("raise RuntimeError('the wrong opticoll')", encoding="utf-8")
     code = (
         f"import runpy, sys; sys.path.insert(0, {str(isolation.ROOT)!r}); "
         f"runpy.run_path({str(script)!r}, {{}}, '__main__')"

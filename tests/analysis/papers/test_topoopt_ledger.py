@@ -11,8 +11,7 @@ import pytest
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims, network_claims
 from opticoll.analysis.papers.topoopt.figures import FIGURES
-from opticoll.formulations.topoopt import totient_rings as binary_trees
-from opticoll.formulations.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt import totient_rings as rings
 
 CLAIMS = (*claims.CLAIMS, *network_claims.CLAIMS)
 BY_NAME = {claim.id.removeprefix("topoopt."): claim for claim in CLAIMS}
@@ -64,7 +63,7 @@ def test_a_wrong_claim_would_be_found(monkeypatch):
     """The sweeps can fail: trees out of balance, coins miscounted, a walk that stops early."""
     monkeypatch.setattr(rings, "geometric_coins", lambda x, d: x * d)
     assert BY_NAME["kappa"].examine(Laboratory(None))["verdict"] == "reproduced"
-    monkeypatch.setattr(binary_trees, "double_binary_tree", lambda n: (np.arange(n) - 1, np.arange(n) - 1))
+    monkeypatch.setattr(rings, "double_binary_tree", lambda n: (np.arange(n) - 1, np.arange(n) - 1))
     row = BY_NAME["double-trees"].examine(Laboratory(None))
     assert (row["verdict"], row["counterexample"]) == ("not-reproduced", "n=2")
     monkeypatch.setattr(rings, "is_single_ring", lambda n, p: p in {1, 5})

@@ -139,7 +139,7 @@ def test_sizes_are_as_the_docstrings_say(spec):
 @pytest.mark.parametrize("prepare", [master.prepare, link_mcf.prepare, child.prepare])
 @pytest.mark.parametrize(("spec", "word"), [
     ("path:4+fail=1,seed=0", "disconnected"), (Topology(1, [], []), "at least 2"),
-    ("servers:n=4,degree=2,traffic=alltoall", "no topology"),
+    ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),
 ])  # fmt: skip
 def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
     with pytest.raises(NotApplicable, match=word) as caught:

@@ -238,7 +238,7 @@ def test_a_cut_is_no_better_than_the_fluid_optimum_rounded_up():
         lengths[-1].improve(20 + 400 * number)
     proven = [min_overlap.length_bound(data, fluid.best) for fluid in lengths]
     assert max(b.value for b in data.cuts) <= max(proven)
-    assert lengths[0].level[0] <= lengths[1].level[0]
+    assert lengths[0].ratio[0] <= lengths[1].ratio[0]
 
 
 @settings(max_examples=5, deadline=None)

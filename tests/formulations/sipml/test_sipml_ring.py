@@ -246,7 +246,7 @@ def test_first_fit_meets_needs_or_says_no():
 
 @pytest.mark.parametrize(("spec", "given_", "told"), [
     ("ring:8", {}, "needs wdm-ring"),
-    ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "no traffic"),
+    ("wdm-ring:n=8,wavelengths=2", {"traffic": "nonsense"}, "unknown traffic"),
     ("wdm-ring:n=8,wavelengths=2", {"bandwidth": -1.0}, "bandwidth=-1.0"),
     ("wdm-ring:n=8,wavelengths=2", {"wavelengths": -1}, "wavelengths=-1"),
     ("wdm-ring:n=8,wavelengths=2", {"volume": 0.0}, "volume"),

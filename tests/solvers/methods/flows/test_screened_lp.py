@@ -14,8 +14,8 @@ from opticoll.formulations.flows import flow_orbits as reduction
 from opticoll.instances import parse
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.flows import orbit_lp as screened_lp
-from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+from opticoll.solvers.methods.flows import orbit_lp
+from opticoll.solvers.methods.flows.orbit_lp import run_screened_lp, solve_reduced
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.task import Proof, Task, Termination
 
@@ -33,7 +33,7 @@ def context_of(spec, *, tol=1e-8, limit=None, **parameters):
     task = Task("alltoall.master", spec, method="screened-lp", tol=tol, threads=1)
     topology = parse(spec)
     data = formulation(task.formulation).prepare(topology, {})
-    settings = {"threshold": screened_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
+    settings = {"threshold": orbit_lp.THRESHOLD, "rounds": 5, "steps": 100_000, "start": ""} | parameters
     return Context(
         task=task, formulation=formulation(task.formulation), data=data, instance=topology, parameters=settings,
         deadline=None if limit is None else time.monotonic() + limit, solve=runner.solve,
@@ -52,7 +52,7 @@ def assert_proven(data, answer, tol):
 @pytest.mark.parametrize("spec", SPECS)
 def test_ten_digits(spec):
     context = context_of(spec)
-    answer = screened_lp.run(context)
+    answer = run_screened_lp(context)
     assert answer.termination == Termination.OPTIMAL
     assert_proven(context.data, answer, 1e-8)
     F, _ = optimum(compile_model(model.build_matrix(context.data)))
@@ -62,7 +62,7 @@ def test_ten_digits(spec):
 def test_too_few_arcs_come_back():
     """A threshold of nothing leaves the shortest paths only; rounds add what is missing."""
     context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=30)
-    answer = screened_lp.run(context)
+    answer = run_screened_lp(context)
     assert answer.metrics["rounds"] > 1
     assert answer.metrics["kept"] < 1
     assert_proven(context.data, answer, 1e-8)
@@ -70,7 +70,7 @@ def test_too_few_arcs_come_back():
 
 def test_rounds_that_run_out_leave_what_is_proven():
     context = context_of("genkautz:n=30,d=3", threshold=1e-9, rounds=1)
-    answer = screened_lp.run(context)
+    answer = run_screened_lp(context)
     assert answer.termination != Termination.OPTIMAL
     assert_proven(context.data, answer, 1e-4)
 
@@ -81,8 +81,8 @@ def test_a_limit_leaves_what_is_proven(monkeypatch):
     def late(*_):
         raise TimeoutError
 
-    monkeypatch.setattr(screened_lp, "solve_reduced", late)
-    answer = screened_lp.run(context)
+    monkeypatch.setattr(orbit_lp, "solve_reduced", late)
+    answer = run_screened_lp(context)
     assert answer.termination == Termination.TIME_LIMIT
     assert_proven(context.data, answer, 1e-4)
 
@@ -92,7 +92,7 @@ def test_reduced_costs_are_zero_on_what_an_optimum_uses():
     orbits = reduction.find(context.data)
     found = solve_reduced(context, orbits, None, "highs-simplex")
     assert found.gap <= 1e-9
-    kept = screened_lp.screened(orbits, found.lengths, 1e-6)
+    kept = orbit_lp.screened(orbits, found.lengths, 1e-6)
     assert kept[found.flows > 1e-9].all()
     assert not kept.all()
     again = solve_reduced(context, orbits, kept, "highs-simplex")
