@@ -154,7 +154,7 @@ def ledger(
     wanted = chosen(identifiers)
     done: dict[str, dict[str, Any]] = {}
     if resume and store is not None:
-        current = _version({"environment": environment()})
+        current = _version(plain({"environment": environment()}))
         rows = latest(store, [claim.id for claim in wanted])
         done = {row["id"]: row for row in rows if not row.get("failed") and _version(row) == current}
     return (_row(claim, store, done.get(claim.id)) for claim in wanted)

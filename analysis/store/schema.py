@@ -96,7 +96,7 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     """A record in the store: that of the run, and how, when and where it was made.
 
     ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals;
-    ``extra`` holds what earlier versions recorded without a field.
+    ``extra`` holds what other versions recorded without a field here.
     """
 
     schema: int | None = VERSION
@@ -142,7 +142,7 @@ def is_answer(record: Record) -> bool:
 
 
 def stored(values: Mapping[str, Json]) -> StoredRecord:
-    """Validate the JSON object of a record of this or of an earlier version.
+    """Validate the JSON object of a record of this or of another version; fields unknown here go to ``extra``.
 
     Raises
     ------
@@ -152,7 +152,17 @@ def stored(values: Mapping[str, Json]) -> StoredRecord:
     extra = values.get("extra") or {}
     early = {name: extra[name] for name in _ONCE_EXTRA if name in extra}
     nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}
-    return StoredRecord.read({**early, **values, **nested})
+    return StoredRecord.read({**early, **values, **nested, "extra": {**extra, **_unknown(values)} or None})
+
+
+def _unknown(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Fields that this version does not know; ``time.new_s`` is one of a nested object."""
+    known = columns()
+    unknown = {name: value for name, value in values.items() if name not in known}
+    for name, kind in known.items():
+        if isinstance(kind, dict) and isinstance(parts := values.get(name), dict):
+            unknown |= {f"{name}.{part}": value for part, value in parts.items() if part not in kind}
+    return unknown
 
 
 @cache

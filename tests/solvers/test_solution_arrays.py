@@ -66,15 +66,16 @@ KINDS = {
 
 @pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
 def test_the_variables_of_every_model_are_declared(name):
-    from solvers.compile import compile_model
+    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.methods import prepared
 
     model, spec, settings = formulations()[name], *next(case[1:3] for case in CASES if case[0] == name)
     for changed in ({}, KINDS.get(name)):
         if changed is None:
             continue
         parameters = read_parameters(model.parameters, settings | changed, name)
-        needed = () if model.needs is None else (needed_arrays(model, parse(spec)),)
-        data = model.prepare(parse(spec), parameters, *needed)
+        needed = None if model.needs is None else needed_arrays(model, parse(spec))
+        data = prepared(model, parse(spec), parameters, needed)
         for form in model.forms:
             compiled = compile_model(model.build[form](data))
             values = compiled.values(np.zeros(compiled.A.shape[1]))

@@ -377,14 +377,17 @@ def test_sort_keys_are_the_numbers_themselves():
 
 
 def test_records_of_later_versions_are_shown(tmp_path):
-    later = replace_fields(record("ring:8", 0.125))
-    store = fill(Store(tmp_path / "store"), later)
+    store = fill(Store(tmp_path / "store"), record("ring:8", 0.125))
+    (file,) = store.records.glob("*.json")
+    known = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(replace_fields(known)), encoding="utf-8")
     page = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
     assert "new &lt;field&gt;" in page
+    assert "time.new &lt;part&gt;" in page
 
 
 def replace_fields(known):
-    return {**known, "new <field>": json.dumps({"a": 1})}
+    return {**known, "new <field>": json.dumps({"a": 1}), "time": {**known["time"], "new <part>": 1.5}}
 
 
 # claims -------------------------------------------------------------------------------------------------------------
