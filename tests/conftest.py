@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -11,6 +13,13 @@ _steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def take_interrupts():
+    """Commands that tests start take SIGINT also where the suite runs in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

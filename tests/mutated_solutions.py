@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analysis.cli import main
-from formulations import formulation
+from formulations import Formulation, formulation
 from formulations.arrays import Array, Size
 from formulations.base import read_parameters
 from instances import parse
@@ -67,15 +67,22 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
     parameters = read_parameters(model.parameters, settings, name)
     arguments: tuple[Any, ...] = (instance, parameters)
     if model.needs is not None:
-        basis = formulation(model.needs)
-        data = basis.prepare(instance, read_parameters(basis.parameters, {}, name))
-        needed = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}
-        if model.needs == "alltoall.min-congestion":
-            needed["x"] = np.zeros(data.paths.paths)
-            needed["x"][data.paths.first[:-1]] = 1.0
+        needed = needed_arrays(model, instance)
         document["needed"] = {key: entries(array) for key, array in needed.items()}
         arguments = (instance, parameters, needed)
     return document, model.arrays(model.prepare(*arguments), names)
+
+
+def needed_arrays(model: Formulation, instance: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays that the formulation can take as data: ones, or the first path of every pair."""
+    assert model.needs is not None
+    basis = formulation(model.needs)
+    data = basis.prepare(instance, read_parameters(basis.parameters, {}, basis.name))
+    found = {key: np.ones(array.shape) for key, array in basis.arrays(data, ()).items()}  # type: ignore[arg-type]
+    if basis.name == "alltoall.min-congestion":
+        found["x"] = np.zeros(data.paths.paths)
+        found["x"][data.paths.first[:-1]] = 1.0
+    return found
 
 
 def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:

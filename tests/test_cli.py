@@ -246,8 +246,11 @@ def test_study_stopped_by_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     end = time.monotonic() + 240
     while not list(Store().names()) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=240)
+    try:
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=240)
+    finally:
+        process.kill()  # its workers end with it
     assert process.returncode == 130
     assert err.count("\n") == 1
     assert f"opticoll study {file}" in err
@@ -329,8 +332,11 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     end = time.monotonic() + 240
     while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=240)
+    try:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=240)
+    finally:
+        process.kill()  # its worker ends with it
     record = json.loads(out)
     assert err.startswith("opticoll: stopping with what has been found so far")
     assert record["termination"] == "interrupted"

@@ -14,10 +14,11 @@ import pytest
 from analysis.cli import main
 from formulations import formulations
 from formulations.arrays import Array, Size, check_arrays, check_shapes
+from formulations.base import read_parameters
 from instances import BadFile, parse
 from solvers import runner
 from solvers.task import Task
-from tests.mutated_solutions import CASES
+from tests.mutated_solutions import CASES, needed_arrays
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,6 +55,38 @@ def test_wrong_arrays_are_refused_in_one_line(checked, name):
         assert status == 2, (what, lines)
         array = "" if "unequal" in what else what.split()[1].rstrip(":")  # which of them differs is not told
         assert f"values.{array}" in lines[0] or "is no JSON" in lines[0], (what, lines)
+
+
+#: Kinds of a model that have other variables than its default.
+KINDS = {
+    "lumorph.min-overlap": {"model": "path"}, "sipml.ocs-circuits": {"model": "switches"},
+    "sipml.ring-wavelengths": {"model": "arcs"}, "topoopt.topology": {"objective": "bandwidth-tax"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted({case[0] for case in CASES}))
+def test_the_variables_of_every_model_are_declared(name):
+    from solvers.compile import compile_model
+
+    model, spec, settings = formulations()[name], *next(case[1:3] for case in CASES if case[0] == name)
+    for changed in ({}, KINDS.get(name)):
+        if changed is None:
+            continue
+        parameters = read_parameters(model.parameters, settings | changed, name)
+        needed = () if model.needs is None else (needed_arrays(model, parse(spec)),)
+        data = model.prepare(parse(spec), parameters, *needed)
+        for form in model.forms:
+            compiled = compile_model(model.build[form](data))
+            values = compiled.values(np.zeros(compiled.A.shape[1]))
+            allowed = model.arrays(data, values.keys())
+            given = {key: allowed[key] for key in values}  # what unfolding adds is no variable
+            check_shapes(given, {key: array.shape for key, array in values.items()}, form)
+            if model.dual_arrays is not None:
+                duals = compiled.duals(np.zeros(compiled.A.shape[0]))
+                declared = model.dual_arrays(data)
+                read = {key: duals[key].shape for key in declared if key in duals}
+                assert read
+                check_shapes(declared, read, form)
 
 
 def test_no_small_file_takes_gigabytes(checked):

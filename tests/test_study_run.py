@@ -134,11 +134,14 @@ def test_two_studies_at_once(tmp_path: Path, mode: str) -> None:
 def test_ctrl_c_ends_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     store, cells = Store(tmp_path / "store"), 100
     process = start(store, cells, quick=20)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    wait_for(process, store, 5)
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate(timeout=240)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        wait_for(process, store, 5)
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=240)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert 5 <= len(list(store.names())) <= 20
     assert not list(store.root.rglob(".tmp-*"))

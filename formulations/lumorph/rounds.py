@@ -315,6 +315,8 @@ def build_cvxpy(data: RoundModel) -> CvxpyModel:
         "R": cp.Variable(T, name="R", integer=True, bounds=[_fixed_rounds(data), np.ones(T)]),
     }
     constraints = {}
+    # With a single round "order" has no rows.
+    blocks = [block for block in blocks if any(matrix.nnz for matrix in block.parts.values())]
     for block in blocks:
         terms = [matrix @ variables[name] for name, matrix in block.parts.items() if matrix.nnz]
         left = sum(terms[1:], terms[0])

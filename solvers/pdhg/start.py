@@ -65,7 +65,11 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
     tail, head = _arcs(document.get("arcs"), path)
     # The file's own arcs, and as many sources as the problem has.
     declared = {"g": Array((tail.size, data.groups)), "F": Array()}
-    values = named_arrays(document, "values", path, lambda _: declared)
+    try:
+        values = named_arrays(document, "values", path, lambda _: declared)
+    except BadFile as wrong:
+        msg = f"{wrong}; start from a solution for {data.groups} sources, as {topology.spec} has"
+        raise BadFile(msg) from None
     flows, F = values["g"], values["F"]
     if not F > 0:
         msg = f"{path}: F is {float(F):g}; start from a solution with F above 0"
