@@ -314,7 +314,10 @@ class _Work:
         formulation, task = self.plan.formulation, self.task
         found = self._all_bounds(objective)
         bound = _tightest(found, formulation.sense)
-        exact = [] if formulation.closed_forms is None else formulation.closed_forms(self.plan.data)
+        if self.analytic is None and formulation.closed_forms is not None:  # else they are among the bounds already
+            exact = formulation.closed_forms(self.plan.data)
+        else:
+            exact = []
         contradiction = _contradiction([*found, *exact], objective if verified else None, formulation.sense)
         proof, gap = verify.prove(
             verified=verified, objective=objective, bound=None if bound is None else bound.value,

@@ -39,7 +39,6 @@ middle of a group gives the bound, and row-first (XY) routes attain it.
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import Bound
-from opticoll.instances.readers.untrusted import pinned, read_pinned
+from opticoll.instances.readers.untrusted import parse_json, pinned, read_pinned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,12 +216,7 @@ def _from_file(word: str, topology: Topology, where: str) -> Circuits:
 
 
 def _json_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        first = (str(reason).splitlines() or ["nested too deep"])[0]
-        msg = f"{where}: {path} is not valid JSON ({first}); write a list of [source, destination]"
-        raise BadFile(msg) from None
+    document = parse_json(text, f"{where}: {path}", "write a list of [source, destination]")
     listed = document.get("circuits") if isinstance(document, dict) else document
     if not isinstance(listed, list):
         msg = (

@@ -43,7 +43,7 @@ def imports(name: str, path: Path) -> set[str]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 found.add(full if full in known else node.module)
-    return {one for one in found if one in known and one != name}
+    return {one for one in found if one in known}
 
 
 MODULES = modules()

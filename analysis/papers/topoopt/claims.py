@@ -12,8 +12,6 @@ from opticoll.analysis.ledger.sweeps import spread
 from opticoll.formulations.topoopt.design import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
-from opticoll.solvers.methods.topoopt import totient_rings as binary_trees
-from opticoll.solvers.methods.topoopt import totient_rings as coin_change
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
@@ -115,11 +113,11 @@ def _coin_change(_: Laboratory) -> Measurement:
     for n in range(2, 129):
         for d in (1, 2, 3, 4, 8):
             coins = sorted(set(rings.selected(n, d)))
-            distance, last = coin_change.coin_table(n, coins)
+            distance, last = rings.coin_table(n, coins)
             tail = np.repeat(np.arange(n), len(coins))
             graph = sp.csr_array((np.ones(tail.size), (tail, (tail + np.tile(coins, n)) % n)), shape=(n, n))
             true = dijkstra(graph, indices=0, unweighted=True)
-            routed = [len(coin_change.coin_sequence(n, last, m)) for m in range(n)]
+            routed = [len(rings.coin_sequence(n, last, m)) for m in range(n)]
             ratios.append(max(a / b for a, b in zip(routed[1:], true[1:], strict=True)))
             if not np.array_equal(true, distance) or not np.array_equal(true, routed):
                 wrong.append(f"n={n}, coins {coins}")
@@ -133,7 +131,7 @@ def _coin_print(_: Laboratory) -> Measurement:
     for n in range(3, 65):
         for d in (2, 3, 4):
             coins = sorted(set(rings.selected(n, d)))
-            printed = coin_change.as_printed(n, coins)
+            printed = rings.as_printed(n, coins)
             hops = rings.hops(n, coins)
             ratios.append(0.0 if printed is None else float(printed[1:].sum() / hops[1:].sum()))
             if printed is None or not np.array_equal(printed[1:], hops[1:]):
@@ -169,8 +167,8 @@ def _failure(_: Laboratory) -> Measurement:
 def _trees(_: Laboratory) -> Measurement:
     wrong, ratios = [], []
     for n in range(2, 257, 2):
-        trees = binary_trees.double_binary_tree(n)
-        sent = binary_trees.tree_traffic(trees, 1.0).sum(axis=1)
+        trees = rings.double_binary_tree(n)
+        sent = rings.tree_traffic(trees, 1.0).sum(axis=1)
         roots = [int(np.flatnonzero(parent < 0)[0]) for parent in trees]
         inner = np.delete(sent, roots)
         ratios.append(float(inner.min() / inner.max()) if inner.size else 1.0)

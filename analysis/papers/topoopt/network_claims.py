@@ -9,7 +9,6 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, similar
 from opticoll.analysis.ledger.sweeps import spread
-from opticoll.analysis.papers.topoopt import network_claims as cost
 from opticoll.analysis.papers.topoopt.claims import swept
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
@@ -294,7 +293,7 @@ def _cost_ratio(architecture: str, printed: PrintedNumber) -> Callable[[Laborato
         computed = {}
         for nics in (True, False):
             for bandwidth in (100, 200):
-                price = [cost.interface_cost(a, bandwidth, nics=nics) for a in (architecture, "topoopt")]
+                price = [interface_cost(a, bandwidth, nics=nics) for a in (architecture, "topoopt")]
                 computed[f"{bandwidth} Gb/s{'' if nics else ' without NICs'}"] = round(price[0] / price[1], 3)
         mean = (computed["100 Gb/s"] + computed["200 Gb/s"]) / 2
         reason = (
@@ -313,7 +312,7 @@ def _bandwidths(_: Laboratory) -> Measurement:
     low, high = HOPS[4].ends[0] / LEAST.ends[1], HOPS[4].ends[1] / LEAST.ends[0]
     ends = IDEAL.ends
     apart = ends[1] < low or ends[0] > high
-    ours = cost.interface_cost("ideal-switch", 100) / cost.interface_cost("topoopt", 100)
+    ours = interface_cost("ideal-switch", 100) / interface_cost("topoopt", 100)
     reason = (
         f"The overheads 5.7 and 1.4 of section 5.5 imply {low:.2f} to {high:.2f} times the bandwidth of the fat-tree. "
         f"At equal cost, the cost ratio of section 5.2 implies {ends[0]:.4g} to {ends[1]:.4g}, and Table 2 with "
@@ -345,7 +344,7 @@ def _loads(_: Laboratory) -> Measurement:
 
 def _ports(_: Laboratory) -> Measurement:
     """Appendix B: the cost of an OCS, in total and per port relative to a patch panel."""
-    price = cost.TABLE_2[100]
+    price = TABLE_2[100]
     computed = {
         "whole switch [1000 $]": 384 * price.ocs_port / 1000,
         "port over panel port": price.ocs_port / price.panel_port,
@@ -358,14 +357,14 @@ def _ports(_: Laboratory) -> Measurement:
 
 
 def _cheapest(_: Laboratory) -> Measurement:
-    least = {min((cost.interface_cost(a, b), a) for a in cost.ARCHITECTURES)[1] for b in cost.TABLE_2}
+    least = {min((interface_cost(a, b), a) for a in ARCHITECTURES)[1] for b in TABLE_2}
     verdict = Verdict.REPRODUCED if least == {"expander"} else Verdict.NOT_REPRODUCED
     return Measurement(sorted(least), verdict, ("figure 10",),
-                       f"Cheapest of {', '.join(cost.ARCHITECTURES)} at every bandwidth of Table 2.")  # fmt: skip
+                       f"Cheapest of {', '.join(ARCHITECTURES)} at every bandwidth of Table 2.")  # fmt: skip
 
 
 def _fat_tree(_: Laboratory) -> Measurement:
-    servers, switches, ports = cost.fat_tree_ports(8)
+    servers, switches, ports = fat_tree_ports(8)
     reason = (
         f"A k = 8 fat-tree has {servers} servers and {switches} switches of 8 ports, {ports} ports in total; 64 ports "
         f"each would be {64 * switches}."
@@ -375,7 +374,7 @@ def _fat_tree(_: Laboratory) -> Measurement:
 
 
 def _fat_tree_26(_: Laboratory) -> Measurement:
-    servers = cost.fat_tree_ports(26)[0]
+    servers = fat_tree_ports(26)[0]
     verdict = Verdict.REPRODUCED if servers == 4394 else Verdict.NOT_REPRODUCED
     return Measurement(servers, verdict, ("k = 26",), "k^3 / 4 servers.")
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.model import NotApplicable
-from opticoll.solvers.methods.topoopt import totient_rings as binary_trees
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.totient_rings import as_printed, coin_routes, coin_sequence, coin_table
 
@@ -107,33 +106,33 @@ def test_coin_change_refuses_what_does_not_connect():
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 15, 16, 17, 33, 100, 128])
 def test_double_binary_trees(n):
-    trees = binary_trees.double_binary_tree(n)
+    trees = rings.double_binary_tree(n)
     for parent in trees:
         assert (parent < 0).sum() == 1
         edges = [(int(p), v) for v, p in enumerate(parent) if p >= 0]
         tree = nx.Graph(edges)
         assert nx.is_tree(tree)
         assert len(tree) == n
-        assert binary_trees.depth(parent) <= math.ceil(math.log2(n)) + 1
+        assert rings.depth(parent) <= math.ceil(math.log2(n)) + 1
         assert np.bincount(parent[parent >= 0]).max() <= 2
     if n % 2 == 0:
         inner = [set(parent[parent >= 0].tolist()) for parent in trees]
         assert not inner[0] & inner[1]  # inner in one, leaf in the other
         assert inner[0] == set(range(0, n, 2))
-    traffic = binary_trees.tree_traffic(trees, 6.0)
+    traffic = rings.tree_traffic(trees, 6.0)
     assert traffic.sum() == pytest.approx(2 * (n - 1) * 6.0)  # as over a ring
     assert traffic.sum(axis=1).max() <= 2 * 6.0 + 1e-9
     assert (traffic == traffic.T).all()
 
 
 def test_permuted_trees_are_the_same_trees_renamed():
-    trees = binary_trees.double_binary_tree(16)
+    trees = rings.double_binary_tree(16)
     order = np.arange(16) * 3 % 16
-    renamed = binary_trees.tree_traffic(binary_trees.permuted(trees, order), 1.0)
-    assert (renamed[np.ix_(order, order)] == binary_trees.tree_traffic(trees, 1.0)).all()
+    renamed = rings.tree_traffic(rings.permuted(trees, order), 1.0)
+    assert (renamed[np.ix_(order, order)] == rings.tree_traffic(trees, 1.0)).all()
     with pytest.raises(NotApplicable, match="permutation"):
-        binary_trees.permuted(trees, [0] * 16)
+        rings.permuted(trees, [0] * 16)
     with pytest.raises(NotApplicable, match="at least 2"):
-        binary_trees.binary_tree(1)
+        rings.binary_tree(1)
     with pytest.raises(NotApplicable, match="cycle"):
-        binary_trees.depth(np.array([1, 0]))
+        rings.depth(np.array([1, 0]))
