@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BUDGET ?= 10m
+SEED   ?= 1
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test setup bench readme lint lab docs lock clean
+.PHONY: help demo test setup bench soak readme lint lab docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -20,9 +22,12 @@ test: setup      ## lint, type checks and all quick tests (at most ten minutes o
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-bench: setup     ## slow tests, then measure all tables and plots of README and docs/measured.md (hours; resumes)
+bench: setup     ## slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m opticoll.analysis.bench
+
+soak: setup      ## kills, lies, full disks and wrong input at random (BUDGET=10m SEED=1); writes docs/reliability.md
+	$(BIN)/python tests/soak.py --budget $(BUDGET) --seed $(SEED) --page docs/reliability.md
 
 readme: setup    ## regenerate the same tables and plots from stored results (seconds)
 	$(BIN)/python -m opticoll.analysis.bench --from-store

@@ -1,30 +1,30 @@
-"""README's results, plots and timings, and ``docs/measured.md``: measured and written again by ``make bench``.
+"""Measure the results, plots and timings of README and ``docs/``, and write them into the documents.
 
-``python -m opticoll.analysis.bench`` runs the studies behind the plots (cells that the store has answers for are
-skipped), the
-claims and every timing table, keeps all of it in the results store, and writes the blocks of the documents between
-their markers, each as soon as it is there. Names of studies, ``claims`` or names of tables choose parts;
-``--from-store`` measures nothing and writes what the store has. A block that the store cannot fill stays as it is in
-the document; what is missing, and the command that makes it, goes to stderr, and the exit status is 1.
+``python -m opticoll.analysis.bench`` runs the studies behind the plots (stored cells are skipped), the claims and every
+timing table, stores the results, and writes each block of the documents between its markers as soon as it is complete.
+Arguments restrict this to studies, ``claims`` or timing tables by name. ``--from-store`` writes the documents from
+stored results alone. A block without data stays as it is; stderr then says what is missing and which command computes
+it, and the exit status is 1.
 
-Timings are medians or single runs as each table says; ratios are within one run of this program. They are kept in
-``bench.json`` of the store with the day, the seconds that the table took, and the machine.
+A timing table states whether its figures are medians or single runs; ratios are within one run of this program. The
+store keeps the tables in ``bench.json`` with their date, duration and machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from opticoll.analysis.benchmark import Row, Table, tables
 from opticoll.analysis.report import frontpage
-from opticoll.analysis.report import frontpage as markers
 from opticoll.errors import BadFile, BadInput, OpticollError
+from opticoll.solvers.atomic import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
 
 #: Documents with blocks, from the root.
-DOCUMENTS = ("README.md", "docs/measured.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/measured.md")
 CLAIMS = "claims"
+#: Folder of the claims pages, one per paper, from the root.
+CLAIM_PAGES = "docs/claims"
 
 
 def table(rows: list[Row]) -> str:
@@ -52,74 +54,81 @@ def _text(value: object) -> str:
     return f"`{value}`" if isinstance(value, str) and ":" in value else str(value)
 
 
-# what is kept -------------------------------------------------------------------------------------------------------
+# stored tables -------------------------------------------------------------------------------------------------------
 
 
-def kept_tables(store: Store) -> dict[str, dict[str, Any]]:
-    """The timing tables that a store keeps, by name: ``rows``, ``measured`` (day), ``seconds``, ``machine``.
+class TimingTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A measured table: its rows, the date, the seconds that it took, and the machine."""
+
+    rows: list[Row]
+    measured: str
+    seconds: float
+    machine: str
+
+    def __post_init__(self) -> None:
+        if len({frozenset(row) for row in self.rows}) != 1:
+            msg = "needs rows with the same keys"
+            raise ValueError(msg)
+
+
+def stored_tables(store: Store) -> dict[str, TimingTable]:
+    """The timing tables in a store, by name.
 
     Raises
     ------
     BadFile
-        If the file holds something else.
+        If the file is not valid.
     """
     path = store.root / "bench.json"
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        for one in found.values():
-            if not one["rows"] or {frozenset(row) for row in one["rows"]} != {frozenset(one["rows"][0])}:
-                msg = "rows of a table share their keys"
-                raise ValueError(msg)
-            _, _, _ = str(one["measured"]), float(one["seconds"]), str(one["machine"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        msg = f"store: {path} holds no timing tables ({type(error).__name__}: {error}); move it out of the store"
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, TimingTable])
+    except (OSError, msgspec.DecodeError) as error:
+        msg = f"store: {path} has no valid timing tables ({error}); move it out of the store"
         raise BadFile(msg) from error
-    return dict(found)
 
 
-def measure(store: Store, one: Table) -> None:
-    """Measure a timing table and keep it."""
+def measure(store: Store, table: Table) -> None:
+    """Measure a timing table and store it."""
     started = time.monotonic()
-    rows = one.measure()
-    entry = {
-        "rows": rows, "measured": f"{datetime.now(UTC):%Y-%m-%d}", "seconds": round(time.monotonic() - started, 1),
-        "machine": _machine(),
-    }  # fmt: skip
+    rows = table.measure()
+    measured = TimingTable(
+        rows=rows,
+        measured=f"{datetime.now(UTC):%Y-%m-%d}",
+        seconds=round(time.monotonic() - started, 1),
+        machine=_machine(),
+    )
     store.root.mkdir(parents=True, exist_ok=True)
-    path = store.root / "bench.json"
-    written = json.dumps({**kept_tables(store), one.name: entry}, indent=1)
-    temporary = path.with_suffix(".json.new")
-    temporary.write_text(written, encoding="utf-8")
-    temporary.replace(path)
+    content = msgspec.json.encode({**stored_tables(store), table.name: measured})
+    rewrite(store.root / "bench.json", msgspec.json.format(content, indent=1))
 
 
 def _machine() -> str:
     from opticoll.analysis.store.schema import environment
 
-    here = environment()
-    return f"{here['cpus']} cores, Python {here['python']}"
+    machine = environment()
+    return f"{machine['cpus']} cores, Python {machine['python']}"
 
 
-# what is written ----------------------------------------------------------------------------------------------------
+# documents ----------------------------------------------------------------------------------------------------------
 
 
 def timing_blocks(store: Store, known: Mapping[str, Table]) -> dict[str, str]:
-    """A block ``bench-NAME`` for every kept table: its heading, the table, and how it was made."""
-    made = {}
-    for name, kept in kept_tables(store).items():
+    """A block ``bench-NAME`` for every stored table: its heading, the table, and how it was measured."""
+    blocks = {}
+    for name, stored in stored_tables(store).items():
         if name in known:
-            seconds, day, machine = f"{kept['seconds']:.0f} s", kept["measured"], kept["machine"]
-            how = f"`python -m opticoll.analysis.bench {name}`, {seconds}, {day}, {machine}"
-            made[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(kept['rows'])}\n\n({how})"
-    return made
+            command = f"`python -m opticoll.analysis.bench {name}`"
+            source = f"{command}, {stored.seconds:.0f} s, {stored.measured}, {stored.machine}"
+            blocks[f"bench-{name}"] = f"**{known[name].title}**\n\n{table(stored.rows)}\n\n({source})"
+    return blocks
 
 
-def write(root: Path, made: Mapping[str, str], known: Mapping[str, Table]) -> None:
-    """Put blocks into the documents below ``root`` that have markers for them; all others stay as they are.
+def write(root: Path, blocks: Mapping[str, str], known: Mapping[str, Table]) -> None:
+    """Write blocks into the documents below ``root`` that have markers for them; other blocks stay as they are.
 
-    A block ``bench`` holds a block for every table that is known, in their order.
+    The block ``bench`` contains a block for every timing table, in their order.
     """
     for name in DOCUMENTS:
         path = root / name
@@ -127,101 +136,115 @@ def write(root: Path, made: Mapping[str, str], known: Mapping[str, Table]) -> No
             continue
         old = path.read_text(encoding="utf-8")
         text = old
-        every = markers.content(text, "bench")
-        if every is not None:
-            there = {key: markers.content(every, key) for key in map("bench-{}".format, known)}
-            bodies = {key: body for key, inside in there.items() if (body := made.get(key, inside)) is not None}
-            text = markers.replaced(text, "bench", "\n\n".join(markers.wrapped(*item) for item in bodies.items()))
-        for key in markers.names(text):
-            if key in made:
-                text = markers.replaced(text, key, made[key])
+        tables_before = frontpage.content(text, "bench")
+        if tables_before is not None:
+            before = {key: frontpage.content(tables_before, key) for key in map("bench-{}".format, known)}
+            bodies = {key: body for key, old_body in before.items() if (body := blocks.get(key, old_body)) is not None}
+            text = frontpage.replaced(text, "bench", "\n\n".join(frontpage.wrapped(*item) for item in bodies.items()))
+        for key in frontpage.names(text):
+            if key in blocks:
+                text = frontpage.replaced(text, key, _linked_from(name, blocks[key]))
         if text != old:
             path.write_text(text, encoding="utf-8")
 
 
-def publish(store: Store, root: Path, wanted: Sequence[str], known: Mapping[str, Table]) -> dict[str, str]:
-    """Write the blocks of the parts wanted; give those left as before, with what is missing and what makes it."""
-    made = {key: text for key, text in timing_blocks(store, known).items() if key.removeprefix("bench-") in wanted}
-    lacking: dict[str, str] = {}
-    absent = [name for name in known if name in wanted and f"bench-{name}" not in made]
+def _linked_from(document: str, body: str) -> str:
+    """Block whose links to files below ``docs/`` are relative to the folder of a document."""
+    return body.replace("](docs/", "](") if document.startswith("docs/") else body
+
+
+def publish(store: Store, root: Path, parts: Sequence[str], known: Mapping[str, Table]) -> dict[str, str]:
+    """Write the blocks of ``parts``; return for each block without data what is missing and how to compute it."""
+    blocks = {key: text for key, text in timing_blocks(store, known).items() if key.removeprefix("bench-") in parts}
+    missing: dict[str, str] = {}
+    absent = [name for name in known if name in parts and f"bench-{name}" not in blocks]
     if absent:
-        words = " ".join(absent)
-        lacking["timings"] = (
-            f"no times of {', '.join(absent)} in the store; `python -m opticoll.analysis.bench {words}` takes them"
+        names = " ".join(absent)
+        missing["timings"] = (
+            f"no times of {', '.join(absent)} in the store; run `python -m opticoll.analysis.bench {names}`"
         )
-    if CLAIMS in wanted:
+    if CLAIMS in parts:
         try:
-            made["results"] = frontpage.results_table(store)
+            blocks["results"] = frontpage.results_table(store)
+            blocks["verdicts"] = frontpage.verdicts_table(store)
         except frontpage.MissingData as error:
-            lacking["results"] = str(error)
-    plots = [one for one in frontpage.PLOTS if set(one.studies) & set(wanted)]
+            missing["results"] = str(error)
+        if (root / CLAIM_PAGES).is_dir():
+            for paper, text in frontpage.claims_pages(store).items():
+                (root / CLAIM_PAGES / f"{paper}.md").write_text(text, encoding="utf-8")
+    plots = [plot for plot in frontpage.PLOTS if set(plot.studies) & set(parts)]
     if plots:
         from opticoll.analysis.report.findings import best_runs
 
         results = best_runs(store)
-        for one in plots:
+        for plot in plots:
             try:
-                made[f"plot-{one.name}"] = frontpage.plot_block(one, store, results, root)
+                blocks[f"plot-{plot.name}"] = frontpage.plot_block(plot, store, results, root)
             except frontpage.MissingData as error:
-                lacking[f"plot-{one.name}"] = str(error)
-    write(root, made, known)
-    return lacking
+                missing[f"plot-{plot.name}"] = str(error)
+    write(root, blocks, known)
+    return missing
 
 
 # the command --------------------------------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the named parts, all by default, and write their blocks.
+    """Measure the named parts, by default all, and write their blocks.
 
     Returns
     -------
     int
-        0; 1 if a block could not be written; 2 for bad input; 130 after Ctrl-C, which loses nothing.
+        0; 1 if a block lacks data; 2 for bad input; 130 after Ctrl-C (finished measurements are stored).
     """
     known = tables()
     parts = [*frontpage.STUDIES, CLAIMS, *known]
     parser = argparse.ArgumentParser(
         prog="python -m opticoll.analysis.bench", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, all by default: {', '.join(parts)}")
-    parser.add_argument("--from-store", action="store_true", help="measure nothing, write what the store has")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"parts to measure (default: all): {', '.join(parts)}")
+    parser.add_argument("--from-store", action="store_true", help="write stored results, measure nothing")
     parser.add_argument(
-        "--jobs", type=int, metavar="N", help="cells of a study at a time (default: 1, so that times hold)"
+        "--jobs", type=int, metavar="N", help="concurrent cells of a study (default: 1, for undisturbed times)"
     )
     parser.add_argument("--store", metavar="DIR", help="results store (default: $OPTICOLL_STORE, or ./results)")
-    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="where README.md is (default: here)")
-    asked = parser.parse_args(arguments)
+    parser.add_argument(
+        "--root", type=Path, default=Path(), metavar="DIR", help="folder of README.md (default: current folder)"
+    )
+    options = parser.parse_args(arguments)
     try:
-        return _run(asked, parts, known)
+        return _run(options, parts, known)
     except OpticollError as error:
         print(f"opticoll.analysis.bench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("opticoll.analysis.bench: interrupted; what was measured is kept, start again to go on", file=sys.stderr)
+        print(
+            "opticoll.analysis.bench: interrupted; finished measurements are stored; run the command again to continue",
+            file=sys.stderr,
+        )
         return 130
 
 
-def _run(asked: argparse.Namespace, parts: list[str], known: Mapping[str, Table]) -> int:
+def _run(options: argparse.Namespace, parts: list[str], known: Mapping[str, Table]) -> int:
     from opticoll.analysis.store import Store
     from opticoll.instances.spec import nearest
 
-    for name in asked.parts:
+    for name in options.parts:
         if name not in parts:
             msg = f"no part {name!r}; {nearest(name, parts)}"
             raise BadInput(msg)
-    wanted = [name for name in parts if name in asked.parts] or list(parts)
-    store = Store(asked.store)
-    if not asked.from_store:
+    chosen = [name for name in parts if name in options.parts] or list(parts)
+    store = Store(options.store)
+    if not options.from_store:
         store.check_writable()
-        for name in wanted:
+        for name in chosen:
             print(f"{name} ...", file=sys.stderr, flush=True)
-            _measure(name, store, known, asked.jobs)
-            publish(store, asked.root, [name], known)
-    lacking = publish(store, asked.root, wanted, known)
-    for block, what in lacking.items():
-        print(f"opticoll.analysis.bench: {block}: left as before: {what}", file=sys.stderr)
-    return 1 if lacking else 0
+            _measure(name, store, known, options.jobs)
+            publish(store, options.root, [name], known)
+    missing = publish(store, options.root, chosen, known)
+    for block, reason in missing.items():
+        print(f"opticoll.analysis.bench: {block} not updated: {reason}", file=sys.stderr)
+    return 1 if missing else 0
 
 
 def _measure(name: str, store: Store, known: Mapping[str, Table], jobs: int | None) -> None:

@@ -4,38 +4,126 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pandas as pd
 
     from opticoll.formulations.model import Parameter
     from opticoll.solvers.adapters import Adapter
 
-Row = dict[str, Any]
+
+class NameRow(TypedDict):
+    """A name of any kind: a row of ``opticoll list --json``."""
+
+    kind: str
+    name: str
+    summary: str
 
 
-def instances() -> list[Row]:
-    """Instance families, then modifiers."""
-    from opticoll.instances.spec import FAMILIES, MODIFIERS, load_families
+class InstanceRow(TypedDict):
+    """A family, population or modifier, with an example of a spec and its source."""
 
-    load_families()
-    rows: list[Row] = [
-        {"kind": "family", "name": f.name, "example": f.example, "summary": f.summary, "source": f.source}
-        for f in FAMILIES.values()
-    ]
-    rows += [
-        {"kind": "modifier", "name": m.name, "example": m.example, "summary": m.summary, "source": None}
-        for m in MODIFIERS.values()
-    ]
-    return sorted(rows, key=lambda row: (row["kind"], row["name"]))
+    kind: str
+    name: str
+    example: str
+    summary: str
+    source: str | None
 
 
-def formulations() -> list[Row]:
+class SettingRow(TypedDict):
+    """A parameter that ``--set`` takes."""
+
+    name: str
+    type: str
+    default: Any
+    choices: list[str] | None
+    help: str
+
+
+FormulationRow = TypedDict(
+    "FormulationRow",
+    {
+        "name": str,
+        "paper": str,
+        "where": str,
+        "title": str,
+        "class": Literal["LP", "MILP"],
+        "sense": Literal["min", "max"],
+        "forms": list[str],
+        "methods": list[str],
+        "parameters": list[SettingRow],
+    },
+)
+FormulationRow.__doc__ = "A formulation: its class and sense, the forms and methods that solve it, and its parameters."
+
+
+class MethodRow(TypedDict):
+    """A method, the formulations that it takes, and its parameters."""
+
+    name: str
+    title: str
+    summary: str
+    formulations: list[str]
+    parameters: list[SettingRow]
+
+
+class SolverRow(TypedDict):
+    """A solver adapter, what it can do, and whether it can be used: licence, and a remedy if not."""
+
+    name: str
+    title: str
+    algorithm: str
+    installed: bool
+    version: str | None
+    usable: bool
+    licence: str
+    remedy: str | None
+    capabilities: dict[str, bool]
+    install: str
+
+
+class StudyRow(TypedDict):
+    """A study that comes with opticoll."""
+
+    name: str
+    title: str
+    file: str
+
+
+class ClaimNameRow(TypedDict):
+    """A claim of the ledger, without its measurement."""
+
+    name: str
+    id: str
+    paper: str
+    where: str
+    claim: str
+
+
+def instances() -> list[InstanceRow]:
+    """Instance families, modifiers, and populations."""
+    from opticoll.instances.plugins import load_installed, load_known
+    from opticoll.instances.spec import describe
+
+    load_installed()
+    load_known()
+    return [
+        {"kind": row["kind"], "name": row["name"], "example": row["example"], "summary": row["summary"],
+         "source": row["source"] or None}
+        for row in describe()
+    ]  # fmt: skip
+
+
+def formulations() -> list[FormulationRow]:
     """Formulations with what solves them and what ``--set`` takes."""
     from opticoll.formulations import formulations as registry
+    from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods_for
 
+    load_installed()
     return [
         {
             "name": model.name,
@@ -52,11 +140,13 @@ def formulations() -> list[Row]:
     ]
 
 
-def methods() -> list[Row]:
+def methods() -> list[MethodRow]:
     """Methods that are more than one solver on the matrix."""
     from opticoll.formulations import formulations as registry
+    from opticoll.instances.plugins import load_installed
     from opticoll.solvers.methods import methods as known
 
+    load_installed()
     return [
         {
             "name": method.name,
@@ -69,10 +159,19 @@ def methods() -> list[Row]:
     ]
 
 
-def solvers() -> list[Row]:
+def solver_table() -> pd.DataFrame:
+    """The solvers by name, as ``opticoll list solvers`` has them: algorithm, version, licence and capabilities."""
+    import pandas as pd
+
+    return pd.DataFrame(solvers()).set_index("name")
+
+
+def solvers() -> list[SolverRow]:
     """Solver adapters with the licence state that a probe finds, all probed at once."""
+    from opticoll.instances.plugins import load_installed
     from opticoll.solvers.adapters import adapters
 
+    load_installed()
     found = list(adapters().values())
     with ThreadPoolExecutor(max_workers=max(len(found), 1)) as pool:
         states = list(pool.map(_licence, found))
@@ -91,7 +190,13 @@ def solvers() -> list[Row]:
     ]
 
 
-def _licence(adapter: Adapter) -> Row:
+class _Licence(TypedDict):
+    usable: bool
+    licence: str
+    remedy: str | None
+
+
+def _licence(adapter: Adapter) -> _Licence:
     from opticoll.solvers.isolation import probe
 
     if not adapter.installed():
@@ -100,7 +205,7 @@ def _licence(adapter: Adapter) -> Row:
     return {"usable": state.usable, "licence": state.state, "remedy": state.remedy or None}
 
 
-def studies() -> list[Row]:
+def studies() -> list[StudyRow]:
     """Studies that come with opticoll."""
     from opticoll.analysis.study.study_file import header
     from opticoll.analysis.study.study_file import studies as known
@@ -108,7 +213,7 @@ def studies() -> list[Row]:
     return [{"name": name, "title": header(path)[1], "file": str(path)} for name, path in known().items()]
 
 
-def claims() -> list[Row]:
+def claims() -> list[ClaimNameRow]:
     """Claims in the ledger, without measuring anything."""
     from opticoll.analysis.ledger import claims as known
 
@@ -118,7 +223,7 @@ def claims() -> list[Row]:
     ]
 
 
-KINDS: dict[str, Callable[[], list[Row]]] = {
+KINDS: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
     "instances": instances,
     "formulations": formulations,
     "methods": methods,
@@ -128,11 +233,11 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
 }
 
 
-def names() -> list[Row]:
+def names() -> list[NameRow]:
     """Every kind and name with one line about it; solvers are not probed."""
     from opticoll.solvers.adapters import adapters
 
-    rows: list[Row] = []
+    rows: list[NameRow] = []
     for kind, rows_of in KINDS.items():
         if kind == "solvers":
             rows += [{"kind": kind, "name": a.name, "summary": a.title} for a in adapters().values()]
@@ -141,11 +246,11 @@ def names() -> list[Row]:
     return rows
 
 
-def _about(row: Row) -> str:
+def _about(row: Mapping[str, Any]) -> str:
     return str(row.get("summary") or row.get("title") or "")
 
 
-def _parameters(parameters: Iterable[Parameter]) -> list[Row]:
+def _parameters(parameters: Iterable[Parameter]) -> list[SettingRow]:
     return [
         {
             "name": p.name,

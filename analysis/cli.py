@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import signal
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis import commands
+from opticoll.analysis.commands import PLUGIN, Commands, new
+from opticoll.analysis.options import (
+    CERTIFICATE,
+    FORMULATION,
+    INSTANCE,
+    JSON,
+    METHOD,
+    PRINT_CHECKER,
+    SET,
+    SOLVERS,
+    STORE,
+    complain,
+    complete_claims,
+    complete_formulations,
+    errors_kept,
+    refuse_unwritable,
+    schedule_options,
+    settings_of,
+    stoppable,
+    store_at,
+    writable_store,
+    write_json,
+)  # fmt: skip
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opticoll.analysis.instance_bounds import BoundRow
-    from opticoll.analysis.store import Store
+    from opticoll.analysis.solution_files import ScheduleRequest
+    from opticoll.errors import OpticollError
     from opticoll.solvers.task import Progress, Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
-_STORE = click.option(
-    "--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results)."
-)
-_SET = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="K=V",
-    help="Parameter of the model or method, or option of the solver; repeatable.",
-)
 
 
-class _Commands(click.Group):
-    """Commands that end on Ctrl-C without an empty line."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise click.Abort from None
-
-
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@PLUGIN
 @click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context, show_version: bool) -> None:
@@ -59,7 +65,8 @@ def cli(context: click.Context, show_version: bool) -> None:
 
 @cli.command("list")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
-@_JSON
+@SOLVERS
+@JSON
 def list_command(kind: str | None, as_json: bool) -> int:
     """List what is available.
 
@@ -83,36 +90,37 @@ def list_command(kind: str | None, as_json: bool) -> int:
 
 
 @cli.command()
-@click.argument("formulation")
-@click.argument("instance")
-@click.option("--method", default="auto", show_default=True, help="Solver or method; see `opticoll list`.")
+@FORMULATION
+@INSTANCE
+@METHOD
 @click.option(
     "--form",
     metavar="pyomo|cvxpy",
-    help="Modelling layer (default: the first one of the formulation; auto may build its matrix directly).",
+    help="Build the stated model in this layer; with auto, also solve it whatever its size (default: see the docs).",
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
-@_SET
+@SET
 @click.option(
     "--tol", type=float, default=1e-6, show_default=True, help="Relative gap at which the value counts as optimal."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--exact", is_flag=True, help="Also solve in rational arithmetic: the optimum as a fraction, proven.")
+@CERTIFICATE
 @click.option("--solution", type=click.Path(path_type=Path), metavar="FILE", help="Write the solution as JSON.")
-@click.option(
-    "--schedule",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write an executable schedule: .xml (MSCCL), .json (links) or .routes.json.",
-)
+@schedule_options
 @click.option("--paths", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write weighted paths of all pairs.")
 @click.option(
-    "--chunks", type=click.IntRange(min=1), metavar="N", help="Most chunks per shard in the schedule (default: 24)."
+    "--shard",
+    metavar="SIZE",
+    help="Size of a shard, such as 64MB; needs capacities with a unit: INSTANCE+unit=100Gb/s.",
 )
+@click.option("--log", "show_log", is_flag=True, help="Show the solvers' own logs on stderr while they run.")
 @click.option("--no-store", is_flag=True, help="Do not record the run.")
-@_STORE
-@_JSON
+@SOLVERS
+@STORE
+@JSON
 def solve(
     formulation: str,
     instance: str,
@@ -124,10 +132,13 @@ def solve(
     tol: float,
     seed: int,
     threads: int,
+    exact: bool,
+    certificate: Path | None,
     solution: Path | None,
-    schedule: Path | None,
+    schedule: ScheduleRequest | None,
     paths: Path | None,
-    chunks: int | None,
+    shard: str | None,
+    show_log: bool,
     no_store: bool,
     store_dir: str | None,
     as_json: bool,
@@ -138,76 +149,102 @@ def solve(
     """
     from datetime import UTC, datetime
 
-    from opticoll.analysis import present
+    from opticoll.analysis import present, result_tables, solution_files
     from opticoll.solvers.task import Task
 
     if no_store and store_dir:
         msg = "--no-store and --store exclude each other"
         raise click.UsageError(msg)
-    store = None if no_store else _writable_store(store_dir)
+    store = None if no_store else writable_store(store_dir)
     if solution is not None:
-        _refuse_unwritable(solution)
-    task = Task(formulation, instance, method, form, _settings(settings), time_limit, memory_limit, tol, seed, threads)
-    if chunks is not None and schedule is None:
-        msg = "--chunks cuts the shards of a schedule; name it with --schedule FILE"
-        raise click.UsageError(msg)
+        refuse_unwritable(solution)
+    if certificate is not None:
+        refuse_unwritable(certificate)
+    task = Task(
+        formulation, instance, method, form, settings_of(settings), time_limit, memory_limit, tol, seed, threads,
+        exact=exact or certificate is not None,
+    )  # fmt: skip
     if schedule is not None:
-        from opticoll.analysis import solution_files
-
-        _refuse_unwritable(schedule)
         solution_files.refuse_schedule_early(schedule, task)
+        task = solution_files.for_schedule(task)
+    scale = None if shard is None else result_tables.scale_of(task, shard)
     if paths is not None:
-        from opticoll.analysis import solution_files
-
-        _refuse_unwritable(paths)
+        refuse_unwritable(paths)
         solution_files.refuse_paths_early(paths, formulation)
     started = datetime.now(UTC)
-    with present.diverted_stdout(), _spinner(f"{formulation} {instance}") as on_progress, _stoppable() as stop:
+    with (
+        present.diverted_stdout(),
+        _spinner(f"{formulation} {instance}", show_log) as on_progress,
+        stoppable() as stop,
+    ):
         from opticoll.solvers import runner
 
-        run = runner.solve(task, on_progress=on_progress, stop=stop)
+        run = runner.solve(task, on_progress=on_progress, stop=stop, log=sys.stderr if show_log else None)
     if run.exit_status == 4:
         from opticoll.errors import SolverUnavailable
 
         raise SolverUnavailable(run.record.message or "the solver is not available")
-    if store is not None:
-        store.save(run, started=started)
-    if solution is not None and run.verified:
-        _write_json(solution, runner.solution_document(run))
+    run = run if scale is None else replace(run, record=result_tables.timed(run, scale))
+    finished = datetime.now(UTC)
     written: dict[str, Any] = {}
-    if schedule is not None and run.verified:
-        written["schedule"] = solution_files.write_schedule(schedule, run, chunks)
-    if paths is not None and run.verified:
-        written["paths"] = solution_files.write_paths(paths, run)
+    failures: list[OpticollError] = []
+    # Whatever can no longer be written, the answer is printed, and the other files and the record are written.
+    with errors_kept(failures):
+        if solution is not None and run.verified:
+            write_json(solution, runner.solution_document(run))
+    with errors_kept(failures):
+        if schedule is not None and run.verified:
+            written["schedule"] = solution_files.write_schedule(schedule, run)
+    with errors_kept(failures):
+        if paths is not None and run.verified:
+            written["paths"] = solution_files.write_paths(paths, run)
+    with errors_kept(failures):
+        if certificate is not None and run.exact is not None:
+            written["certificate"] = solution_files.write_certificate(certificate, run)
     if as_json:
         present.emit_json({**run.record, **written})
     else:
         present.show_run(run.record, _bounds_of(run))
+        for kind, facts in written.items():
+            present.show_written(kind, facts)
+    with errors_kept(failures):
+        if store is not None:
+            store.save(run, started=started, finished=finished)
+    for failure in failures:
+        complain(str(failure))
+    if failures:
+        return failures[0].exit_status
     if run.exit_status:
         message = run.record.message or "no solution passed verification"
-        _complain(f"no solution: ended with {run.termination}: {message}")
+        complain(f"no solution: ended with {run.termination}: {message}")
+    if certificate is not None and run.exact is None:
+        complain(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
+        return run.exit_status or 3
     return run.exit_status
 
 
 @cli.command()
-@click.argument("formulation")
-@click.argument("instance")
+@FORMULATION
+@INSTANCE
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="Parameter of the formulation; repeatable.")
-@_JSON
+@PRINT_CHECKER
+@JSON
 def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...], as_json: bool) -> int:
-    """Verify an external solution or schedule FILE.
+    """Verify an external solution, schedule or certificate FILE.
 
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
     define the problem; a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
+    A certificate, .vipr or .vipr.gz, must state the exact matrix of FORMULATION on INSTANCE; its proof is checked.
+    A solution of `matrix.program mps:FILE` may be a .sol file of HiGHS, SCIP, Gurobi, CBC or MIPLIB.
     """
     from opticoll.analysis import present
 
     with present.diverted_stdout():
         from opticoll.solvers import runner
 
-        found = runner.check(formulation, instance, file, _settings(settings))
+        found = runner.check(formulation, instance, file, settings_of(settings))
     if as_json:
         present.emit_json(found)
     else:
@@ -218,22 +255,28 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         for note in found["notes"]:
             click.echo(f"note: {note}")
     if not found["verified"]:
-        kind = "schedule" if "schedule" in found else "solution"
-        _complain(f"{file}: is no {kind}: {found.get('reason') or 'a constraint is violated'}")
+        kind = (
+            "schedule"
+            if "schedule" in found
+            else "certificate of this problem"
+            if "certificate" in found
+            else "solution"
+        )
+        complain(f"{file}: is not a valid {kind}: {found.get('reason') or 'a constraint is violated'}")
         return 3
     return 0
 
 
 @cli.command()
-@click.argument("formulation")
-@click.argument("instance")
+@FORMULATION
+@INSTANCE
 @click.option("--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.mps|FILE.lp")
 @click.option(
     "--form",
     metavar="pyomo|cvxpy",
-    help="Modelling layer (default: the first one of the formulation; auto may build its matrix directly).",
+    help="Modelling layer (default: the first one of the formulation).",
 )
-@_SET
+@SET
 def export(formulation: str, instance: str, path: Path, form: str | None, settings: tuple[str, ...]) -> int:
     """Write the model as an MPS or LP file.
 
@@ -244,76 +287,68 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
     if path.suffix.lower() not in {".mps", ".lp"}:
         msg = f"--to {path}: the name must end in .mps or .lp"
         raise click.UsageError(msg)
-    _refuse_unwritable(path)
+    refuse_unwritable(path)
     with present.diverted_stdout():
         from opticoll.solvers import runner
 
-        runner.export(formulation, instance, path, form, _settings(settings))
+        runner.export(formulation, instance, path, form, settings_of(settings))
     click.echo(f"wrote {path}", err=True)
     return 0
 
 
-@cli.command()
-@click.argument("study")
-@click.option("--jobs", type=click.IntRange(min=1), help="Number of cells to run at a time, in local processes.")
-@click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cells.")
-@_STORE
-@_JSON
-def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None, as_json: bool) -> int:
-    """Run a study, by name or TOML file.
-
-    Cells that have an answer in the store (a verified value, or a proof of infeasibility) are skipped. Run the command
-    again to resume after an interruption.
-    """
-    from opticoll.analysis import present
-    from opticoll.analysis import study as study_command
-
-    if jobs is not None and dask is not None:
-        msg = "--jobs and --dask exclude each other"
-        raise click.UsageError(msg)
-    store = _writable_store(store_dir)
-    with present.diverted_stdout():
-        summary = study_command.run(study, store, jobs, dask)
-    if as_json:
-        present.emit_json(study_command.as_json(summary))
-    else:
-        present.show_summary(summary)
-    if summary.interrupted:
-        rest = len(summary.study.cells) - len(summary.results)
-        _complain(f"interrupted with {rest} cells to go; run `opticoll study {study}` again to resume")
-        return 130
-    return 0 if summary.complete else 1
-
-
 @cli.command("bounds")
-@click.argument("instance")
-@click.option("--formulation", metavar="NAME", help="Formulation whose optimum is bounded (default: alltoall.master).")
-@_JSON
-def bounds_command(instance: str, formulation: str | None, as_json: bool) -> int:
-    """Print the analytic bounds of INSTANCE."""
+@INSTANCE
+@click.option(
+    "--formulation",
+    metavar="NAME",
+    shell_complete=complete_formulations,
+    help="Formulation whose optimum is bounded (default: alltoall.master).",
+)
+@click.option("--demand", metavar="TEXT|FILE", help="Demand of an all-to-all: --set demand=TEXT, or demand=file:FILE.")
+@SET
+@JSON
+def bounds_command(
+    instance: str, formulation: str | None, demand: str | None, settings: tuple[str, ...], as_json: bool
+) -> int:
+    """Print the analytic bounds of INSTANCE.
+
+    Braces stand for several instances: 'genkautz:n={8..64},d=4', 'ring:{8,16}'.
+    """
     from opticoll.analysis import present
 
     with present.diverted_stdout():
         from opticoll.analysis.instance_bounds import bounds
 
-        rows = bounds(instance, formulation)
+        stated = f"file:{demand}" if demand and Path(demand).is_file() else demand
+        rows = bounds(instance, formulation, settings_of(settings), demand=stated)
     if as_json:
         present.emit_json(rows)
-    else:
+    elif rows:
         present.show_bounds(rows)
+    else:
+        click.echo(f"{instance}: no analytic bounds; `opticoll solve` computes a bound")
     return 0
 
 
 @cli.command()
-@click.argument("identifiers", nargs=-1, metavar="[ID]...")
+@click.argument("identifiers", nargs=-1, metavar="[ID]...", shell_complete=complete_claims)
 @click.option("--cached", is_flag=True, help="Show the stored measurements; measure nothing.")
 @click.option("--resume", is_flag=True, help="Skip claims that this version has already measured into the store.")
+@click.option(
+    "--seed",
+    default=0,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Draw the N-th sample of random graphs, orders and ties; 0 (the default) is the only one stored.",
+)
 @click.option("--no-store", is_flag=True, help="Measure everything and store nothing.")
-@_STORE
-@_JSON
+@click.option("--explain", is_flag=True, help="Print each claim in full: scope, procedure, open choices, witness.")
+@STORE
+@JSON
 def claims(
-    identifiers: tuple[str, ...], cached: bool, resume: bool, no_store: bool, store_dir: str | None, as_json: bool
-) -> int:
+    identifiers: tuple[str, ...], cached: bool, resume: bool, seed: int, no_store: bool, explain: bool,
+    store_dir: str | None, as_json: bool,
+) -> int:  # fmt: skip
     """Compare the papers' numbers with measurements.
 
     ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without any, all claims are measured. Runs that
@@ -321,46 +356,56 @@ def claims(
     """
     from opticoll.analysis import present
 
-    given = {"--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume}
-    for one, other in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
-                       ("--cached", "--resume")):  # fmt: skip
-        if given[one] and given[other]:
-            msg = f"{one} and {other} exclude each other"
+    given = {
+        "--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume, "--explain": explain,
+        "--json": as_json, "--seed": seed,
+    }  # fmt: skip
+    for first, second in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
+                          ("--cached", "--resume"), ("--cached", "--seed"), ("--resume", "--seed"),
+                          ("--explain", "--json")):  # fmt: skip
+        if given[first] and given[second]:
+            msg = f"{first} and {second} exclude each other"
             raise click.UsageError(msg)
     rest = 0
     with present.diverted_stdout():
         from opticoll.analysis import ledger as book
+        from opticoll.analysis.ledger.explain import explanation
 
         wanted = len(book.chosen(identifiers))
         if cached:
-            rows: list[Any] = book.kept(identifiers, _store(store_dir))
+            rows: list[Any] = book.kept(identifiers, store_at(store_dir))
         else:
-            store = None if no_store else _writable_store(store_dir)
-            rows = present.gathered(_until_interrupted(book.ledger(identifiers, store, resume=resume)), "claims")
+            store = None if no_store else writable_store(store_dir)
+            rows = present.gathered(
+                _until_interrupted(book.ledger(identifiers, store, resume=resume, seed=seed)), "claims"
+            )
         rest = wanted - len(rows)
     if as_json:
         present.emit_json(rows)
+    elif explain:
+        click.echo("\n".join(explanation(row) for row in rows), nl=False)
     elif rows:
         present.show_table(rows, ["id", "paper", "where", "claim", "expected", "measured", "verdict", "reason"])
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
-        _complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
+        complain(f"{rest} of {wanted} claims have not been measured into this store; `opticoll claims` measures them")
     elif rest:
-        _complain(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
+        complain(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:
-        _complain(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
+        complain(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
     return 1 if failed else 0
 
 
 @cli.command()
 @click.argument("sql", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
-@_STORE
-@_JSON
-def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool) -> int:
+@click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of the query [s].")
+@STORE
+@JSON
+def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | None, as_json: bool) -> int:
     """Print the results store as a table.
 
     The latest runs, or what the query SQL selects from the views `runs` (every record) and `latest` (the best
@@ -371,9 +416,15 @@ def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool)
     if as_csv and as_json:
         msg = "--csv and --json exclude each other"
         raise click.UsageError(msg)
-    store = _store(store_dir)
+    if not 0 < time_limit <= threading.TIMEOUT_MAX:
+        msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
+        raise click.UsageError(msg)
+    store = store_at(store_dir)
     default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else present.OVERVIEW
-    frame = store.sql(default if sql is None else sql)
+    frame = store.sql(default if sql is None else sql, time_limit_s=time_limit)
+    if sql is None and not (as_csv or as_json) and len(frame) > present.MOST_RUNS:
+        click.echo(f"the {present.MOST_RUNS} latest of {len(frame)} runs; all with --csv, or select with SQL", err=True)
+        frame = frame.tail(present.MOST_RUNS)
     if as_json:
         present.emit_json(present.frame_rows(frame))
     elif as_csv:
@@ -387,7 +438,7 @@ def results(sql: str | None, as_csv: bool, store_dir: str | None, as_json: bool)
 
 @cli.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True, metavar="DIR")
-@_STORE
+@STORE
 def report(out: Path, store_dir: str | None) -> int:
     """Write the tables and plots of the store as HTML.
 
@@ -397,7 +448,7 @@ def report(out: Path, store_dir: str | None) -> int:
     from opticoll.analysis.report import page as writer
     from opticoll.analysis.report.findings import collect
 
-    store = _store(store_dir)
+    store = store_at(store_dir)
     findings = collect(store)
     page = writer.build(store, out, findings)
     report_console.show(findings)
@@ -405,96 +456,34 @@ def report(out: Path, store_dir: str | None) -> int:
     return 0
 
 
-@cli.command()
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def lab(arguments: tuple[str, ...]) -> int:
-    """Open JupyterLab on the notebooks.
-
-    ARGUMENTS after -- are passed on to JupyterLab.
-    """
-    import subprocess
-    from importlib.util import find_spec
-
-    from opticoll.analysis.store.schema import CHECKOUT
-
-    folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
-    if folder is None:
-        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run the command from a checkout of opticoll"
-        raise click.UsageError(msg)
-    if find_spec("jupyterlab") is None:
-        msg = "lab: the package jupyterlab is not installed; pip install jupyterlab"
-        raise click.UsageError(msg)
-    return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder), *arguments], check=False).returncode
+for _command in (*commands.COMMANDS, new):
+    cli.add_command(_command)
 
 
 # shared by the commands ---------------------------------------------------------------------------------------
 
 
-def _store(folder: str | None) -> Store:
-    from opticoll.analysis.store import Store
-
-    return Store(folder)
-
-
-def _writable_store(folder: str | None) -> Store:
-    store = _store(folder)
-    store.check_writable()
-    return store
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            msg = f"--set {pair!r}: write --set NAME=VALUE"
-            raise click.UsageError(msg)
-        if name.strip() in settings:
-            msg = f"--set: {name.strip()!r} is given twice"
-            raise click.UsageError(msg)
-        settings[name.strip()] = value.strip()
-    return settings
-
-
-def _refuse_unwritable(path: Path) -> None:
-    """Refuse an output file that cannot be written, before the solve."""
-    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        msg = f"{path}: cannot be written; name a file in a folder that exists and may be written"
-        raise click.UsageError(msg)
-
-
-def _write_json(path: Path, document: Any) -> None:
-    import json
-
-    from opticoll.analysis.store.schema import plain
-    from opticoll.errors import BadInput
-
-    try:
-        path.write_text(json.dumps(plain(document), allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-
-
 def _bounds_of(run: Run) -> list[BoundRow]:
     """The analytic bounds of a run's formulation; none where they need more than the instance."""
     from opticoll.analysis.instance_bounds import rows
+    from opticoll.formulations import bounds_of
 
     if run.plan is None or run.plan.formulation.needs is not None:
         return []
     model = run.plan.formulation
-    return rows(model, model.bounds(run.plan.data) if run.bounds is None else run.bounds)
+    return rows(model, bounds_of(model, run.plan.data) if run.bounds is None else run.bounds)
 
 
 class _spinner:
-    """A spinner with the incumbent and the bound on a terminal; elsewhere the callback is None."""
+    """A spinner with the incumbent and the bound on a terminal; elsewhere, or if hidden, the callback is None."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, hidden: bool = False) -> None:
         self.title = title
+        self.hidden = hidden
         self.status: Any = None
 
     def __enter__(self) -> Callable[[Progress], None] | None:
-        if not sys.stderr.isatty():
+        if self.hidden or not sys.stderr.isatty():
             return None
         from rich.console import Console
 
@@ -512,24 +501,6 @@ class _spinner:
             self.status.__exit__(None, None, None)
 
 
-@contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C stop the solve and keep its incumbent, and the second one end the command."""
-    stop = threading.Event()
-
-    def interrupted(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        _complain("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
-
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
     """Rows until Ctrl-C."""
     with suppress(KeyboardInterrupt):
@@ -537,11 +508,6 @@ def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
 
 
 # errors -------------------------------------------------------------------------------------------------------
-
-
-def _complain(message: str) -> None:
-    """Print a message as one line on stderr."""
-    click.echo(f"opticoll: {' '.join(message.split())}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -553,13 +519,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
-        _complain(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        complain(f"{error.format_message().rstrip('.')}; see `{command} --help`")
         return 2
     except click.ClickException as error:
-        _complain(error.format_message())
+        complain(error.format_message())
         return 2
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+        complain("interrupted")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
@@ -571,16 +537,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
+#: Errors of the file system that a user can mend.
+_PLACES = {
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS,
+    errno.ENOSPC, errno.EDQUOT,
+}  # fmt: skip
+
+
 def _report_error(error: Exception) -> int:
     from opticoll.errors import OpticollError
+    from opticoll.solvers.task import one_line
 
     if isinstance(error, OpticollError):
-        _complain(str(error))
+        complain(str(error))
         return error.exit_status
     if isinstance(error, MemoryError):
-        _complain(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
+        complain(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
         return 2
-    _complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
+    if isinstance(error, OSError) and error.errno in _PLACES:
+        complain(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
+        return 2
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        complain("a path holds a NUL character; name another file or folder")
+        return 2
+    from opticoll.instances.plugins import blame
+
+    where = blame(error)
+    if where is not None:
+        complain(f"{where}: {type(error).__name__}: {error}; correct it there, OPTICOLL_DEBUG=1 shows the traceback")
+        return 2
+    complain(f"unexpected {type(error).__name__}: {error}; set OPTICOLL_DEBUG=1 for the traceback, and report it")
     return 1
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.errors import BadInput
-from opticoll.instances import Topology, parse
+from opticoll.instances import Topology, as_instance
+from opticoll.instances.spec import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
 
 
 class BoundRow(TypedDict):
-    """One bound; ``F`` and ``T`` are None where the objective is another quantity."""
+    """One bound; ``F`` and ``T`` are None where the objective is another quantity.
+
+    ``instance`` is there for bounds of several instances.
+    """
 
     name: str
     formulation: str
@@ -27,36 +32,74 @@ class BoundRow(TypedDict):
     exact: bool
     reason: str
     paper: str | None
+    instance: NotRequired[str]
 
 
 #: The formulation that stands for all all-to-all flows.
 FLOW = "alltoall.master"
 
 
-def bounds(spec: str, name: str | None = None, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+def bounds(
+    instance: object,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    demand: object = None,
+) -> list[BoundRow]:
     """Bounds on the optimum of formulation ``name`` under ``settings``; of every one that takes the instance if None.
 
+    Those of plug-ins are among them.
+
     Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no
-    particular machine has these only.
+    particular machine, and a demand, have these only.
+
+    Parameters
+    ----------
+    instance
+        A spec, in which braces stand for several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
+        :func:`opticoll.instances.as_instance` reads.
+    name, settings
+        Formulation, and its parameters.
+    demand
+        The setting ``demand`` of an all-to-all formulation: text or data
+        (:class:`opticoll.instances.demands.DemandSpec`).
+
+    Returns
+    -------
+    Rows, tightest first; for several instances one after the other, each row with its ``instance``.
 
     Raises
     ------
     BadInput
         For a spec that describes no instance, an unknown formulation or one that does not take the instance.
     """
+    given = dict(settings or {})
+    if demand is not None:
+        given["demand"] = demand
+    if name is None and given:
+        name = FLOW
+    if not (isinstance(instance, str) and "{" in instance):
+        return _of_instance(as_instance(instance), name, given)
+    found: list[BoundRow] = []
+    for spec in expand(instance):
+        value = as_instance(spec)
+        found += [{**row, "instance": value.spec} for row in _of_instance(value, name, given)]
+    return found
+
+
+def _of_instance(instance: Instance, name: str | None, settings: Mapping[str, Any]) -> list[BoundRow]:
     from opticoll.formulations import formulation
 
-    instance = parse(spec)
     if name is not None or type(instance) is Topology:
         model = formulation(name or FLOW)
         if model.needs is not None:
             msg = f"{model.name} takes its data from a solution of {model.needs}; ask for that one's bounds"
             raise BadInput(msg)
         return _rows(model, instance, settings)
-    return _of_every_formulation(spec, instance)
+    return _of_every_formulation(instance.spec, instance)
 
 
-def _of_every_formulation(spec: str, instance: Any) -> list[BoundRow]:
+def _of_every_formulation(spec: str, instance: Instance) -> list[BoundRow]:
     from opticoll.formulations import formulations
 
     found: list[BoundRow] = []
@@ -74,12 +117,13 @@ def _of_every_formulation(spec: str, instance: Any) -> list[BoundRow]:
     return found
 
 
-def _rows(model: Formulation, instance: Any, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+def _rows(model: Formulation, instance: Instance, settings: Mapping[str, Any] | None = None) -> list[BoundRow]:
+    from opticoll.formulations import bounds_of, plugin_bounds
     from opticoll.formulations.model import read_parameters
     from opticoll.solvers.methods import prepared
 
     data = prepared(model, instance, read_parameters(model.parameters, settings or {}, model.name))
-    return rows(model, model.bounds(data))
+    return rows(model, [*bounds_of(model, data), *plugin_bounds(model, instance, data)])
 
 
 def rows(model: Formulation, bounds: Iterable[Bound]) -> list[BoundRow]:

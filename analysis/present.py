@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from opticoll.solvers.task import Fields, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,9 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from opticoll.analysis.benchmark.study_comparison import StudyComparison
+    from opticoll.analysis.describe import Description
     from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.study import Summary
-    from opticoll.solvers.task import Record
+    from opticoll.analysis.sweep_results import SweepResult
+    from opticoll.analysis.topology_design import TopologyDesign
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
@@ -35,10 +41,19 @@ LISTED = {
     "studies": ["name", "title"],
 }
 
+#: Loss of a schedule above which a remedy is named.
+LOSSY = 0.01
+
+#: Most cases of a sweep in its table.
+MOST_CASES = 40
+
+#: Most runs in the table of ``opticoll results`` without an argument.
+MOST_RUNS = 200
+
 #: The query of ``opticoll results`` without an argument.
 OVERVIEW = (
     "SELECT formulation, instance, method, form, termination, proof, objective, bound, gap, F, T, "
-    "time_solve_s, peak_memory_mb, finished FROM latest ORDER BY formulation, instance, method, finished"
+    "time_solve_s, peak_memory_mb, finished FROM latest ORDER BY finished, formulation, instance, method"
 )
 
 
@@ -90,16 +105,18 @@ def number(value: Any, digits: int = 8) -> str:
     return str(value)
 
 
-def show_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str | None = None) -> None:
+def show_table(rows: Sequence[Mapping[str, Any] | Fields], columns: Sequence[str], title: str | None = None) -> None:
     """Print rows as a table."""
     from rich.table import Table
     from rich.text import Text
+
+    from opticoll.solvers.task import one_line
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+        table.add_row(*(Text(one_line(_cell(row.get(column)))) for column in columns))
     console().print(table)
 
 
@@ -123,44 +140,106 @@ def _cell(value: Any) -> str:
 
 def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
     """Print the result of a solve: value, bound, gap, proof, solver and times."""
-    from rich.table import Table
-    from rich.text import Text
-
     solver = record.solver
     metrics = {k: v for k, v in (record.metrics or {}).items() if isinstance(v, (int, float, str))}
+    proof, condition = str(record.proof), metrics.pop("conditional_on", None)
+    if condition and record.objective is not None:
+        proof += f" {condition}"
+        if (free := metrics.get("unrestricted_bound")) is not None:
+            proof += f"; without that at {'least' if record.sense == 'min' else 'most'} {free:g}"
     worst = max((abs(v) for v in (record.violations or {}).values() if v is not None), default=None)
     memory = record.peak_memory_mb
     lines = {
-        "instance": f"{record.instance}   ({record.n} vertices, {number(record.arcs)} arcs)",
+        "instance": str(record.instance) + _extent(record),
         "value": f"{number(record.objective, 12)}   ({record.sense})",
+        **({} if record.objective_exact is None else {"exact": record.objective_exact}),
         "bound": number(record.bound, 12) + (f"   ({record.bound_source})" if record.bound_source else ""),
         "gap": number(record.gap, 3),
-        "proof": f"{record.proof}   (ended: {record.termination})",
+        "proof": f"{proof}   (ended: {record.termination})",
         "verified": number(record.verified) + ("" if worst is None else f"   (worst violation {worst:.2g})"),
-        "method": f"{record.method}" + (f", {record.form}" if record.form else ""),
+        "model": _model(record),
+        "method": str(record.method),
         "solver": " ".join(part for part in (solver.name, solver.version, solver.algorithm) if part) or "–",
         "size": ", ".join(f"{v} {k}" for k, v in record.size.items() if v is not None) or "–",
         "time": ", ".join(f"{k.removesuffix('_s')} {v:.3g} s" for k, v in record.time.items() if v is not None),
         "peak memory": "–" if memory is None else f"{memory:.0f} MB",
     }
-    lines |= {name: number(value, 12) for name, value in metrics.items()}
+    lines |= {f"metrics.{name}" if name in lines else name: number(value, 12) for name, value in metrics.items()}
     if record.message:
         lines["message"] = record.message
-    table = Table(title=record.formulation, title_justify="left", show_header=False, box=None, pad_edge=False)
+    show_fields(lines, record.formulation)
+    if bounds:
+        show_bounds(bounds)
+
+
+def show_written(kind: str, facts: Mapping[str, Any]) -> None:
+    """Print what a schedule file, or a file of paths, holds and loses."""
+    if kind != "schedule" or "rounds" in facts:
+        show_fields({name: number(value, 12) for name, value in facts.items()}, kind)
+        return
+    several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
+    lines = {
+        "file": facts["file"],
+        "chunks": f"{facts['chunks']} per shard",
+        "steps": number(facts.get("steps")),
+        "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
+        "loss": f"{100 * facts['loss']:.3g} %",
+        "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives{_above_flow(facts)})",
+        "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
+    }
+    if not facts["delivers"]:
+        lines["simulated"] = f"FAILS: {facts['violation']}"
+    if facts["loss"] > LOSSY:
+        lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
+    if "target" in facts:
+        lines["target"] = f"{facts['target']}, {facts['channels']} channels"
+        lines["elements"] = f"those for a peer must be a multiple of {facts['multiple_of']}"
+        lines["fits"] = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
+        lines |= {f"too large for {name}": excess for name, excess in facts.get("exceeds", {}).items()}
+    show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
+
+
+def _above_flow(facts: Mapping[str, Any]) -> str:
+    """How far the simulated time lies above that of the flow; empty where it does not, or times include latency."""
+    if not facts["simulated_time"] or facts["simulated_time"] <= facts["fluid_time"] * (1 + 5e-4):
+        return ""
+    return f"; {100 * (facts['simulated_time'] / facts['fluid_time'] - 1):.3g} % above the flow"
+
+
+def show_fields(lines: Mapping[str, str], title: str | None) -> None:
+    """Print names and texts in two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
         table.add_row(name, Text(text))
     console().print(table)
-    if bounds:
-        show_bounds(bounds)
+
+
+def _model(record: Record) -> str:
+    """Whether the stated model was built, in which form and size, and what solved it."""
+    model, rows = record.model, record.size.constraints
+    known = "" if model.variables is None else f"{model.variables:,} variables"
+    if not model.built:
+        return "not built" + (f" ({known})" if known else "") + f": {model.reason}"
+    parts = [part for part in (known, "" if rows is None else f"{rows:,} rows", model.reason) if part]
+    return f"stated in {model.form}: {', '.join(parts)}"
+
+
+def _extent(record: Record) -> str:
+    """Vertices and arcs; empty where the instance is given as a matrix, whose size is listed anyway."""
+    return "" if record.paper == "matrix" else f"   ({record.n} vertices, {number(record.arcs)} arcs)"
 
 
 def show_bounds(rows: Sequence[BoundRow]) -> None:
     """Print analytic bounds, tightest first."""
     served = any(row["F"] is not None for row in rows)
     several = len({row["formulation"] for row in rows}) > 1
-    columns = [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
+    columns = [*(["instance"] if any("instance" in row for row in rows) else [])]
+    columns += [*(["formulation"] if several else []), "name", "quantity", "sense", "value"]
     show_table(rows, [*columns, *(["T"] if served else []), "exact", "reason", "paper"], "analytic bounds")
 
 
@@ -169,7 +248,7 @@ def show_summary(summary: Summary) -> None:
     groups: dict[tuple[str, str], list[Any]] = {}
     for cell in summary.study.cells:
         found = summary.results.get(cell.key)
-        groups.setdefault((cell.task.formulation, cell.task.method), []).append(found)
+        groups.setdefault((str(cell.task.formulation), cell.task.method), []).append(found)
     rows = []
     for (formulation, method), results in groups.items():
         there = [r for r in results if r is not None]
@@ -186,11 +265,95 @@ def show_summary(summary: Summary) -> None:
     columns = [
         "formulation", "method", "cells", "done", "skipped", "failed", "unavailable", "median_solve_s",
     ]  # fmt: skip
+    from opticoll.solvers.task import one_line
+
     show_table(rows, columns, f"study {summary.study.name}")
     for cell in summary.study.cells:
         result = summary.results.get(cell.key)
         if result is not None and result.status in {"failed", "unavailable"}:
-            click.echo(f"{result.status}: {cell.label}: {' '.join(result.message.split())}", err=True)
+            click.echo(f"{result.status}: {cell.label}: {one_line(result.message)}", err=True)
+
+
+def show_sweep(result: SweepResult) -> None:
+    """Print a sweep: its summary, and the cases in which the bound is violated or undecided, or fails."""
+    show_fields(result.summary, f"sweep of {result.bound} over {result.formulation}")
+    noted = [dict(case.items()) for case in result.cases if case.status not in {"holds", "inapplicable"}]
+    if noted:
+        columns = ["case", "n", "copies", "status", "bound", "optimum", "lower", "upper", "ratio", "message"]
+        show_table(noted[:MOST_CASES], columns, "cases in which the bound does not hold")
+        if len(noted) > MOST_CASES:
+            click.echo(f"... {len(noted) - MOST_CASES} more; --json and --out give all")
+
+
+#: Markup of a docstring: a role with its text.
+_ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
+
+
+def _without_markup(text: str) -> str:
+    return _ROLE.sub(r"`\1`", text).replace("``", "`")
+
+
+def show_description(one: Description) -> None:
+    """Print what a name stands for: title and source, text, parameters, what goes with it, sizes and bounds."""
+    click.echo(f"{one.name}: {one.title}\n")
+    if one.text:
+        click.echo(f"{_without_markup(one.text)}\n")
+    if one.parameters:
+        rows = [
+            {**row, "default": "required" if row.required else row.default, "help": _without_markup(row.help)}
+            for row in one.parameters
+        ]
+        columns = ["name", "type", "default", *(c for c in ("choices", "help") if any(row[c] for row in rows))]
+        show_table(rows, columns, "parameters")
+        click.echo()
+    lists = {name: ", ".join(one[name]) for name in ("forms", "methods", "solvers", "formulations") if one[name]}
+    facts = {name: _cell(value) for name, value in one.facts.items() if value is not None}
+    lines = {"kind": one.kind, **({"source": one.source} if one.source else {}), **facts, **lists}
+    lines |= {"size": one.size} if one.size else {}
+    if one.sizes is not None:
+        words = ("variables", "constraints", "nonzeros", "integers")
+        numbers = ", ".join(f"{number(one.sizes[word])} {word}" for word in words if one.sizes[word] is not None)
+        lines[f"on {one.sizes.instance}"] = numbers or "size unknown"
+        lines["auto chooses"] = number(one.sizes.auto)
+    lines |= {"example": one.example} if one.example else {}
+    show_fields(lines, None)
+    if one.sizes is not None and one.sizes.bounds:
+        click.echo()
+        rows = [dict(bound) for bound in one.sizes.bounds]
+        show_table(rows, ["name", "value", "exact", "reason"], f"bounds on the objective on {one.sizes.instance}")
+    click.echo()
+
+
+def show_design(found: TopologyDesign) -> None:
+    """Print a topology, its time, and the bound on all topologies of its degree."""
+    fields = {
+        "nodes": f"{found.n}, degree {found.degree}, links {'one way' if found.directed else 'both ways'}",
+        "topology": f"{found.topology}   (from the {found.source})",
+        "T": f"{number(found.T)}   ({found.proof} for this topology)",
+        "least T": f"{number(found.bound)}   of any topology: {found.reason}",
+        "gap": "none: best possible" if found.best_possible else f"{100 * found.gap:.2f} %",
+    }
+    show_fields(fields, "design")
+    if found.others:
+        rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in found.others]
+        show_table(rows, ["topology", "T", "proof"], "for comparison")
+
+
+def show_comparison(made: StudyComparison) -> None:
+    """Print the comparison of a study: one line per contestant, by class of problems, then wrong answers."""
+    from opticoll.analysis.benchmark import solver_metrics
+    from opticoll.analysis.benchmark.study_comparison import CLOCKS, SHOWN
+
+    for name, frame in made.summaries.items():
+        rows = frame_rows(frame)
+        shown = [column for column in SHOWN if any(row[column] not in (None, 0) for row in rows)]
+        show_table(rows, shown, f"study {made.study.name}: {name} programs")
+    click.echo(f"{CLOCKS[made.clock]} Means are shifted geometric means [s].")
+    wrong = solver_metrics.wrong_answers(made.comparison.runs).rename(columns={"solver": "contestant"})
+    if len(wrong):
+        show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")
+    if made.missing:
+        click.echo(f"{made.missing} of {len(made.study.cells)} cells have no record in the store", err=True)
 
 
 def frame_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,13 +1,35 @@
-"""Write the schedule or the weighted paths of a solved run to a file, read it back and check it."""
+"""Write the schedule, the weighted paths or the certificate of a solved run to a file, read it back and check it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from opticoll.formulations.schedules.lowering import XmlOptions
     from opticoll.solvers.task import Run, Task
+
+
+def writable(path: str | Path) -> Path:
+    """The path of a file to write, in a folder that exists.
+
+    Raises
+    ------
+    BadInput
+        Unless there is such a folder.
+    """
+    from pathlib import Path
+
+    from opticoll.errors import BadInput
+
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        msg = f"{target}: cannot be written; name a file in a folder that exists"
+        raise BadInput(msg)
+    return target
 
 
 def refuse_paths_early(path: Path, formulation: str) -> None:
@@ -62,58 +84,257 @@ def write_paths(path: Path, run: Run) -> dict[str, Any]:
     return {"file": str(path), **paths.summary, "F": paths.F, "violation": found[worst]}
 
 
-def refuse_schedule_early(path: Path, task: Task) -> None:
+@dataclass(frozen=True)
+class ScheduleRequest:
+    """A schedule file to write: its chunks per shard (None: default) and options of MSCCL XML (None: no XML)."""
+
+    path: Path
+    chunks: int | tuple[int, ...] | None
+    options: XmlOptions | None
+
+
+def schedule_request(
+    path: Path,
+    *,
+    chunks: str | int | Sequence[int] | None = None,
+    sizes: str | tuple[int, int] | None = None,
+    **options: Any,
+) -> ScheduleRequest:
+    """The request with these options; text is read as on the command line.
+
+    Raises
+    ------
+    BadInput
+        For a wrong number, size or name, or options of MSCCL XML for another file.
+    """
+    from opticoll.errors import BadInput
+    from opticoll.formulations.schedules.lowering import XmlOptions
+    from opticoll.instances.units import parse_size
+
+    numbers: int | tuple[int, ...] | None
+    if isinstance(chunks, str):
+        words = chunks.split(",")
+        if not all(word.strip().isdecimal() and 0 < int(word) <= MOST_NUMBER for word in words):
+            msg = (
+                f"chunks: {chunks[:40]!r} is not a number of chunks per shard from 1 to {MOST_NUMBER}; "
+                "write 16, or 1,2,4 for the best of them"
+            )
+            raise BadInput(msg)
+        numbers = int(words[0]) if len(words) == 1 else tuple(map(int, words))
+    else:
+        numbers = chunk_numbers(chunks)
+    if isinstance(sizes, str):
+        least, colon, most = sizes.partition(":")
+        if not colon:
+            msg = f"bytes: {sizes[:40]!r} is no range of sizes; write for example 64KiB:1GiB"
+            raise BadInput(msg)
+        first = 0.0 if least.strip() in {"", "0"} else parse_size(least, "bytes")
+        sizes = (int(first), int(parse_size(most, "bytes")))
+    if path.suffix.lower() != ".xml":
+        if options or sizes is not None:
+            name = next(iter(options), "bytes")
+            msg = f"{path}: {name} is an option of MSCCL XML; name a file that ends in .xml"
+            raise BadInput(msg)
+        return ScheduleRequest(path, numbers, None)
+    return ScheduleRequest(path, numbers, XmlOptions(sizes=sizes, **options))
+
+
+#: Most chunks per shard.
+MOST_NUMBER = 4096
+
+
+def chunk_numbers(chunks: object) -> int | tuple[int, ...] | None:
+    """A number of chunks per shard, several, or None, as given.
+
+    Raises
+    ------
+    BadInput
+        If a number is not whole, or not in 1..``MOST_NUMBER``.
+    """
+    from collections.abc import Iterable
+    from numbers import Integral
+
+    from opticoll.errors import BadInput
+
+    if chunks is None:
+        return None
+    several = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, str) else [chunks]
+    numbers = tuple(int(one) for one in several if isinstance(one, Integral) and 0 < int(one) <= MOST_NUMBER)
+    if not numbers or len(numbers) < len(several):
+        msg = f"chunks={chunks!r:.40}: give a whole number of chunks per shard from 1 to {MOST_NUMBER}, or several"
+        raise BadInput(msg)
+    return numbers[0] if isinstance(chunks, Integral) else numbers
+
+
+def for_schedule(task: Task) -> Task:
+    """The task by a method that gives the routes of a schedule soonest.
+
+    The link MCF has the optimum of the master LP, whose flow by source holds all routes.
+    """
+    import msgspec
+
+    same = str(task.formulation) == "alltoall.link-mcf" and not {"printed"} & set(task.settings)
+    return (
+        msgspec.structs.replace(task, method="flow-decomposition")
+        if same and task.method == "auto" and not task.form
+        else task
+    )
+
+
+def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     """Refuse before the solve what no schedule can be written of.
 
     Raises
     ------
     BadInput
-        For a wrong ending, a formulation without routes, vertices that run no program, or a demand that is not uniform.
+        For a wrong ending, a formulation without routes, or a program of another demand than the uniform one.
     """
+    import re
+    from pathlib import Path
+
     from opticoll.errors import BadInput
+    from opticoll.formulations import formulation
     from opticoll.formulations.schedules import lowering as build
-    from opticoll.instances import parse
     from opticoll.instances.demands import UNIFORM
 
-    topology = parse(task.instance) if isinstance(task.instance, str) else task.instance
-    build.refuse_early(path, task.formulation, topology)
-    if str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
-        msg = f"{path}: a schedule is of equal shards between all ranks; solve with demand=uniform, or write --paths"
+    path = request.path
+    if formulation(task.formulation).rounds is not None:
+        refuse_rounds(path)
+        return
+    build.refuse_early(path, str(task.formulation))
+    if isinstance(task.instance, str) and task.instance.startswith("file:"):
+        read = Path(re.split(r"[,+]", task.instance.removeprefix("file:"))[0])
+        if read.exists() and path.exists() and path.samefile(read):
+            msg = f"{path}: is the file of the instance; name another file for the schedule"
+            raise BadInput(msg)
+    if path.suffix.lower() == ".xml" and str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
+        msg = f"{path}: {build.EQUAL_SHARDS}"
         raise BadInput(msg)
 
 
-def write_schedule(path: Path, run: Run, chunks: int | None = None) -> dict[str, Any]:
+def refuse_rounds(path: Path) -> None:
+    """Refuse a file for rounds of circuits that is not ``.json``.
+
+    Raises
+    ------
+    BadInput
+        For another ending.
+    """
+    from opticoll.errors import BadInput
+
+    if path.suffix.lower() != ".json" or path.name.lower().endswith(".routes.json"):
+        msg = f"{path}: rounds of circuits are written as .json"
+        raise BadInput(msg)
+
+
+def _write_rounds(path: Path, run: Run) -> dict[str, Any]:
+    """Write the rounds of a verified run, read them back and replay them."""
+    import json
+
+    from opticoll.formulations.schedules.schedule_json import rounds_document
+    from opticoll.instances import Topology
+    from opticoll.solvers import solution
+
+    plan = run.plan
+    assert plan is not None
+    assert run.values is not None
+    assert plan.formulation.rounds is not None
+    assert isinstance(plan.instance, Topology)
+    schedule = plan.formulation.rounds(plan.data, run.values)
+    _write(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
+    found = solution.check(plan.formulation.name, plan.instance, path, plan.parameters)
+    size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
+    return {"file": str(path), **size, "delivers": found["verified"], "violation": found["reason"] or None}
+
+
+def _write(path: Path, text: str) -> None:
+    from opticoll.errors import BadInput
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+
+
+def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     """Write the schedule of a verified run and execute the file.
 
     Returns
     -------
-    ``file``, ``chunks``, ``steps``, ``fluid_time``, ``time``, ``loss``, and ``delivers``: whether the simulator found
-    every shard in its place.
+    ``file``, the facts of :class:`opticoll.formulations.schedules.lowering.CutFacts`, ``simulated_time``, and
+    ``delivers``: whether the simulator found every shard in its place. For a program, ``fits_runtime`` names the
+    runtimes whose limits it keeps, and ``exceeds`` says what is too large for the others. For rounds of circuits
+    only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and ``violation``.
 
     Raises
     ------
     BadInput
         If the file cannot be written.
     """
-    from opticoll.errors import BadInput
     from opticoll.formulations.schedules import lowering as build
+    from opticoll.formulations.schedules.collective_steps import COLLECTIVES
     from opticoll.formulations.schedules.verification import verify_file
     from opticoll.instances import Topology
+    from opticoll.instances.demands import traffic_of
 
     assert run.plan is not None
     assert run.values is not None
     assert isinstance(run.plan.instance, Topology)
-    plan, topology = run.plan, run.plan.instance
+    if run.plan.formulation.rounds is not None:
+        return _write_rounds(request.path, run)
+    plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))
+    name = plan.formulation.name
+    collective = COLLECTIVES.get(name, "alltoall")
     text, facts = build.schedule_text(
-        path, plan.formulation.name, plan.data, topology, run.values,
-        most=chunks or build.MOST_CHUNKS, alpha=alpha, beta=beta,
+        path, name, plan.data, topology, run.values,
+        chunks=request.chunks, alpha=alpha, beta=beta, options=request.options,
     )  # fmt: skip
+    _write(path, text)
+    verdict = verify_file(
+        path, topology, collective, traffic=traffic_of(plan.parameters, topology),
+        root=int(plan.parameters.get("root", 0)), alpha=alpha, beta=beta,
+    )  # fmt: skip
+    found: dict[str, Any] = {key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics}
+    return {
+        "file": str(path), **facts, **found, "simulated_time": verdict.time, "delivers": verdict.valid,
+        "violation": verdict.message or None,
+    }  # fmt: skip
+
+
+def write_certificate(path: Path, run: Run) -> dict[str, Any]:
+    """Write the exact answer of a run as a certificate, and verify the file against the run's problem.
+
+    Returns
+    -------
+    ``file``, ``claim`` (``"infeasible"``, or the optimum as a fraction), ``constraints``, ``derivations``, ``bytes``,
+    and the times of writing and checking, ``write_s`` and ``check_s``.
+
+    Raises
+    ------
+    BadInput
+        If the run has no exact answer, the answer is unbounded, or the file cannot be written.
+    """
+    import time
+
+    from opticoll.errors import BadInput, ModelError
+    from opticoll.solvers.exact import vipr_file, vipr_verify
+
+    if run.exact is None or not vipr_file.is_certificate(path):
+        reason = (
+            "nothing is proven exactly; solve with exact=True" if run.exact is None else "name it .vipr or .vipr.gz"
+        )
+        msg = f"{path}: no certificate was written: {reason}"
+        raise BadInput(msg)
+    form, answer = run.exact
+    began = time.perf_counter()
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-    verdict = verify_file(path, topology, alpha=alpha, beta=beta)
-    found = {"simulated_time": verdict.metrics.get("time", verdict.metrics.get("async_time"))}
-    return {"file": str(path), **facts, **found, "delivers": verdict.valid, "violation": verdict.message or None}
+        facts = vipr_file.write(path, form, answer, f"{run.record.formulation} on {run.record.instance}")
+        written = time.perf_counter()
+        verdict = vipr_verify.verify(path, form)
+    except ModelError as error:
+        raise BadInput(str(error)) from error
+    spent = {"write_s": written - began, "check_s": time.perf_counter() - written}
+    claim = "infeasible" if verdict.infeasible else str(verdict.low)
+    return {"file": str(path), "claim": claim, **facts, **spent}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -13,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
 LAYERS = ("opticoll.instances", "opticoll.formulations", "opticoll.solvers", "opticoll.analysis")
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(DOCS)]
 
 project = "opticoll"
 author = "The opticoll developers"
@@ -22,6 +25,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "opticoll"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -30,7 +35,9 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["amsmath", "dollarmath"]
+# "100 $ and 200 $" is no mathematics.
+myst_dmath_allow_space = False
 myst_heading_anchors = 3
 # Types are written by their short names, which several modules may share.
 suppress_warnings = ["myst.header", "ref.python"]
@@ -96,6 +103,19 @@ def reference() -> None:
             write(GENERATED / "api" / f"{package}.rst", "\n".join(parts))
 
 
+def import_types() -> None:
+    """Import what modules with msgspec structs import for type checkers only: Sphinx evaluates their signatures."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("opticoll.") or "msgspec" not in vars(module):
+            continue
+        for block in ast.parse(inspect.getsource(module)).body:
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+                for statement in block.body:
+                    # Some names are themselves for type checkers only; Sphinx warns if a signature needs one.
+                    with suppress(ImportError):
+                        exec(compile(ast.Module([statement], []), str(module.__file__), "exec"), vars(module))
+
+
 def tables() -> None:
     """Write the lists of `opticoll list` as pages."""
     from opticoll.analysis import catalog
@@ -118,6 +138,14 @@ def tables() -> None:
         write(GENERATED / f"{kind}.rst", "\n".join([*text, ""]))
 
 
+def formulations() -> None:
+    """Write the generated parts of the formulation pages, which include them."""
+    import formulation_pages
+
+    for page in formulation_pages.PAGES.glob("*.*.md"):
+        write(GENERATED / "formulations" / f"{page.stem}.inc", formulation_pages.generated(page.stem))
+
+
 def notebooks() -> None:
     """Convert the notebooks with their committed outputs; nothing is executed."""
     from nbconvert import MarkdownExporter
@@ -136,9 +164,7 @@ def pages() -> None:
     """Copy README, other documents and notes, with links to pages of the site."""
     links = {
         r"\(notebooks/([\w-]+)\.ipynb\)": r"(notebooks/\1.md)",
-        r"\(docs/layers\.svg\)": "(../layers.svg)",
-        r"\(docs/figures/([\w-]+\.svg)\)": r"(../figures/\1)",
-        r"\(docs/measured\.md\)": "(../measured.md)",
+        r"\(docs/": "(../",
         r"\[CITATION\.cff\]\(CITATION\.cff\)": "`CITATION.cff`",
     }
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
@@ -154,6 +180,8 @@ def setup(app: Any) -> None:
     """Write the generated pages before Sphinx looks for them."""
     reference()
     tables()
+    formulations()
+    import_types()
     notebooks()
     pages()
     app.connect("autodoc-process-docstring", verbatim, priority=100)

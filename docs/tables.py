@@ -1,20 +1,28 @@
-"""Write the table of formulations into README.md: run ``python docs/tables.py``."""
+"""Write the generated pages of ``docs/reference/``: run ``python docs/tables.py``."""
 
 from __future__ import annotations
 
-import sys
+import inspect
 from pathlib import Path
+from typing import Any
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
+FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
+DESIGNS, RECORDS = "docs/guide/design.md", "records"
+#: Sizes of the page on designs.
+SHOWN = (6, 8, 10, 12, 16, 20, 24, 27, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 128, 144, 192, 256, 512, 1024)
 #: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
+    "alltoall.all-reduce": "by trees that meet a bound, to N = 256; else as an LP",
+    "alltoall.broadcast": "by max-flow on every topology tried",
     "alltoall.child": "with its master",
     "alltoall.link-mcf": "N = 40 as it stands, N = 100 by decomposition",
     "alltoall.master": "N = 1000 to 1e-8, N = 4096 to 1e-3; exactly where symmetry is proven (`torus:16x16x16`)",
     "alltoall.min-congestion": "over all paths on 64 nodes",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
+    "alltoall.reduce-scatter": "by max-flow on every topology tried",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
     "lumorph.min-overlap": "permutations and recursive exchanges to 16x16, also with 10 % of links gone",
@@ -44,13 +52,215 @@ def formulation_table() -> str:
     return "\n".join(lines)
 
 
-def updated(text: str) -> str:
-    """Text of README with the current table."""
+def with_formulations(text: str) -> str:
+    """Text of a page with the current table of formulations."""
     from opticoll.analysis.report.frontpage import replaced
 
     return replaced(text, BLOCK, formulation_table())
 
 
+# commands -----------------------------------------------------------------------------------------------------------
+
+COMMANDS = """# Commands
+
+`opticoll COMMAND --help` prints the same. `opticoll completion SHELL` prints a script that completes commands, options
+and names.
+
+**Exit status.** 0 solved and verified, also at a limit with an incumbent; 2 invalid input (one line says what is wrong,
+where, and how to fix it; nothing is stored); 3 no solution; 4 solver unavailable (package or licence); 130 after
+Ctrl-C. `study`: 0 if no cell failed, 1 if some failed or were not run, 3 if no cell has an answer (4 if all lack their
+solver).
+
+**Output.** Results go to stdout, messages and progress to stderr. `--json` prints one JSON value on stdout and nothing
+else; see [JSON output](json.md).
+
+**Environment.** `OPTICOLL_STORE` is the results store (default: `results` in the current folder), `OPTICOLL_PLUGINS`
+lists plug-ins, `OPTICOLL_SOLVERS` lists solver configurations; `OPTICOLL_DEBUG=1` shows tracebacks.
+"""
+
+
+def commands_page() -> str:
+    """Usage, description and options of every command, from the command line itself."""
+    import click
+
+    from opticoll.analysis.cli import cli
+
+    parts = [COMMANDS]
+    for name, command in sorted(cli.commands.items()):
+        context = click.Context(command, info_name=f"opticoll {name}", terminal_width=120, max_content_width=120)
+        usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+        parts.append(f"## {name}\n\n```text\n{usage}\n```\n")
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            example = paragraph.startswith("\b")
+            body = paragraph.removeprefix("\b\n")
+            parts.append(f"```sh\n{body}\n```\n" if example else f"{' '.join(body.split())}\n")
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        rows = [record for option in options if (record := option.get_help_record(context))]
+        parts.append("| Option | |\n|---|---|")
+        parts += [f"| {_code(words)} | {_cell(text)} |" for words, text in rows]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`"
+
+
+# JSON ---------------------------------------------------------------------------------------------------------------
+
+JSON = """# JSON output
+
+With `--json`, a command prints one JSON value on stdout and nothing else. Undefined values are null; numbers are
+printed in full precision. Later versions may add fields. `opticoll schema COMMAND` prints the JSON Schema (2020-12) of
+an output; without COMMAND, one object with all of them. Schemas are generated from the types of the rows, and tests
+validate real outputs against them.
+
+```sh
+opticoll schema solve > solve.schema.json
+opticoll solve alltoall.master ring:8 --json > ring.json
+python -m jsonschema -i ring.json solve.schema.json
+```
+"""
+#: Meaning of the fields of a run.
+MEANING = {
+    "key": "resume key: equal for runs of the same problem, method, options, limits and versions",
+    "formulation": "name of the formulation",
+    "paper": "paper that states it",
+    "instance": "spec of the instance",
+    "instance_hash": "hash of the contents of the instance",
+    "n": "number of vertices",
+    "arcs": "number of arcs",
+    "method": "method that produced the answer",
+    "form": "layer in which the model was built",
+    "model": "whether the stated model was built, and why or why not",
+    "solver": "solver, version, algorithm and options in force",
+    "termination": "why the solve ended",
+    "proof": "what the checked value and the recomputed bound prove",
+    "sense": "`min` or `max`",
+    "objective": "value of the verified solution",
+    "objective_exact": 'the optimum as a fraction, `"761/51"`, proven in rational arithmetic; null without `--exact`',
+    "bound": "best verified bound on the optimum",
+    "bound_source": "where the bound comes from",
+    "gap": "relative distance of objective and bound",
+    "verified": "whether the solution passed the checker",
+    "infeasible_by": "how infeasibility was proven",
+    "violations": "worst violation of every block of constraints",
+    "kkt": "relative errors of the optimality conditions of a linear program",
+    "metrics": "further quantities: `F`, `T`, `rounds`, `max_load`, `conditional_on`, ...",
+    "settings": "effective settings",
+    "solver_claims": "what the solver itself reported; proves nothing",
+    "time": "seconds by phase",
+    "size": "size of the matrix",
+    "peak_memory_mb": "peak memory of the solving process and its children [MB]",
+    "message": "one line about a failure",
+    "incumbents": "pairs of seconds and objective",
+    "requested": "method, settings and limits as requested",
+    "needed": "run whose solution was input",
+    "repaired": "how far an approximate solution was changed to make it feasible",
+    "plugins": "plug-ins that took part, with the SHA-256 of their source",
+    "schedule": "file written by `--schedule`",
+    "paths": "file written by `--paths`",
+}
+
+
+def json_page() -> str:
+    """Fields and types of every JSON output, from the schemas."""
+    from opticoll.analysis.json_outputs import outputs, schema
+
+    parts = [JSON]
+    for command in outputs():
+        top = schema(command)
+        kinds = top.get("$defs", {})
+        main = top["items"] if top.get("type") == "array" else top
+        first = main["$ref"].rpartition("/")[2]
+        one = "A list of objects." if top.get("type") == "array" else "One object."
+        parts.append(f"## {command}\n\n{one}\n")
+        parts += _fields(kinds[first], MEANING if command == "solve" else {})
+        for name, kind in kinds.items():
+            if name != first and "enum" in kind:
+                parts.append(f"*{name}*: {', '.join(f'`{value}`' for value in kind['enum'])}.\n")
+            elif name != first and "properties" in kind:
+                parts.append(f"*{name}*: {', '.join(_field(*item) for item in kind['properties'].items())}.\n")
+    return "\n".join(parts)
+
+
+def _fields(kind: dict[str, Any], meaning: dict[str, str]) -> list[str]:
+    last = " meaning |" if meaning else ""
+    lines = [f"| field | type |{last}", "|---|---|" + ("---|" if meaning else "")]
+    for name, value in kind["properties"].items():
+        lines.append(f"| `{name}` | {_type(value)} |" + (f" {meaning[name]} |" if meaning else ""))
+    return [*lines, ""]
+
+
+def _field(name: str, value: dict[str, Any]) -> str:
+    return f"`{name}` ({_type(value)})"
+
+
+def _type(value: dict[str, Any]) -> str:
+    """Type of a field in words; null is left out, as every field may be unknown."""
+    if "$ref" in value:
+        return str(value["$ref"].rpartition("/")[2])
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(_type(item) for item in value["anyOf"] if item.get("type") != "null"))
+    if "enum" in value:
+        return ", ".join(f"`{item}`" for item in value["enum"])
+    if value.get("type") == "array":
+        return f"list of {_type(value['items'])}" if value.get("items") else "list"
+    return str(value.get("type", "any"))
+
+
+# topologies of given degree ---------------------------------------------------------------------------------------
+
+
+def with_records(text: str) -> str:
+    """Text of the page on designs with a summary of the current table of records."""
+    from opticoll.analysis.report.frontpage import replaced
+    from opticoll.analysis.topology_design import RecordRow, records
+
+    rows = records()
+
+    def cell(row: RecordRow | None) -> str:
+        if row is None:
+            return ""
+        return f"**{row.time:.5g}**" if row.best_possible else f"{row.time:.5g} (+{100 * row.gap:.1f} %)"
+
+    optimal = sum(row.best_possible for row in rows.values())
+    one_way = [row for row in rows.values() if row.directed and row.genkautz]
+    better = sum(row.time < row.genkautz * (1 - 1e-6) for row in one_way)
+    lines = [
+        f"{len(rows)} sizes, {min(n for n, *_ in rows)} to {max(n for n, *_ in rows)} nodes. {optimal} topologies are "
+        f"proven best possible. Of the {len(one_way)} with one-way links, {better} are faster than the generalized "
+        "Kautz digraph. T by nodes and degree; bold: best possible, otherwise the distance from the bound:",
+    ]
+    degrees = sorted({degree for _, degree, _ in rows})
+    for directed, title in ((False, "Links both ways"), (True, "Links one way")):
+        listed = sorted({n for n, _, way in rows if way == directed and n in SHOWN})
+        lines += [
+            "",
+            f"| {title}: n | " + " | ".join(f"d = {d}" for d in degrees) + " |",
+            "|" + "---|" * (len(degrees) + 1),
+        ]
+        lines += [f"| {n} | " + " | ".join(cell(rows.get((n, d, directed))) for d in degrees) + " |" for n in listed]
+    return replaced(text, RECORDS, "\n".join(lines))
+
+
+# all of them --------------------------------------------------------------------------------------------------------
+
+
+def pages() -> dict[str, str]:
+    """Text of every generated page by its path from the root."""
+    return {
+        FORMULATIONS: with_formulations((ROOT / FORMULATIONS).read_text(encoding="utf-8")),
+        "docs/reference/commands.md": commands_page(),
+        "docs/reference/json.md": json_page(),
+        DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
+    }
+
+
 if __name__ == "__main__":
-    sys.path.insert(0, str(README.parent))
-    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, content in pages().items():
+        (ROOT / page).write_text(content, encoding="utf-8")

@@ -6,44 +6,134 @@ if __name__ != "opticoll.formulations":
     msg = "formulations is part of opticoll now: import opticoll.formulations"
     raise ImportError(msg)
 
+import math
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
+from inspect import getdoc, signature
+from numbers import Real
 
 from opticoll.errors import BadInput
-from opticoll.formulations.model import Formulation
+from opticoll.formulations.model import Bound, Formulation
+from opticoll.instances import plugins
 from opticoll.instances.registry import contributed, modules_of
 from opticoll.instances.spec import nearest
 
 #: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
+#: Sub-packages whose modules define formulations.
+PACKAGES = (*PAPERS, "matrix", "topology")
+#: Modules of formulations whose name they do not have.
+_MODULES = {"matrix.program": "matrix.matrix_form", "topology.design": "topology.degree_design"}
 
 
 @cache
-def formulations() -> dict[str, Formulation]:
-    """All formulations by name: the modules of the papers' sub-packages that define ``FORMULATION``."""
-    modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
+def _ours() -> dict[str, Formulation]:
+    modules = (module for package in PACKAGES for module in modules_of(f"{__name__}.{package}"))
     return {model.name: model for model in contributed(modules, "FORMULATION")}
 
 
-def formulation(name: str) -> Formulation:
-    """The formulation called ``name``.
+@cache
+def own_names() -> frozenset[str]:
+    """Names that formulations of the package have or may have, without importing them: those of their modules."""
+    modules = (module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}"))
+    return frozenset(module.removeprefix(f"{__name__}.").replace("_", "-") for module in modules)
+
+
+def formulations() -> dict[str, Formulation]:
+    """All formulations by name.
+
+    They are defined as ``FORMULATION`` by the modules of the papers' sub-packages, and by plug-ins
+    (:mod:`opticoll.instances.plugins`).
+    """
+    return {**_ours(), **{model.name: model for model in plugins.contributed("FORMULATION")}}
+
+
+def formulation(name: str | Formulation) -> Formulation:
+    """The formulation called ``name``; a formulation is returned as it is.
 
     Raises
     ------
     BadInput
-        If there is no such formulation; the message suggests the closest name.
+        If there is no such formulation; the message suggests the closest name. Also for a formulation made by the user
+        that has the name of another one.
     """
-    paper, _, module = name.replace("-", "_").partition(".")
-    path = f"{__name__}.{paper}.{module}"
-    if paper in PAPERS and module.isidentifier() and find_spec(path) is not None:
+    if isinstance(name, Formulation):
+        known = _found(name.name)
+        if known is not None and known is not name:
+            msg = f"formulation {name.name!r}: opticoll or a plug-in has another one of this name; choose another name"
+            raise BadInput(msg)
+        return name
+    found = _found(name)
+    if found is None:
+        plugins.load_installed()
+        known_names = formulations()
+        if name not in known_names:
+            hint = nearest(name, known_names)
+            own = "; load a file of your own with --plugin FILE.py" if hint.startswith("known") else ""
+            msg = f"unknown formulation {name!r}; {hint}{own}"
+            raise BadInput(msg)
+        return known_names[name]
+    return found
+
+
+def _found(name: str) -> Formulation | None:
+    """The formulation called ``name``, ours from its module alone; None if there is none."""
+    package, _, module = _MODULES.get(name, name).replace("-", "_").partition(".")
+    path = f"{__name__}.{package}.{module}"
+    if package in PACKAGES and module.isidentifier() and find_spec(path) is not None:
         for model in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
             if isinstance(model, Formulation) and model.name == name:
                 return model
-    known = formulations()
-    if name not in known:
-        msg = f"unknown formulation {name!r}; {nearest(name, known)}"
+    return next((model for model in plugins.contributed("FORMULATION") if model.name == name), None)
+
+
+def named(model: Formulation) -> bool:
+    """Whether a formulation is found by its name, also in another process."""
+    return _found(model.name) is model
+
+
+def bounds_of(model: Formulation, data: object) -> list[Bound]:
+    """The analytic bounds of a formulation.
+
+    Raises
+    ------
+    BadInput
+        If its function returns something else than a list of bounds.
+    """
+    found = model.bounds(data)
+    if not isinstance(found, list) or not all(isinstance(bound, Bound) for bound in found):
+        msg = f"formulation {model.name!r}: bounds returned {str(found)[:60]}; return a list of Bound objects"
         raise BadInput(msg)
-    return known[name]
+    return found
 
 
-__all__ = ["Formulation", "formulation", "formulations"]
+def plugin_bounds(model: Formulation, instance: object, data: object) -> list[Bound]:
+    """The bounds on a formulation that plug-ins contribute; they are shown, and never used as a proof.
+
+    A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
+    :class:`~opticoll.formulations.model.Bound`, or None where it does not apply.
+
+    Raises
+    ------
+    BadInput
+        If one returns something else.
+    """
+    found = []
+    for function in plugins.own_bounds(model.name):
+        name = getattr(function, "__name__", "bound")
+        value = function(instance, data) if len(signature(function).parameters) > 1 else function(instance)
+        if isinstance(value, Bound):
+            found.append(replace(value, paper=value.paper or "own"))
+        elif isinstance(value, Real) and not math.isnan(float(value)):
+            summary = (getdoc(function) or "a bound of a plug-in").split("\n")[0].rstrip(".")
+            found.append(Bound(name, float(value), summary, "own"))
+        elif value is not None:
+            msg = f"bound {name!r} of {model.name}: returned {value!r}; return a number, a Bound or None"
+            raise BadInput(msg)
+    return found
+
+
+__all__ = [
+    "Formulation", "bounds_of", "formulation", "formulations", "named", "own_names", "plugin_bounds",
+]  # fmt: skip

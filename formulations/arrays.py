@@ -1,11 +1,16 @@
-"""Declared shapes and ranges of the arrays of a solution.
+"""Arrays of a solution: declared shapes and ranges, names of their indices, and the load of every link.
 
 Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
 solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
+
+``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
+commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +19,14 @@ import numpy as np
 from opticoll.errors import BadFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.path_sets import PathSet
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.digraph import Topology
+
+    I64 = NDArray[np.int64]
+    F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,12 +54,23 @@ class Array:
         for real numbers.
     required
         Whether a solution must have it.
+    axes
+        Name of the index set along every axis; its indices are named by the formulation's ``index_sets``.
+    entries
+        Index set that the entries are members of, counted from ``base``, or one per column of the last axis, which then
+        needs no name in ``axes``. Entries below ``base`` stand for no member. None for quantities.
+    unit
+        Unit of a quantity, empty for plain numbers.
     """
 
     shape: tuple[int | Size, ...] = ()
     low: int | None = None
     high: int | Size | tuple[int, ...] | None = None
     required: bool = True
+    axes: tuple[str, ...] = ()
+    entries: str | tuple[str, ...] | None = None
+    base: int = 0
+    unit: str = ""
 
 
 def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]], where: str) -> None:
@@ -151,3 +172,123 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
             f"{where}: entry {list(place)} is {array[place]:.16g}, expected a whole number in {declared.low}..{top - 1}"
         )
         raise BadFile(msg)
+
+
+# Names of indices, and loads of links --------------------------------------------------------------------------
+
+#: Names along an axis: one per index, or several named columns of them.
+Names = Sequence[object] | Mapping[str, Sequence[object]]
+IndexSets = Mapping[str, Names]
+
+#: Units that a shard size and a capacity unit convert (:mod:`opticoll.instances.units`).
+SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The load of every link under a solution.
+
+    Parameters
+    ----------
+    topology
+        The links, as its arcs; m of them.
+    load
+        What every link carries [``load_unit``], ``(m,)``.
+    capacity
+        Capacity of every link [``capacity_unit``], ``(m,)``.
+    time
+        Duration in which the load is carried, so that utilisation = load / (capacity time); 1 for rates.
+    load_unit, capacity_unit
+        Units for tables and plots.
+    """
+
+    topology: Topology
+    load: F64
+    capacity: F64
+    time: float
+    load_unit: str
+    capacity_unit: str
+
+    @property
+    def utilisation(self) -> F64:
+        """Share of the capacity in use, ``(m,)``; 0 for a link without capacity and load."""
+        room = np.asarray(self.capacity, dtype=float) * self.time
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where((room == 0) & (self.load == 0), 0.0, self.load / room)
+        return np.asarray(share)
+
+
+def vertex_names(topology: Topology) -> list[int | str]:
+    """Indices of the vertices in Pyomo: labels, or numbers where these are the labels, ``(n,)``."""
+    if len(set(topology.labels)) < topology.n:
+        return list(range(topology.n))
+    return [u if label == str(u) else label for u, label in enumerate(topology.labels)]
+
+
+def arc_names(topology: Topology) -> list[str]:
+    """Indices of the arcs in Pyomo, ``(m,)``: ``tail->head``, from the second parallel arc on with ``#2``, ...."""
+    vertices, copies, names = vertex_names(topology), Counter[tuple[int, int]](), []
+    for ends in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
+        copies[ends] += 1
+        name = "->".join(str(vertices[u]) for u in ends)
+        names.append(name if copies[ends] == 1 else f"{name}#{copies[ends]}")
+    return names
+
+
+def pair_names(
+    topology: Topology, sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> list[tuple[Hashable, ...]]:
+    """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
+    V = vertex_names(topology)
+    pairs: list[tuple[Hashable, ...]] = [(V[s], V[t]) for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
+    if len(set(pairs)) == len(pairs):
+        return pairs
+    copies: Counter[tuple[Hashable, ...]] = Counter()
+    numbered = []
+    for pair in pairs:
+        copies[pair] += 1
+        numbered.append((*pair, copies[pair]))
+    return numbered
+
+
+def vertex_labels(topology: Topology, vertices: I64 | None = None) -> list[str]:
+    """Labels of vertices; of all if None."""
+    return list(topology.labels) if vertices is None else [topology.labels[v] for v in vertices.tolist()]
+
+
+def pair_labels(topology: Topology, sources: I64, targets: I64) -> list[str]:
+    """``s -> t`` for every pair."""
+    names = topology.labels
+    return [f"{names[s]} -> {names[t]}" for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
+
+
+def arc_labels(topology: Topology) -> list[str]:
+    """``u -> v`` for every arc; parallel arcs are numbered in their order."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in pair_labels(topology, topology.tail, topology.head):
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def path_names(paths: PathSet) -> dict[str, list[str]]:
+    """The commodity and the vertices of every path."""
+    topology = paths.topology
+    names, heads = topology.labels, topology.head.tolist()
+    sources = paths.sources[paths.pair].tolist()
+    walks = [" -> ".join([names[s], *(names[heads[a]] for a in paths.path(p))]) for p, s in enumerate(sources)]
+    return {"commodity": pair_labels(topology, paths.sources[paths.pair], paths.targets[paths.pair]), "path": walks}
+
+
+def round_sets(topology: Topology) -> dict[str, Names]:
+    """The index sets of a schedule of rounds."""
+    vertices = vertex_labels(topology)
+    return {"vertex": vertices, "arc": arc_labels(topology)}
+
+
+def round_links(topology: Topology, schedule: RoundSchedule, per_round: int) -> Links:
+    """Circuits over every arc in all rounds; an arc has room for ``per_round`` circuits in a round."""
+    load = np.bincount(schedule.circuit_arcs, minlength=topology.arcs).astype(float)
+    room = np.full(topology.arcs, float(per_round))
+    return Links(topology, load, room, float(schedule.rounds), "circuits", "circuits per round")

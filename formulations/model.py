@@ -1,7 +1,8 @@
 """Types of formulations: models, their parameters and their bounds.
 
-A formulation is a module in a paper's sub-package of :mod:`opticoll.formulations` that ends with ``FORMULATION =
-Formulation(...)``; its name is ``paper.module-name``. It builds declarative models, checks solutions with numpy alone,
+A formulation is a module in a paper's sub-package of :mod:`opticoll.formulations`, or a plug-in
+(:mod:`opticoll.instances.plugins`), that ends with ``FORMULATION = Formulation(...)``; the name of ours is
+``paper.module-name``. It builds declarative models, checks solutions with numpy alone,
 and computes bounds. It never calls a solver and does not choose one.
 
 Values (of variables) and duals (of named constraints) are passed as ``dict[str, ndarray]`` under the names of the
@@ -10,25 +11,31 @@ module's docstring. Scalars are 0-d arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from opticoll.errors import BadInput
 from opticoll.instances.spec import nearest
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     import cvxpy as cp
     import numpy as np
     import pyomo.environ as pyo
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from opticoll.formulations.arrays import Array
+    from opticoll.formulations.arrays import Array, IndexSets, Links
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
 
     Values = Mapping[str, NDArray[np.float64]]
 
 Form = Literal["cvxpy", "pyomo", "matrix"]
+#: See :class:`PyomoModel`.
+Axis: TypeAlias = "int | Sequence[Hashable]"
 
 
 class NotApplicable(BadInput):
@@ -60,6 +67,8 @@ class Parameter:
                     raise ValueError(word)
                 return word in {"true", "yes", "1"}
             value = self.kind(text)
+        except BadInput:
+            raise
         except (TypeError, ValueError):
             msg = f"{where}: parameter {self.name!r} takes a {self.kind.__name__}, not {text!r}"
             raise BadInput(msg) from None
@@ -110,11 +119,16 @@ class Named:
 
 @dataclass(frozen=True)
 class PyomoModel:
-    """A Pyomo model with the shapes of its named variables and constraints (indices are array indices)."""
+    """A Pyomo model with the axes of its named variables and constraints.
+
+    An axis is the length of a dimension of the named array, whose Pyomo indices are 0, 1, ...; or the Pyomo indices
+    themselves, in the order of the array. Such an index is a number, a text, or a tuple of these: ``chord[i,j,h]`` may
+    be an array of two dimensions, the pair (i,j) and h.
+    """
 
     model: pyo.ConcreteModel
-    variables: Mapping[str, tuple[int, ...]]
-    constraints: Mapping[str, tuple[int, ...]]
+    variables: Mapping[str, tuple[Axis, ...]]
+    constraints: Mapping[str, tuple[Axis, ...]]
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,7 @@ class MatrixModel:
 
     ``A`` is sparse, ``(rows, columns)``; bounds may be infinite. ``variables`` and ``constraints`` map a name to its
     shape and the columns (rows) of its entries in C order, -1 for entries without one. A formulation with this form
-    has a declarative form too, and a test checks that both give the same matrix.
+    is stated in CVXPY and Pyomo too; the three share no rows, and a test checks that they give the same matrix.
     """
 
     A: sp.csc_array
@@ -136,6 +150,7 @@ class MatrixModel:
     variables: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
     constraints: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]
     integer: NDArray[np.bool_] | None = None
+    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -157,35 +172,58 @@ class Bound:
 Data = TypeVar("Data")
 
 
-@dataclass(frozen=True)
+#: Hooks of a formulation that may be None.
+_OPTIONAL_HOOKS = (
+    "arrays", "closed_forms", "certify", "dual_arrays", "repair", "metrics", "describe", "estimate", "early_estimate",
+    "unfold", "refute", "derived", "replay",
+)  # fmt: skip
+
+
+def _instance_itself(instance: Any, parameters: Mapping[str, Any]) -> Any:
+    """Data of a formulation that takes the instance as it is."""
+    return instance
+
+
+def _no_bounds(data: object) -> list[Bound]:
+    """Bounds of a formulation that has none."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
 class Formulation(Generic[Data]):
-    """A model of a paper, stated over its own type of data: how it is built, checked and bounded.
+    """A model, stated over its own type of data: how it is built, checked and bounded.
+
+    Required are ``name``, ``title``, ``sense``, ``build``, ``residuals`` and ``objective``.
 
     Parameters
     ----------
-    name, paper, where, title
-        Name, e.g. ``alltoall.master``; short name of the paper; equation numbers; a title of one line.
+    name, title
+        Name, e.g. ``alltoall.master``; a title of one line.
+    paper, where
+        Short name of the paper; equation numbers.
     sense, problem
-        Objective sense and problem class (``"LP"`` or ``"MILP"``).
+        Objective sense (``"min"`` or ``"max"``) and problem class (``"LP"`` or ``"MILP"``).
     parameters
         Parameters that ``--set`` may change.
     prepare
         ``(instance, parameters) -> data``. Returns the typed data of the docstring; raises :class:`NotApplicable`
-        where the formulation does not make sense. All other functions take this data.
+        where the formulation does not make sense. All other functions take this data; by default the instance.
     build
-        ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form; the first form is the default.
+        ``data -> CvxpyModel | PyomoModel | MatrixModel`` by form (``"cvxpy"``, ``"pyomo"``, ``"matrix"``); the first
+        form is the default. Also ``data -> cp.Problem`` or ``data -> pyo.ConcreteModel``: then the variables are called
+        as in the model, and Pyomo's indices are numbers from 0.
     residuals
         ``(data, values) -> {constraint block: worst violation}``, computed with numpy alone. Violations are relative
         to the natural size of the block; a satisfied block has 0.
     objective
         ``(data, values) -> float``, computed with numpy alone.
     bounds
-        ``data -> [Bound, ...]``, analytic bounds.
+        ``data -> [Bound, ...]``, analytic bounds; none by default.
     closed_forms
         ``data -> [Bound, ...]``, the cheap ones among ``bounds`` that are exact. Every run is checked against them.
     arrays
         ``(data, names) -> {name: Array}``, shapes and ranges of the arrays of a solution that consists of ``names``.
-        Checked before any other function reads the values.
+        Checked before any other function reads the values. By default the variables of the model that was built.
     dual_arrays
         ``data -> {name: Array}``, the duals that ``certify`` reads; required with ``certify``.
     certify
@@ -196,6 +234,10 @@ class Formulation(Generic[Data]):
         ``(data, objective) -> {name: number}``.
     describe
         ``(data, values) -> {name: number or list}``, properties of a verified solution, added to the metrics.
+    restriction
+        ``data -> str | None``, what a parameter restricts the optimum to, as words that follow "optimal": "over the
+        given paths (4 shortest paths)". None where the optimum holds without condition. A solution whose metrics have
+        ``unrestricted_proven`` is optimal without it. Reported as ``metrics.conditional_on``.
     estimate
         ``data -> {"variables", "constraints", "nonzeros", "integers"}``, the size of the matrix.
     early_estimate
@@ -207,6 +249,9 @@ class Formulation(Generic[Data]):
     refute
         ``data -> Bound | None``, a bound that excludes every solution that the parameters allow. Nothing is solved
         then, and the bound is reported.
+    derived
+        ``data -> Fractions``, the numbers of the matrix that are computed from the data and are no decimals of them,
+        such as shares of a total: what the floats of the model stand for, for exact solving. Signs do not matter.
     needs
         Formulation whose solution is part of the data. ``prepare`` takes its values as third argument.
     concurrent
@@ -217,20 +262,40 @@ class Formulation(Generic[Data]):
         that function as third argument.
     size
         Number of variables as a formula.
+    meaning
+        What the objective is, with its unit in brackets; a function of the data where it depends on parameters.
+    shards
+        Whether data are counted in shards, so that their size gives bytes and, with a unit of capacity, seconds.
+    index_sets
+        ``(data, values) -> {axis: names}``, names of the indices along the axes that ``arrays`` declares
+        (:mod:`opticoll.formulations.arrays`). Indices of other axes are numbered.
+    links
+        ``(data, values) -> Links``, the load of every link under a verified solution.
+    rounds
+        ``(data, values) -> RoundSchedule``, for formulations whose solutions are schedules of rounds.
+    label_invariant
+        ``parameters -> bool``, whether isomorphic topologies have the same optimum: nothing depends on the numbers of
+        vertices and arcs, neither a root nor ties between paths. By default it is not assumed, and ``opticoll sweep``
+        solves isomorphic copies too.
+    replay
+        ``(data, RoundSchedule) -> {block: violation}``, the check of a schedule of rounds from elsewhere.
+    of_instance
+        ``instance -> Formulation``, the formulation with the sense and problem class of an instance, where these
+        depend on it; ``problem`` is then the more general class.
     """
 
     name: str
-    paper: str
-    where: str
     title: str
     sense: Literal["min", "max"]
-    problem: Literal["LP", "MILP"]
-    prepare: Callable[..., Data]
-    build: Mapping[Form, Callable[[Data], CvxpyModel | PyomoModel | MatrixModel]]
+    build: Mapping[Form, Callable[[Data], CvxpyModel | PyomoModel | MatrixModel | Any]]
     residuals: Callable[[Data, Values], dict[str, float]]
     objective: Callable[[Data, Values], float]
-    bounds: Callable[[Data], list[Bound]]
-    arrays: Callable[[Data, Collection[str]], dict[str, Array]]
+    paper: str = "own"
+    where: str = ""
+    problem: Literal["LP", "MILP"] = "LP"
+    prepare: Callable[..., Data] = _instance_itself
+    bounds: Callable[[Data], list[Bound]] = _no_bounds
+    arrays: Callable[[Data, Collection[str]], dict[str, Array]] | None = None
     closed_forms: Callable[[Data], list[Bound]] | None = None
     parameters: tuple[Parameter, ...] = ()
     certify: Callable[[Data, Values], Bound | None] | None = None
@@ -238,14 +303,50 @@ class Formulation(Generic[Data]):
     repair: Callable[[Data, Values], dict[str, NDArray[np.float64]] | None] | None = None
     metrics: Callable[[Data, float | None], Mapping[str, Any]] | None = None
     describe: Callable[[Data, Values], Mapping[str, Any]] | None = None
+    restriction: Callable[[Data], str | None] | None = None
     estimate: Callable[[Data], dict[str, int]] | None = None
     early_estimate: Callable[[object, Mapping[str, Any]], dict[str, int] | None] | None = None
     unfold: Callable[[Data, Values], dict[str, NDArray[np.float64]]] | None = None
     refute: Callable[[Data], Bound | None] | None = None
+    derived: Callable[[Data], Iterable[Fraction]] | None = None
     needs: str | None = None
     concurrent: str | None = None
     given_by: str | None = None
     size: str = ""
+    meaning: str | Callable[[Data], str] = ""
+    shards: bool = False
+    index_sets: Callable[[Data, Values], IndexSets] | None = None
+    links: Callable[[Data, Values], Links] | None = None
+    rounds: Callable[[Data, Values], RoundSchedule] | None = None
+    label_invariant: Callable[[Mapping[str, Any]], bool] | None = None
+    replay: Callable[[Data, RoundSchedule], dict[str, float]] | None = None
+    of_instance: Callable[[object], Formulation[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        where = f"formulation {self.name!r}"
+        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+            msg = f"{where}: the name consists of letters, digits, '.', '-' and '_'"
+            raise BadInput(msg)
+        for hook, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
+            if getattr(self, hook) not in choices:
+                msg = f"{where}: {hook} must be {' or '.join(map(repr, choices))}, not {getattr(self, hook)!r}"
+                raise BadInput(msg)
+        if not isinstance(self.build, Mapping) or not self.build or set(self.build) - set(get_args(Form)):
+            msg = f"{where}: build must map forms ({', '.join(map(repr, get_args(Form)))}) to functions of the data"
+            raise BadInput(msg)
+        hooks = {f"build[{form!r}]": function for form, function in self.build.items()}
+        hooks |= {hook: getattr(self, hook) for hook in ("prepare", "residuals", "objective", "bounds")}
+        hooks |= {hook: getattr(self, hook) for hook in _OPTIONAL_HOOKS if getattr(self, hook) is not None}
+        for hook, function in hooks.items():
+            if not callable(function):
+                msg = f"{where}: {hook} must be a function, not {function!r}"
+                raise BadInput(msg)
+        if not isinstance(self.parameters, tuple) or not all(isinstance(one, Parameter) for one in self.parameters):
+            msg = f"{where}: parameters must be a tuple of Parameter objects; end a tuple of one with a comma"
+            raise BadInput(msg)
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def forms(self) -> tuple[Form, ...]:

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import BadInput
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 UNIT = 2.0**-53
@@ -23,6 +27,45 @@ UNIT = 2.0**-53
 TINY = 5e-324
 #: Long sums are computed in blocks of this many terms, which keeps the error term small.
 BLOCK = 64
+
+#: Most significant digits of a decimal that counts as entered. Up to 15, its float tells it from every other decimal;
+#: with 12, a float that was computed passes for one in no more than one case of a thousand.
+DIGITS = 12
+
+
+def decimal(value: float) -> Fraction:
+    """The shortest decimal that rounds to a finite float, as a fraction."""
+    whole = int(value)
+    return Fraction(whole) if whole == value and abs(whole) < 2**53 else Fraction(repr(float(value)))
+
+
+def is_entered(value: float) -> bool:
+    """Whether a float stands for a decimal of at most 12 digits, or is a whole number below 2^53."""
+    return (value == int(value) and abs(value) < 2**53) or float(f"{value:.{DIGITS}g}") == value
+
+
+def entered(value: float) -> Fraction:
+    """The decimal of at most 12 digits that a float stands for.
+
+    Raises
+    ------
+    BadInput
+        If it is none: a number that was computed, or written in more digits.
+    """
+    if not is_entered(value):
+        msg = f"exact: {value!r} is no decimal of at most {DIGITS} digits; state it in fewer, or solve without exact"
+        raise BadInput(msg)
+    return decimal(value)
+
+
+def not_rational(reason: str) -> Callable[[object], list[Fraction]]:
+    """The hook ``derived`` of a formulation whose coefficients are known in floating point alone: it refuses."""
+
+    def refuse(data: object) -> list[Fraction]:
+        msg = f"exact: {reason} in floating point; solve without exact"
+        raise BadInput(msg)
+
+    return refuse
 
 
 def gamma(terms: int) -> float:
@@ -144,3 +187,29 @@ def fraction_up(value: Fraction) -> float:
 def fraction_down(value: Fraction) -> float:
     """The largest float that is at most ``value``."""
     return -fraction_up(-value)
+
+
+def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty where the shape is another or none is positive.
+
+    Any lengths prove a bound. What is negative or not finite counts as 0, and zeros are replaced by lengths too small
+    to matter beside the capacities ``(m,)``: a zero would be no arc to the shortest-path code.
+    """
+    lengths = np.asarray(lengths, dtype=float)
+    if lengths.shape != capacity.shape:
+        return np.zeros(0)
+    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
+    if not lengths.any():
+        return np.zeros(0)
+    lengths = np.ldexp(lengths, -exponent(lengths))
+    sizes = np.maximum(np.ldexp(capacity, -exponent(capacity)), 1e-300)
+    return np.maximum(lengths, np.clip(1e-16 * (sizes * lengths).max() / sizes, 1e-290, 1e-15))
+
+
+def weighted_capacity(
+    capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
+) -> float:
+    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite unless it is positive."""
+    scale = exponent(capacity)
+    total = dot_up(scaled_up(capacity, -scale), lengths)
+    return float(scaled_up(quotient_up(total, cost), scale - power))

@@ -6,9 +6,11 @@ if __name__ != "opticoll.instances":
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances.digraph import Instance, Topology
+from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonic import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
-from opticoll.instances.readers.networkx_io import from_networkx, to_networkx
+from opticoll.instances.readers.graph_formats import to_networkx
+from opticoll.instances.readers.objects import as_instance, from_networkx, topology
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
 
@@ -18,15 +20,18 @@ __all__ = [
     "BadSpec",
     "Instance",
     "LightpathMesh",
+    "MatrixProgram",
     "OpticollError",
     "ServerPool",
     "Topology",
     "WdmLine",
     "WdmRing",
+    "as_instance",
     "describe",
     "from_networkx",
     "parse",
     "read_topology",
     "to_networkx",
+    "topology",
     "write_topology",
 ]

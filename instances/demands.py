@@ -10,11 +10,15 @@ permutation:SEED        every rank to one other, a random permutation without fi
 longest-matching        every rank to one other, a permutation of largest total hop distance: near the worst case of
                         its volume (Jyothi et al., Measuring and understanding throughput of network topologies, SC
                         2016)
-file:PATH               an N×N matrix: in ``.json`` a list of lists, optionally under the key ``demand``; in any other
-                        file one row per line, separated by commas or blanks
+file:PATH               a matrix or a list of pairs, see :mod:`opticoll.instances.readers.demand_tables`
 
-All demands except those from files have the same total, N (N-1) shards, so that their times are comparable. The
-default SEED is 0. The diagonal of a file must be 0: data that a rank keeps uses no link.
+In Python, a demand is also an N×N array in rank order, a DataFrame (N×N with labels, or with columns src, dst and an
+amount), or a dict ``{(u, v): amount}`` of the topology's labels; see :class:`DemandSpec`.
+
+All demands except those from files and data have the same total, N (N-1) shards, so that their times are comparable.
+The default SEED is 0. The diagonal of a matrix must be 0: data that a rank keeps uses no link. Amounts may be in any
+unit (shards, bytes): F is the fraction of all amounts that is served per unit time, and T = 1/F the time in which
+everything is sent, in that unit over a link of capacity 1.
 """
 
 from __future__ import annotations
@@ -24,11 +28,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.files import matrix_of
-from opticoll.instances.readers.untrusted import PREFIX, parse_json, pinned, read_pinned
+from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
+from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -42,33 +46,80 @@ FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching 
 MAX_BYTES = 256 << 20
 #: Most ranks of a demand matrix.
 MAX_RANKS = 16_384
-#: Range of positive entries [shards], so that they are large compared with the tolerances of solvers.
-LEAST, MOST = 1e-6, 1e6
+#: Range of positive entries, and the largest ratio of two, so that they are large compared with the tolerances of
+#: solvers.
+LEAST, MOST, RATIO = 1e-6, 1e9, 1e12
+#: Least positive entry of the generated demands [shards].
+FLOOR = 1e-6
 
 
 class DemandSpec(str):
-    """A demand in its canonical form: seeds written out, files pinned to their contents."""
+    """A demand in its canonical form: seeds written out, files pinned to their contents, data named by their hash.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    value
+        Text, or data: an N×N array in rank order, a DataFrame, or a dict of pairs. As text, data are
+        ``matrix:HASH`` or, while they name ranks by labels, ``table:HASH``.
 
-    def __new__(cls, text: str) -> DemandSpec:
-        """The canonical form of ``text``; :func:`read_demand` reports errors."""
-        word = pinned(str(text), MAX_BYTES)
+    Raises
+    ------
+    BadInput
+        For data of another kind or shape, and amounts that are negative or not finite.
+    """
+
+    data: DemandTable | None = None
+
+    def __new__(cls, value: object) -> DemandSpec:
+        """The canonical form; :func:`read_demand` reports errors of texts."""
+        if isinstance(value, DemandSpec):
+            return value
+        if not isinstance(value, str):
+            table = table_of(value)
+            kind = "matrix" if table.labels is None else "table"
+            made = super().__new__(cls, f"{kind}:{table.digest}")
+            made.data = table
+            return made
+        word = pinned(str(value), MAX_BYTES)
         kind, _, seed = word.partition(":")
         if kind in _SEEDED and (not seed or seed.isdecimal()):
             word = f"{kind}:{int(seed[:10] or 0)}" if len(seed) < 10 else word
         return super().__new__(cls, word)
 
+    def on(self, topology: Topology, where: str) -> DemandSpec:
+        """The same demand with its labels replaced by ranks of ``topology``, so that equal data have equal texts."""
+        if self.data is None or self.data.labels is None:
+            return self
+        return DemandSpec(read_demand(self, topology, where))
 
-def read_demand(text: str, topology: Topology, where: str) -> F64:
-    """The demand matrix D described by ``text`` for the ranks of ``topology``, ``(N, N)``.
+
+def traffic_of(parameters: Mapping[str, object], topology: Topology) -> F64 | None:
+    """The demand ``(N, N)`` that the parameter ``demand`` names; None for 1 between all ranks, or no such parameter."""
+    stated = parameters.get("demand", UNIFORM)
+    if isinstance(stated, str) and stated == UNIFORM:
+        return None
+    matrix = read_demand(stated, topology, "demand")
+    return None if np.array_equal(matrix, _uniform(topology.ranks)) else matrix
+
+
+def same_demand(stated: str, given: DemandSpec, topology: Topology, where: str) -> bool:
+    """Whether ``stated``, the text of a record or a solution, names the demand ``given``, whatever its form."""
+    if stated == given:
+        return True
+    if not stated.startswith("matrix:"):
+        return False
+    return stated == str(DemandSpec(read_demand(given, topology, where)))
+
+
+def read_demand(text: object, topology: Topology, where: str) -> F64:
+    """The demand matrix D described by ``text``, or given as data, for the ranks of ``topology``, ``(N, N)``.
 
     Raises
     ------
     BadInput
-        For an unknown kind, a seed that is not a whole number, or too many ranks.
+        For an unknown kind, a seed that is not a whole number, too many ranks, or data that are no valid demand.
     BadFile
-        For a file without a valid matrix.
+        For a file without a valid demand.
     """
     word, ranks = DemandSpec(text), topology.ranks
     if ranks > MAX_RANKS:
@@ -77,6 +128,14 @@ def read_demand(text: str, topology: Topology, where: str) -> F64:
         )
         raise BadInput(msg)
     kind, colon, rest = word.partition(":")
+    if word.data is not None:
+        return checked(rank_matrix(word.data, topology, f"{where}: demand"), f"{where}: demand")
+    if kind in {"matrix", "table"}:
+        msg = (
+            f"{where}: demand={_short(word)} names data of a Python session; write them to a file and give "
+            "demand=file:PATH"
+        )
+        raise BadInput(msg)
     if word.startswith(PREFIX) and rest:
         return _from_file(word, topology, where)
     if word == UNIFORM:
@@ -115,12 +174,12 @@ def _gravity(ranks: int, draw: np.random.Generator) -> F64:
 
 
 def _to_volume(matrix: F64) -> F64:
-    """Set the diagonal to 0, scale the mean of the other entries to 1, and raise these to at least LEAST."""
+    """Set the diagonal to 0, scale the mean of the other entries to 1, and raise these to at least FLOOR."""
     ranks = matrix.shape[0]
     np.fill_diagonal(matrix, 0.0)
     matrix *= ranks * (ranks - 1) / matrix.sum()
     off = ~np.eye(ranks, dtype=bool)
-    matrix[off] = np.maximum(matrix[off], LEAST)
+    matrix[off] = np.maximum(matrix[off], FLOOR)
     return matrix
 
 
@@ -157,14 +216,10 @@ _SEEDED: dict[str, Callable[[int, np.random.Generator], F64]] = {
 
 
 def _from_file(word: str, topology: Topology, where: str) -> F64:
-    ranks = topology.ranks
-    path, text = read_pinned(word, MAX_BYTES, f"{where}: demand file", "name a CSV or JSON file with a matrix")
+    path, text = read_pinned(word, MAX_BYTES, f"{where}: demand file", "name a CSV or JSON file with a demand")
     what = f"{where}: {path}"
-    if path.suffix.lower() == ".json":
-        matrix = _json_matrix(text, ranks, what)
-    else:
-        matrix = matrix_of(text, ranks, what, f"rank of {topology.spec}")
-    return checked(matrix, what)
+    table = table_of_text(text, path.suffix.lower() == ".json", topology, what)
+    return checked(rank_matrix(table, topology, what), what)
 
 
 def checked(matrix: F64, what: str) -> F64:
@@ -173,47 +228,27 @@ def checked(matrix: F64, what: str) -> F64:
     Raises
     ------
     BadFile
-        For entries that are not finite, negative, on the diagonal, out of LEAST .. MOST, or all 0.
+        For entries that are not finite, negative, on the diagonal, too small, too large or too unequal, or all 0.
     """
     bad = ~(np.isfinite(matrix) & (matrix >= 0))
     if bad.any():
         s, v = np.argwhere(bad)[0].tolist()
-        msg = f"{what}: rank {s} sends {matrix[s, v]} shards to rank {v}; give finite nonnegative numbers"
+        msg = f"{what}: rank {s} sends {matrix[s, v]} to rank {v}; give finite nonnegative numbers"
         raise BadFile(msg)
     own = np.flatnonzero(np.diagonal(matrix))
     if own.size:
         s = int(own[0])
-        msg = f"{what}: rank {s} sends {matrix[s, s]:g} shards to itself; write 0 on the diagonal"
+        msg = f"{what}: rank {s} sends {matrix[s, s]:g} to itself; write 0 on the diagonal"
         raise BadFile(msg)
     positive = matrix[matrix > 0]
     if not positive.size:
         msg = f"{what}: no rank sends anything; give at least one positive number"
         raise BadFile(msg)
     least, most = float(positive.min()), float(positive.max())
-    if least < LEAST or most > MOST:
+    if least < LEAST or most > MOST or most > RATIO * least:
         msg = (
-            f"{what}: positive demands are {least:g} .. {most:g} shards, outside {LEAST:g} .. {MOST:g}; "
-            "use another unit, and 0 for negligible demands"
+            f"{what}: positive demands are {least:g} .. {most:g}, outside {LEAST:g} .. {MOST:g} or more than a factor "
+            f"of {RATIO:g} apart; use another unit, and 0 for negligible demands"
         )
         raise BadFile(msg)
     return matrix + 0.0  # -0.0 becomes 0.0
-
-
-def _json_matrix(text: str, ranks: int, what: str) -> F64:
-    document = parse_json(text, what, f"write a list of {ranks} rows")
-    rows = document.get("demand") if isinstance(document, dict) else document
-    if not isinstance(rows, list) or len(rows) != ranks:
-        count = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
-        msg = f"{what}: {count} in a matrix of {ranks}; give one row per rank, as a list or under the key 'demand'"
-        raise BadFile(msg)
-    matrix = np.empty((ranks, ranks))
-    for s, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != ranks or any(type(cell) not in (int, float) for cell in row):
-            msg = f"{what}, row {s + 1}: must be a list of {ranks} numbers, one per rank"
-            raise BadFile(msg)
-        try:
-            matrix[s] = row
-        except OverflowError:
-            msg = f"{what}, row {s + 1}: a number is too large; use another unit"
-            raise BadFile(msg) from None
-    return matrix

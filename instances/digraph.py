@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.instances.units import parse_rate
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -109,13 +110,16 @@ class Topology(Instance):
     capacity
         Arc capacities [link bandwidths], shape ``(m,)``; all ones if None.
     spec
-        The one-line spec that regenerates this instance.
+        The one-line spec that regenerates this instance; ``custom:HASH``, which cannot be parsed, if None.
     terminals
         Vertices that send and receive shards, ascending; all vertices if None.
     labels
         Vertex names for reading results; the vertex numbers if None.
     parameters
         Arguments of the family, including the seed.
+    capacity_unit
+        What a capacity of 1 is, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.units`); None if it is only
+        relative. It has no part in the hash.
 
     Raises
     ------
@@ -132,6 +136,7 @@ class Topology(Instance):
     terminals: NDArray[np.int64]
     labels: tuple[str, ...]
     parameters: tuple[tuple[str, Any], ...] = ()
+    capacity_unit: str | None = None
 
     def __init__(
         self,
@@ -140,12 +145,15 @@ class Topology(Instance):
         head: ArrayLike,
         capacity: ArrayLike | None = None,
         *,
-        spec: str = "custom",
+        spec: str | None = None,
         terminals: ArrayLike | None = None,
         labels: tuple[str, ...] | None = None,
         parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
+        capacity_unit: str | None = None,
     ) -> None:
-        n = int(n)
+        n, own, spec = int(n), spec, spec or "topology"
+        if capacity_unit is not None:
+            parse_rate(capacity_unit, f"{spec}: capacity_unit")
         if n < 1:
             msg = f"{spec}: a topology needs at least one vertex, not {n}"
             raise BadInput(msg)
@@ -180,10 +188,13 @@ class Topology(Instance):
         put(self, "tail", _frozen(tails[order], np.int64))
         put(self, "head", _frozen(heads[order], np.int64))
         put(self, "capacity", _frozen(caps[order], np.float64))
-        put(self, "spec", spec)
+        put(self, "spec", "custom" if own is None else own)
         put(self, "terminals", _frozen(ends, np.int64))
         put(self, "labels", names)
         put(self, "parameters", settings)
+        put(self, "capacity_unit", capacity_unit)
+        if own is None and type(self) is Topology:
+            put(self, "spec", f"custom:{self.hash[:12]}")
 
     @property
     def arcs(self) -> int:
@@ -230,6 +241,7 @@ class Topology(Instance):
             terminals=self.terminals,
             labels=self.labels,
             parameters=self.parameters,
+            capacity_unit=self.capacity_unit,
         )
         return new
 
@@ -317,11 +329,20 @@ class Topology(Instance):
             self.capacity,
             terminals=new[self.terminals],
             labels=tuple(self.labels[v] for v in back),
+            capacity_unit=self.capacity_unit,
         )
 
     def reversed(self) -> Topology:
         """Reverse every arc."""
-        return Topology(self.n, self.head, self.tail, self.capacity, terminals=self.terminals, labels=self.labels)
+        return Topology(
+            self.n,
+            self.head,
+            self.tail,
+            self.capacity,
+            terminals=self.terminals,
+            labels=self.labels,
+            capacity_unit=self.capacity_unit,
+        )
 
     def scaled(self, factor: float) -> Topology:
         """Multiply every capacity by ``factor``.
@@ -341,7 +362,22 @@ class Topology(Instance):
             self.capacity * factor,
             terminals=self.terminals,
             labels=self.labels,
+            capacity_unit=self.capacity_unit,
         )
+
+
+def connecting_remedy(topology: Topology) -> str:
+    """How to connect a topology in which some rank does not reach another, for messages."""
+    both = Topology(
+        topology.n, np.concatenate([topology.tail, topology.head]), np.concatenate([topology.head, topology.tail]),
+        terminals=topology.terminals,
+    )  # fmt: skip
+    if both.connected:
+        how = "add the arcs back"
+        if topology.spec.startswith("file:"):
+            how = "if the file lists every link once, read it both ways: file:PATH,directed=false"
+        return f"its arcs lead one way, and both ways they would connect all ranks; {how}"
+    return "use a connected topology" + (" or another failure seed" if "+fail" in topology.spec else "")
 
 
 def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:

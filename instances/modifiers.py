@@ -7,6 +7,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.instances.digraph import Topology, check_size, link_groups
 from opticoll.instances.spec import check_positive, modifier
+from opticoll.instances.units import parse_rate
 
 
 @modifier("fail", example="torus:4x4+fail=3,seed=0")
@@ -99,6 +100,7 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
         terminals=hosts,
         labels=tuple(f"{part}[{name}]" for part in parts for name in topology.labels),
         parameters=topology.parameters,
+        capacity_unit=topology.capacity_unit,
     )
 
 
@@ -123,3 +125,25 @@ def scale(topology: Topology, factor: float) -> Topology:
         raise BadInput(msg)
     with np.errstate(over="ignore"):
         return topology.with_arcs(topology.tail, topology.head, topology.capacity * factor)
+
+
+@modifier("unit", example="ring:8+unit=100Gb/s")
+def unit(topology: Topology, rate: str) -> Topology:
+    """Say what a capacity of 1 is, so that times are also given in seconds.
+
+    Parameters
+    ----------
+    topology
+        Topology; its numbers do not change.
+    rate
+        A rate such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.units`).
+
+    Raises
+    ------
+    BadInput
+        If ``rate`` is not a positive rate.
+    """
+    parse_rate(rate, "modifier 'unit'")
+    changed = topology.with_arcs(topology.tail, topology.head, topology.capacity)
+    object.__setattr__(changed, "capacity_unit", rate)
+    return changed

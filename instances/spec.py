@@ -2,7 +2,8 @@
 
 A family or a modifier is a decorated function whose signature defines its arguments: integers, floats, booleans,
 strings and sizes (``3x4``), positional or ``key=value``. The bare name of a boolean argument sets it
-(``ring:8,directed``). In study files ``ring:{4,8}`` stands for ``ring:4`` and ``ring:8``; see :func:`expand`.
+(``ring:8,directed``). In studies and sweeps ``ring:{4,8}`` stands for ``ring:4`` and ``ring:8``, and a population such
+as ``all-digraphs:n=5,d=2`` for all its members; see :func:`expand`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, BadSpec
+from opticoll.instances import plugins
 from opticoll.instances.registry import modules_of
 
 if TYPE_CHECKING:
@@ -63,7 +65,19 @@ class Modifier:
     summary: str
 
 
+@dataclass(frozen=True)
+class Population:
+    """A named set of instances: a function that returns the specs of its members."""
+
+    name: str
+    members: Callable[..., list[str]]
+    example: str
+    summary: str
+    source: str
+
+
 FAMILIES: dict[str, Family] = {}
+POPULATIONS: dict[str, Population] = {}
 MODIFIERS: dict[str, Modifier] = {}
 
 
@@ -90,11 +104,29 @@ def family(
     closed_form
         Called with the generator's arguments by keyword; returns the least time T of the uniform all-to-all (one
         shard per ordered pair, links of capacity 1) as an exact fraction, or None where no formula applies.
+
+    Raises
+    ------
+    BadInput
+        If the name is in use, or an argument has no annotation or one of another type.
     """
 
     def register(build: Callable[..., Any]) -> Callable[..., Any]:
+        _check_definition(f"family {name!r}", name, build, FAMILIES)
         FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
+
+    return register
+
+
+def population(
+    name: str, *, example: str, source: str
+) -> Callable[[Callable[..., list[str]]], Callable[..., list[str]]]:
+    """Register a population under ``name``: a function of the spec's arguments that returns the members' specs."""
+
+    def register(members: Callable[..., list[str]]) -> Callable[..., list[str]]:
+        POPULATIONS[name] = Population(name, members, example, _first_line(members), source)
+        return members
 
     return register
 
@@ -103,10 +135,58 @@ def modifier(name: str, *, example: str) -> Callable[[Callable[..., Any]], Any]:
     """Register a modifier under ``name``: a function of a topology and the spec's arguments."""
 
     def register(apply: Callable[..., Any]) -> Callable[..., Any]:
+        _check_definition(f"modifier {name!r}", name, apply, MODIFIERS, skip=1)
         MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
         return apply
 
     return register
+
+
+_KINDS = ("int", "float", "bool", "str", "Dimensions")
+
+
+def _check_definition(
+    where: str, name: str, function: Callable[..., Any], known: Mapping[str, Family | Modifier], skip: int = 0
+) -> None:
+    """Refuse a name that is in use elsewhere, and arguments that a spec cannot give."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        msg = f"{where}: a name consists of lower-case letters, digits and '-', and begins with a letter"
+        raise BadInput(msg)
+    if name in known:
+        earlier = known[name]
+        other = earlier.build if isinstance(earlier, Family) else earlier.apply
+        if other.__module__ != function.__module__ and _file(other) != _file(function):
+            msg = f"{where}: the name is already used in {_file(other)}; choose another name"
+            raise BadInput(msg)
+    for parameter in list(inspect.signature(function).parameters.values())[skip:]:
+        if _kind(parameter) not in _KINDS or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            msg = f"{where}: argument {parameter.name!r} must be annotated as one of {', '.join(_KINDS)}"
+            raise BadInput(msg)
+
+
+def _file(function: Callable[..., Any]) -> str:
+    return inspect.unwrap(function).__code__.co_filename
+
+
+def registered_by(module: str) -> list[tuple[dict[str, Any], str]]:
+    """The families and modifiers that a module has registered, each as the registry and the name in it."""
+    families = [(FAMILIES, name) for name, one in FAMILIES.items() if one.build.__module__ == module]
+    return [*families, *((MODIFIERS, name) for name, one in MODIFIERS.items() if one.apply.__module__ == module)]
+
+
+def forget(module: str) -> None:
+    """Remove the families and modifiers that a module has registered."""
+    for registry, name in registered_by(module):
+        del registry[name]
+
+
+def modules_behind(spec: str) -> set[str]:
+    """Modules that define the family and the modifiers of a canonical spec."""
+    name, _, rest = spec.partition(":")
+    name, *early = name.split("+")
+    changes = [*early, *(key for key, _ in _split_modifiers(rest)[1])]
+    families = {FAMILIES[name].build.__module__} if name in FAMILIES else set()
+    return families | {MODIFIERS[key].apply.__module__ for key in changes if key in MODIFIERS}
 
 
 def _first_line(function: Callable[..., Any]) -> str:
@@ -164,7 +244,9 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
 
 
 def _kind(parameter: inspect.Parameter) -> str:
-    return str(parameter.annotation).removeprefix("opticoll.instances.spec.").removesuffix(" | None")
+    annotation = parameter.annotation
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return text.removesuffix(" | None").rpartition(".")[2]
 
 
 def _typed(parameter: inspect.Parameter, text: str, where: str) -> Any:
@@ -250,7 +332,7 @@ def family_of(instance: Instance) -> tuple[Family, dict[str, Any]] | None:
         None if the spec names no family, or an argument is not recorded.
     """
     load_families()
-    known = FAMILIES.get(re.split("[:+]", instance.spec, maxsplit=1)[0])
+    known = _named_in(FAMILIES, re.split("[:+]", instance.spec, maxsplit=1)[0])
     recorded = dict(instance.parameters)
     names = inspect.signature(known.build).parameters if known else {}
     if known is None or not recorded.keys() >= names.keys():
@@ -259,19 +341,29 @@ def family_of(instance: Instance) -> tuple[Family, dict[str, Any]] | None:
 
 
 def describe() -> list[dict[str, str]]:
-    """List every family and modifier: kind, name, example (a spec that parses), summary, source.
+    """List every family, population and modifier: kind, name, example, summary, source.
 
-    The source of a modifier is empty.
+    The example is a spec that parses, or for a population expands. The source of a modifier is empty.
     """
     load_families()
+    plugins.load_installed()
     rows = [
-        {"kind": "family", "name": f.name, "example": f.example, "summary": f.summary, "source": f.source}
-        for f in FAMILIES.values()
+        {"kind": kind, "name": f.name, "example": f.example, "summary": f.summary, "source": f.source}
+        for kind, known in (("family", FAMILIES), ("population", POPULATIONS))
+        for f in known.values()
     ] + [
         {"kind": "modifier", "name": m.name, "example": m.example, "summary": m.summary, "source": ""}
         for m in MODIFIERS.values()
     ]
     return sorted(rows, key=lambda row: (row["kind"], row["name"]))
+
+
+def _named_in(registry: dict[str, Any], name: str) -> Any:
+    """An entry of a registry, of a plug-in if need be; None if there is none."""
+    if name not in registry:
+        plugins.load_installed()
+        plugins.load_known()
+    return registry.get(name)
 
 
 def parse(spec: str) -> Any:
@@ -304,9 +396,20 @@ def parse(spec: str) -> Any:
     name, plus, tail = head.partition("+")
     if plus:  # a family without arguments, followed by modifiers
         rest, name = f"+{tail}{colon}{rest}", name.strip()
-    known = FAMILIES.get(name)
+    known = _named_in(FAMILIES, name)
+    if known is None and name == "custom":
+        msg = (
+            f"instance {spec!r}: names a topology made in Python, which only its contents can rebuild; write it with "
+            "oc.save_topology(topology, 'net.json') and give file:net.json"
+        )
+        raise BadSpec(msg)
+    if name in POPULATIONS:
+        msg = (
+            f"instance {spec!r}: {name} is a set of instances; use it in `opticoll sweep`, a study or `opticoll bounds`"
+        )
+        raise BadSpec(msg)
     if known is None:
-        msg = f"instance {spec!r}: unknown family {name!r}; {nearest(name, FAMILIES)}"
+        msg = f"instance {spec!r}: unknown family {name!r}; {nearest(name, [*FAMILIES, *POPULATIONS])}"
         raise BadSpec(msg)
     base, changes = _split_modifiers(rest)
     parameters = inspect.signature(known.build, eval_str=False).parameters
@@ -319,7 +422,7 @@ def parse(spec: str) -> Any:
         canonical = f"{name}:{text}" if text else name
     instance = _named(known.build(**values), canonical, _complete(parameters, values))
     for key, text in changes:
-        change = MODIFIERS.get(key)
+        change = _named_in(MODIFIERS, key)
         if change is None:
             msg = f"instance {spec!r}: unknown modifier {key!r}; {nearest(key, MODIFIERS)}"
             raise BadSpec(msg)
@@ -382,12 +485,15 @@ def expand(text: str) -> list[str]:
     """The specs that ``text`` stands for, in order.
 
     ``{a,b,c}`` stands for each of its items, ``{4..16}`` and ``{4..16..4}`` for the numbers of a range, both ends
-    included; several braces stand for every combination, the last varying fastest.
+    included; several braces stand for every combination, the last varying fastest. A population stands for its
+    members; modifiers after it apply to each.
 
     Raises
     ------
     BadSpec
-        For unbalanced or empty braces, and for too many combinations.
+        For unbalanced or empty braces, for too many combinations, and for bad arguments of a population.
+    BadInput
+        For a population that is empty or too large.
     """
     pieces = _BRACES.split(text)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
@@ -397,10 +503,31 @@ def expand(text: str) -> list[str]:
     count = 1
     for words in choices:
         count *= len(words)
+    _check_count(text, count)
+    specs = [spec for words in itertools.product(*choices) for spec in _members("".join(words))]
+    _check_count(text, len(specs))
+    return specs
+
+
+def _check_count(text: str, count: int) -> None:
     if count > MOST:
         msg = f"instance {text!r}: stands for {count} instances, more than the limit of {MOST}; use smaller lists"
         raise BadSpec(msg)
-    return ["".join(words) for words in itertools.product(*choices)]
+
+
+def _members(spec: str) -> list[str]:
+    """The members of a population, each with the modifiers of the spec; the spec itself for a family."""
+    name, _, rest = spec.strip().partition(":")
+    if not name.startswith("all-"):  # families are not imported to expand braces
+        return [spec]
+    load_families()
+    known = POPULATIONS.get(name)
+    if known is None:
+        return [spec]
+    base, changes = _split_modifiers(rest)
+    values = _arguments(inspect.signature(known.members).parameters, base, f"instance {spec!r}")
+    return [member + "".join(f"+{key}={text}" if text else f"+{key}" for key, text in changes)
+            for member in known.members(**values)]  # fmt: skip
 
 
 def _words(inside: str, text: str) -> list[str]:

@@ -17,10 +17,13 @@ colours are refined by the multisets of colours of out- and in-neighbours (Weisf
 class has several vertices, one more pair is individualised, and the alternatives in the second copy are tried in turn
 (McKay, Congressus Numerantium 30, 1981). When every class is a single vertex, the classes define a candidate. The
 number of refinements is limited: a search that stops early finds fewer symmetries, never wrong ones.
+
+The same search with two different graphs finds isomorphisms, see :func:`isomorphism`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -29,7 +32,7 @@ import numpy as np
 from opticoll.instances.spec import family_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,6 +48,12 @@ MOST_WORK = 16_000_000
 LEAST_WORK = 20_000
 #: At most this many pairs are individualised in one candidate.
 MOST_DEPTH = 12
+#: The same limits for an isomorphism between two topologies.
+MOST_REFINEMENTS, MOST_LEVELS = 10_000, 200
+#: Larger topologies are not compared, see :func:`isomorphism_classes`.
+MOST_COMPARED = 2000
+#: Up to this many vertices, walks are counted to tell topologies apart.
+MOST_WALKED = 128
 
 
 def automorphisms(topology: Topology, *, searched: bool = True) -> tuple[I64, I64]:
@@ -107,6 +116,85 @@ def arc_image(topology: Topology, image: I64) -> I64 | None:
     arcs = np.empty(topology.arcs, dtype=np.int64)
     arcs[order] = np.arange(topology.arcs)
     return arcs
+
+
+def isomorphism(first: Topology, second: Topology) -> I64 | None:
+    """An isomorphism between two topologies: arcs to arcs of the same capacity, terminals to terminals.
+
+    Returns
+    -------
+    image
+        The vertex of ``second`` for every vertex of ``first``, shape ``(n,)``, verified. None if there is none, or if
+        the limited search finds none.
+    """
+    if (first.n, first.arcs, first.ranks) != (second.n, second.arcs, second.ranks):
+        return None
+    if not np.array_equal(np.sort(first.capacity), np.sort(second.capacity)):
+        return None
+    state = _Search(first, second)
+    state.left, state.depth = MOST_REFINEMENTS, MOST_LEVELS
+    colours = state.refined(state.first)
+    source, target = colours[: first.n], colours[first.n :]
+    if not np.array_equal(np.sort(source), np.sort(target)):
+        return None
+    size = np.bincount(source)
+    root = int(np.argmin(size[source]))
+    for v in np.flatnonzero(target == source[root]).tolist():
+        if state.spent:
+            return None
+        image = state.extend(root, v)
+        if image is not None and first.relabelled(image) == _plain(second):
+            return image
+    return None
+
+
+def isomorphism_classes(topologies: Sequence[Topology]) -> list[int]:
+    """The class of every topology: the position of the first one in the sequence that it is isomorphic to.
+
+    Topologies of more than :data:`MOST_COMPARED` vertices, and pairs that the limited search does not decide, count as
+    isomorphic only if they are equal.
+    """
+    equal: dict[str, int] = {}
+    alike: dict[bytes, list[int]] = {}
+    classes: list[int] = []
+    for place, topology in enumerate(topologies):
+        known = equal.get(topology.hash)
+        if known is None and topology.n <= MOST_COMPARED:
+            bucket = alike.setdefault(_invariant(topology), [])
+            known = next((one for one in bucket if isomorphism(topologies[one], topology) is not None), None)
+            if known is None:
+                bucket.append(place)
+        classes.append(place if known is None else known)
+        equal.setdefault(topology.hash, classes[-1])
+    return classes
+
+
+def _invariant(topology: Topology) -> bytes:
+    """A digest that isomorphic topologies share: degrees, capacities, distances and numbers of walks."""
+    n = topology.n
+    ends = np.zeros(n, dtype=np.int64)
+    ends[topology.terminals] = 1
+    hops = np.where(np.isfinite(topology.hops), topology.hops, -1).astype(np.int64)
+    columns = [ends[:, None], topology.out_degree[:, None], topology.in_degree[:, None], np.sort(hops.T, axis=1)]
+    if n <= MOST_WALKED:
+        arcs = np.zeros((n, n), dtype=np.int64)
+        np.add.at(arcs, (topology.tail, topology.head), 1)
+        walks = arcs
+        with np.errstate(over="ignore"):
+            for _ in range(6):
+                walks = walks @ arcs
+                columns += [np.diag(walks)[:, None], np.sort(walks, axis=1), np.sort(walks, axis=0).T]
+            columns += [np.sort(arcs @ arcs.T, axis=1), np.sort(arcs.T @ arcs, axis=1)]
+    table = np.hstack(columns)
+    digest = hashlib.sha256(np.array([n, topology.arcs]).tobytes())
+    digest.update(np.sort(topology.capacity).tobytes())
+    digest.update(table[np.lexsort(table.T)].tobytes())
+    return digest.digest()
+
+
+def _plain(topology: Topology) -> Topology:
+    """The arcs, capacities and terminals alone, without the data of a subclass."""
+    return topology.relabelled(np.arange(topology.n))
 
 
 def orbits_of(images: I64, count: int) -> I64:
@@ -201,21 +289,22 @@ def _next_of_class(label: I64) -> I64:
 
 
 class _Search:
-    """Colour refinement of two copies of a topology: vertices 0 .. n-1 and n .. 2n-1."""
+    """Colour refinement of two topologies of equal size, by default of two copies: vertices 0 .. n-1 and n .. 2n-1."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, other: Topology | None = None) -> None:
         n = topology.n
+        second = topology if other is None else other
         self.n = n
-        _, kind = np.unique(topology.capacity, return_inverse=True)
-        self.tail = np.concatenate([topology.tail, topology.tail + n])
-        self.head = np.concatenate([topology.head, topology.head + n])
+        _, kind = np.unique(np.concatenate([topology.capacity, second.capacity]), return_inverse=True)
+        self.tail = np.concatenate([topology.tail, second.tail + n])
+        self.head = np.concatenate([topology.head, second.head + n])
         random = np.random.default_rng(0)
-        self.kind = random.integers(1, 1 << 62, size=kind.max(initial=0) + 1)[np.tile(kind, 2)] | 1
+        self.kind = random.integers(1, 1 << 62, size=kind.max(initial=0) + 1)[kind] | 1
         self.salt = random.integers(1, 1 << 62, size=2) | 1
-        ends = np.zeros(n, dtype=np.int64)
-        ends[topology.terminals] = 1
-        self.first = np.tile(ends, 2)
+        self.first = np.zeros(2 * n, dtype=np.int64)
+        self.first[np.concatenate([topology.terminals, second.terminals + n])] = 1
         self.left = MOST_WORK // (2 * max(n + topology.arcs, LEAST_WORK))
+        self.depth = MOST_DEPTH
 
     @property
     def spent(self) -> bool:
@@ -262,7 +351,7 @@ class _Search:
             vertex = np.empty(n, dtype=np.int64)
             vertex[target] = np.arange(n)
             return vertex[source]
-        if depth == MOST_DEPTH:
+        if depth == self.depth:
             return None
         cell = int(np.argmax(size > 1))
         w = int(np.flatnonzero(source == cell)[0])

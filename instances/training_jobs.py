@@ -4,7 +4,9 @@ Source  TopoOpt, appendix D, List 1 (widths, batch sizes, tables); per model the
 
 Weights, activations and gradients have 4 bytes. Choices that List 1 leaves open: all layers of a stack
 have the same width; stacks are connected by one projection (DLRM and NCF concatenate the looked-up rows); a server
-has four GPUs (section 5.1), or one in the testbed (section 6).
+has four GPUs (section 5.1), or one in the testbed (section 6). DLRM's feature layers are the bottom stack and its dense
+layers the top one, as the names suggest; the authors' scripts have the dense layers at the bottom, so that DLRM of
+section 5.4 has 339.8 instead of 336.4 million dense weights there.
 
 Data parallel    one all-reduce of all weights over all servers
 Hybrid, tables   (DLRM, NCF) table j of J on server floor(j n / J), the rest replicated: its server sends every other

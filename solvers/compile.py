@@ -2,63 +2,169 @@
 
 Rows keep the orientation that the layer compiles them to: CVXPY turns ``lhs >= rhs`` into ``rhs - lhs <= 0``, Pyomo
 does not. Duals of a block have the sign of the compiled row; those of ``<=`` and ``==`` rows agree.
-
-Unit right-hand sides and columns: what solvers find must not depend on the unit that capacities are stated in.
-
-An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the largest
-finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
-capacities of 1e-7 drown in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
-
-Where capacities are coefficients (load <= c T) a column of tiny ones is worse off: solvers drop entries of 1e-9 and
-call what is left infeasible. Such a column is measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the
-objective in one in which its largest cost is about 1.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import ModelError
-from opticoll.formulations.model import CvxpyModel, MatrixModel, PyomoModel
-from opticoll.solvers.methods.method import Reformulation
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.model import CvxpyModel, MatrixModel, Named, PyomoModel
 from opticoll.solvers.standard_form import Block, Sense, StandardForm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Named
+    from opticoll.formulations.model import Axis, Formulation
     from opticoll.solvers.standard_form import StandardForm
-    from opticoll.solvers.task import Outcome
 
 
 def import_layer(form: str) -> None:
-    """Import a modelling layer, which takes a second or two the first time and is no part of building a model."""
-    import_module({"cvxpy": "cvxpy", "pyomo": "pyomo.environ", "matrix": "scipy.sparse"}[form])
+    """Import a modelling layer, which takes up to a second the first time and is no part of building a model."""
+    import_module("scipy.sparse")
+    if form == "cvxpy":
+        import_module("cvxpy")
+    elif form == "pyomo" and "pyomo" not in sys.modules:
+        # Where SciPy is loaded, Pyomo imports these parts of it with itself, unused here; they take longer (0.7 s) than
+        # Pyomo. SciPy loads them on access.
+        absent = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") if name not in sys.modules]
+        sys.modules.update({name: ModuleType(name) for name in absent})
+        try:
+            import_module("pyomo.common.dependencies")
+        finally:
+            for name in absent:
+                del sys.modules[name]
+        import_module("pyomo.environ")
 
 
 def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
     """The StandardForm of a built model, with blocks for its named variables and constraints.
+
+    Of a bare CVXPY problem or Pyomo model all variables are named as there, and of Pyomo's all constraints.
 
     Raises
     ------
     ModelError
         If the model is not linear, or its layer compiles it to something else than rows and columns.
     """
+    layer = type(model).__module__.partition(".")[0]
+    if layer == "cvxpy":
+        return _from_cvxpy(_named_cvxpy(model))
+    if layer == "pyomo":
+        return _from_pyomo(_named_pyomo(model))
     if isinstance(model, PyomoModel):
         return _from_pyomo(model)
     if isinstance(model, CvxpyModel):
         return _from_cvxpy(model)
     if isinstance(model, MatrixModel):
         return _from_matrix(model)
-    msg = f"cannot compile a {type(model).__name__}; build returns CvxpyModel, PyomoModel or MatrixModel"
+    msg = (
+        f"its build returned {type(model).__name__}; return a cp.Problem, a pyo.ConcreteModel, a CvxpyModel, a "
+        "PyomoModel or a MatrixModel"
+    )
     raise ModelError(msg)
+
+
+def _named_cvxpy(problem: Any) -> CvxpyModel:
+    """A CVXPY problem with its variables under their own names.
+
+    Raises
+    ------
+    ModelError
+        If one has no name, or two have the same.
+    """
+    import cvxpy as cp
+
+    if not isinstance(problem, cp.Problem):
+        msg = f"its build returned {type(problem).__name__}; return a cp.Problem"
+        raise ModelError(msg)
+    named: dict[str, Named] = {}
+    for variable in problem.variables():
+        name = str(variable.name())
+        if re.fullmatch(r"var\d+", name) or name in named:
+            fault = "has no name" if name not in named else f"has the name {name!r} of another one"
+            msg = f"a CVXPY variable of shape {variable.shape} {fault}; write cp.Variable(..., name='x')"
+            raise ModelError(msg)
+        named[name] = Named(variable, variable.shape)
+    return CvxpyModel(problem, named, {})
+
+
+def _named_pyomo(model: Any) -> PyomoModel:
+    """A Pyomo model with the shapes of its variables and constraints.
+
+    Raises
+    ------
+    ModelError
+        If a variable is indexed by something else than numbers from 0.
+    """
+    import pyomo.environ as pyo
+
+    variables = {item.local_name: _shape(item) for item in model.component_objects(pyo.Var, active=True)}
+    constraints = {item.local_name: _shape(item) for item in model.component_objects(pyo.Constraint, active=True)}
+    for name, shape in variables.items():
+        if shape is None:
+            msg = f"the Pyomo variable {name!r} is not indexed by numbers from 0; index it by range(n)"
+            raise ModelError(msg)
+    return PyomoModel(
+        model, *({k: v for k, v in shapes.items() if v is not None} for shapes in (variables, constraints))
+    )
+
+
+def _shape(item: Any) -> tuple[int, ...] | None:
+    """The shape of an array that has an entry for every index of a Pyomo component; None if they are no numbers."""
+    if not item.is_indexed():
+        return ()
+    keys = [key if isinstance(key, tuple) else (key,) for key in item]
+    if not all(type(i) is int and i >= 0 for key in keys for i in key) or len({len(key) for key in keys}) > 1:
+        return None
+    return tuple(int(size) + 1 for size in np.max(keys, axis=0)) if keys else (0,)
+
+
+def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
+    """The StandardForm of a model that a formulation has built.
+
+    Raises
+    ------
+    ModelError
+        As :func:`compile_model`; also if it is not of the sense and the problem class that the formulation states.
+    """
+    where = f"formulation {formulation.name!r}"
+    try:
+        form = compile_model(model)
+    except ModelError as error:
+        msg = f"{where}: {error}"
+        raise ModelError(msg) from error
+    if form.sense != formulation.sense:
+        msg = f"{where}: it states sense={formulation.sense!r} and its build has {form.sense!r}; correct one of them"
+        raise ModelError(msg)
+    if form.is_mip and formulation.problem == "LP":
+        msg = f"{where}: its build has {form.size['integers']} integer variables; state problem='MILP'"
+        raise ModelError(msg)
+    return form
+
+
+def declared_arrays(
+    formulation: Formulation, data: Any, names: Collection[str], form: StandardForm | None = None
+) -> dict[str, Array]:
+    """Shapes and ranges of the arrays of a solution; those of the variables of ``form`` if none are declared.
+
+    Without ``form`` the formulation's first one is built.
+    """
+    if formulation.arrays is not None:
+        return formulation.arrays(data, names)
+    if form is None:
+        form = compile_built(formulation, formulation.build[formulation.forms[0]](data))
+    return {name: Array(tuple(block.shape)) for name, block in form.columns.items()}
 
 
 def _from_matrix(model: MatrixModel) -> StandardForm:
@@ -68,7 +174,8 @@ def _from_matrix(model: MatrixModel) -> StandardForm:
     )
     integer = np.zeros(model.cost.size, dtype=bool) if model.integer is None else model.integer
     return _tidy(
-        model.A, model.row_lower, model.row_upper, model.col_lower, model.col_upper, model.cost, model.sense, 0.0,
+        model.A, model.row_lower, model.row_upper, model.col_lower, model.col_upper, model.cost, model.sense,
+        model.offset,
         integer, columns, rows,
     )  # fmt: skip
 
@@ -183,20 +290,31 @@ def _from_pyomo(model: PyomoModel) -> StandardForm:
     )  # fmt: skip
 
 
-def _pyomo_blocks(shapes: Any, items: Sequence[Any]) -> dict[str, Block]:
-    index = {name: np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64) for name, shape in shapes.items()}
-    strides = {name: _strides(shape) for name, shape in shapes.items()}
+def _pyomo_blocks(axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any]) -> dict[str, Block]:
+    """Positions of Pyomo's items in the named arrays."""
+    blocks = {}
+    for name, sets in axes.items():
+        shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in sets)
+        blocks[name] = Block(name, shape, np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64))
+    places = {name: [None if isinstance(axis, int) else _places(axis) for axis in sets] for name, sets in axes.items()}
     for position, item in enumerate(items):
         name = item.parent_component().local_name
-        if name in index:
+        if name in blocks:
             key = item.index()
-            at = () if key is None else key if isinstance(key, tuple) else (key,)
-            index[name][sum(i * s for i, s in zip(at, strides[name], strict=True))] = position
-    return {name: Block(name, tuple(shape), index[name]) for name, shape in shapes.items()}
+            left = () if key is None else key if isinstance(key, tuple) else (key,)
+            at = 0
+            for size, place in zip(blocks[name].shape, places[name], strict=True):
+                width, numbers = place or (1, None)
+                at = at * size + (left[0] if numbers is None else numbers[left[:width]])
+                left = left[width:]
+            blocks[name].index[at] = position
+    return blocks
 
 
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    return [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
+def _places(axis: Sequence[Hashable]) -> tuple[int, dict[tuple[Hashable, ...], int]]:
+    """How many Pyomo indices an axis takes, and the position of each of its labels."""
+    labels = [label if isinstance(label, tuple) else (label,) for label in axis]
+    return len(labels[0]) if labels else 1, {label: i for i, label in enumerate(labels)}
 
 
 def _tidy(
@@ -220,49 +338,3 @@ def _tidy(
     matrix.eliminate_zeros()
     matrix.sort_indices()
     return StandardForm(matrix, lower, upper, low, high, cost, sense, offset, integer, columns, rows)
-
-
-#: Columns are rescaled if all their coefficients are smaller.
-TINY = 1e-5
-
-
-def unit_rows(form: StandardForm) -> Reformulation | None:
-    """The problem with row bounds of at most 1 in size, or None where it already has them or does not scale."""
-    ends = np.concatenate([form.row_lower, form.row_upper])
-    size = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
-    scales = all(np.isin(bound, (0.0, np.inf, -np.inf)).all() for bound in (form.col_lower, form.col_upper))
-    if form.is_mip or not scales or size in (0.0, 1.0):
-        return None
-    scaled = replace(form, row_lower=form.row_lower / size, row_upper=form.row_upper / size, offset=0.0)
-
-    def recover(outcome: Outcome) -> Outcome:
-        x = None if outcome.x is None else np.asarray(outcome.x) * size
-        values = [None if v is None else v * size + form.offset for v in (outcome.objective, outcome.bound)]
-        return replace(outcome, x=x, objective=values[0], bound=values[1])
-
-    return Reformulation(scaled, recover)
-
-
-def unit_columns(form: StandardForm) -> Reformulation | None:
-    """The problem with continuous columns of coefficients near 1 where they were all tiny; None if there is no such."""
-    largest = np.asarray(abs(form.A).max(axis=0).todense(), dtype=float).ravel() if form.A.nnz else np.zeros(0)
-    tiny = (largest > 0) & (largest < TINY) & ~np.asarray(form.integer, dtype=bool)
-    if not tiny.any():
-        return None
-    k = np.where(tiny, np.exp2(np.round(np.log2(np.where(tiny, largest, 1.0)))), 1.0)
-    matrix = form.A.tocsc(copy=True)
-    matrix.data /= np.repeat(k, np.diff(matrix.indptr))
-    cost = form.cost / k
-    most = float(np.abs(cost).max(initial=0.0))
-    unit = float(np.exp2(np.round(np.log2(most)))) if most > 0 else 1.0
-    scaled = replace(
-        form, A=matrix, cost=cost / unit, col_lower=form.col_lower * k, col_upper=form.col_upper * k, offset=0.0
-    )
-
-    def recover(outcome: Outcome) -> Outcome:
-        x = None if outcome.x is None else np.asarray(outcome.x) / k
-        duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * unit
-        values = [None if v is None else v * unit + form.offset for v in (outcome.objective, outcome.bound)]
-        return replace(outcome, x=x, row_duals=duals, objective=values[0], bound=values[1])
-
-    return Reformulation(scaled, recover)

@@ -2,7 +2,7 @@
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
 in place of a result, and costs only itself. Functions and items must be picklable for everything but
-:class:`InProcess`, and functions must live in an importable module.
+:class:`InProcess`, and functions must live in an importable module. Plug-ins go to the processes with every job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
-from opticoll.solvers.isolation import importable_places, interpreter, isolated_environment, kill_tree
+from opticoll.instances import plugins
+from opticoll.solvers.worker_start import importable_places, interpreter, isolated_environment, kill_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -124,19 +125,19 @@ class LocalProcesses(Closing):
             raise BadOption(msg)
         jobs = list(enumerate(items))
         todo: queue.SimpleQueue[tuple[int, tuple[Any, Any]]] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[int, Any | Exception]] = queue.SimpleQueue()
+        results: queue.SimpleQueue[tuple[int, Any | Exception]] = queue.SimpleQueue()
         for index, item in jobs:
             todo.put((index, (function, item)))
         stop = threading.Event()
         threads = [
-            threading.Thread(target=self._feed, args=(todo, done, stop), daemon=True)
+            threading.Thread(target=self._feed, args=(todo, results, stop), daemon=True)
             for _ in range(min(self.jobs, len(jobs)))
         ]
         for thread in threads:
             thread.start()
         try:
             for _ in jobs:
-                index, result = done.get()
+                index, result = results.get()
                 if isinstance(result, _Unsendable):
                     msg = f"a job cannot be sent to another process ({result}): use functions of modules and plain data"
                     raise BadOption(msg)
@@ -148,8 +149,8 @@ class LocalProcesses(Closing):
             for thread in threads:
                 thread.join()
 
-    def _feed(self, todo: Any, done: Any, stop: threading.Event) -> None:
-        """Give one process job after job; its thread starts it, for it dies with that thread."""
+    def _feed(self, todo: Any, results: Any, stop: threading.Event) -> None:
+        """Send one process its jobs; this thread starts it, since it ends with the thread that started it."""
         process: _Process | None = None
         while not stop.is_set():
             try:
@@ -161,13 +162,13 @@ class LocalProcesses(Closing):
                     process = _Process()
                     with self._lock:
                         self._running.add(process)
-                result = process.ask(_packed(job))
+                result = process.ask(_packed(*job))
             except Exception as error:  # noqa: BLE001 - reported in place of the result
                 if process is not None and not isinstance(error, _Unsendable):
                     self._drop(process)
                     process = None
                 result = error
-            done.put((index, result))
+            results.put((index, result))
         if process is not None:
             self._drop(process)
 
@@ -192,13 +193,36 @@ class _Unsendable(Exception):
     """A job that cannot be pickled."""
 
 
-def _packed(job: tuple[Any, Any]) -> bytes:
+def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
+    """A job and the plug-ins that it may need; an item defined in a main script or a notebook goes with its code."""
     import pickle
 
     try:
-        return pickle.dumps(job)
+        return pickle.dumps((plugins.shipped(), pickle.dumps(function), _pickled(item)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise _Unsendable(error) from error
+
+
+def _pickled(item: Any) -> bytes:
+    import pickle
+
+    with suppress(pickle.PicklingError, AttributeError, TypeError):
+        data = pickle.dumps(item)
+        if b"__main__" not in data:  # elsewhere that is another module
+            return data
+    import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(item)
+    return packed
+
+
+def run_packed(job: bytes) -> Any:
+    """Run a job that :func:`_packed` made."""
+    import pickle
+
+    sent, function, item = pickle.loads(job)  # noqa: S301 - from our own parent or client
+    plugins.accept(sent)
+    return pickle.loads(function)(pickle.loads(item))  # noqa: S301
 
 
 class _Process:
@@ -253,11 +277,7 @@ def serve() -> None:
             job = pipe.recv_bytes()
         except EOFError:
             return
-        try:
-            function, item = pickle.loads(job)  # noqa: S301 - from our own parent, over its private pipe
-            result = _attempt(function, item)
-        except Exception as error:  # noqa: BLE001 - a job that cannot even be read
-            result = error
+        result = _attempt(run_packed, job)
         try:
             pipe.send(result)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -306,7 +326,7 @@ class DaskCluster(Closing):
         self.address = address
         place = _scheduler(address)
         _refuse_deaf(address, place)
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is told by our own errors
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by our own errors
         try:
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -326,7 +346,7 @@ class DaskCluster(Closing):
     def _refuse_strangers(self) -> None:
         """Ask every worker that is there which opticoll it has."""
         try:
-            found: dict[str, str] = self._client.run(installed_version)
+            versions: dict[str, str] = self._client.run(installed_version)
         except ModuleNotFoundError as error:
             msg = (
                 f"--dask {self.address}: a worker cannot import {error.name!r}: start the workers in an environment "
@@ -334,11 +354,11 @@ class DaskCluster(Closing):
             )
             raise SolverUnavailable(msg) from error
         ours = installed_version()
-        for worker, theirs in found.items():
+        for worker, theirs in versions.items():
             if theirs != ours:
                 msg = f"--dask {self.address}: worker {worker} has opticoll {theirs}, here is {ours}; use one version"
                 raise BadOption(msg)
-        if not found:
+        if not versions:
             _log.warning("the cluster %s has no workers yet: waiting until some come", self.address)
 
     def map_unordered(
@@ -355,7 +375,7 @@ class DaskCluster(Closing):
 
         numbered = enumerate(items)
         index: dict[Any, int] = {}
-        done = as_completed(loop=self._client.loop)
+        completed = as_completed(loop=self._client.loop)
 
         def submit() -> None:
             try:
@@ -363,13 +383,13 @@ class DaskCluster(Closing):
             except OSError as error:
                 raise self._lost(error) from error
             for number, item in itertools.islice(numbered, count):
-                future = self._client.submit(function, item, pure=False)
+                future = self._client.submit(run_packed, _packed(function, item), pure=False)
                 index[future.key] = number
-                done.add(future)
+                completed.add(future)
 
         try:
             submit()
-            for future in done:
+            for future in completed:
                 number = index.pop(future.key)
                 result = self._result(future)
                 future.release()
@@ -377,7 +397,7 @@ class DaskCluster(Closing):
                 submit()
         finally:
             with suppress(Exception):
-                self._client.cancel([*done.futures], force=True)
+                self._client.cancel([*completed.futures], force=True)
 
     def _result(self, future: Any) -> Any | Exception:
         from concurrent.futures import CancelledError
@@ -432,7 +452,7 @@ def _refuse_deaf(address: str, place: str) -> None:
     protocol, _, rest = place.rpartition("://")
     host, _, port = rest.rpartition(":")
     if protocol not in {"", "tcp", "tls"}:
-        return  # ucx and others: their own client knows
+        return  # ucx and others are left to their own client
     if not host or not port.isdigit():
         msg = f"--dask {address}: is no address; write tcp://HOST:PORT, as the scheduler prints it, or its FILE.json"
         raise BadOption(msg)

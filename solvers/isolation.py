@@ -6,46 +6,45 @@ crashes, hangs or runs out of memory, the caller continues with the last report 
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from opticoll.errors import BadOption, OpticollError, SolverUnavailable
+from opticoll.errors import BadInput, BadOption, OpticollError, SolverUnavailable
+from opticoll.instances import plugins
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.adapters.interface import LicenceState, trivial_outcome
+from opticoll.solvers.adapters.common import rounded_bounds
+from opticoll.solvers.adapters.interface import LicenceState, accepted, trivial_outcome
 from opticoll.solvers.scratch import read_arrays, read_json, read_progress, scratch_folder, write_arrays, write_json
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak
+from opticoll.solvers.worker import note_nested_peak, own_memory_mb
+from opticoll.solvers.worker_start import importable_places, start_job
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping
 
-    import psutil
     from numpy.typing import NDArray
 
     from opticoll.solvers.adapters.interface import Progress
     from opticoll.solvers.scratch import Report
     from opticoll.solvers.standard_form import StandardForm
-
-ROOT = Path(__file__).absolute().parents[2]
-"""The folder that holds our packages; workers find them there from any working directory."""
+    from opticoll.solvers.task import Task
+    from opticoll.solvers.worker_start import Job
 
 _POLL_S = 0.05
+#: Seconds that reading and preparing an instance may take at least, that loading our modules takes at most beside the
+#: limit, and that analytic bounds may take after it.
+READING_S, LOADING_S, BOUNDS_S = 10.0, 2.0, 5.0
 _GIB = 2**30
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,7 @@ def call_isolated(
     wall_limit_s: float | None = None,
     memory_limit_gib: float | None = None,
     threads: int | None = None,
+    modules: tuple[str, ...] = (),
     on_progress: Callable[[dict[str, Any], dict[str, NDArray[Any]]], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Answer:
@@ -94,6 +94,8 @@ def call_isolated(
         Wall-clock limit [s] and limit on the resident memory of the worker's whole process tree [GiB].
     threads
         Written into the environment variables that thread pools read at start.
+    modules
+        What the worker imports before it takes the call; one that has imported them may be waiting.
     on_progress
         Called in this process, at most every 50 ms, with the latest report.
     stop
@@ -106,31 +108,136 @@ def call_isolated(
     """
     named = dict(arrays or {})
     with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
-        job = {
+        described = {
             "target": target,
             "arguments": dict(arguments),
             "files": write_arrays(folder, named, "argument"),
-            "parent": os.getpid(),
             "path": importable_places(),
+            "plugins": plugins.shipped(),
             "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * _GIB),
         }
-        write_json(folder / "job.json", job)
+        write_json(folder / "job.json", described)
         watch = _Watch(folder, wall_limit_s, memory_limit_gib, on_progress, stop)
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(  # our own interpreter, no shell
-                [*interpreter("opticoll.solvers.worker:main"), str(folder)],
-                stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-                env=isolated_environment(threads), start_new_session=True,
-            )  # fmt: skip
+        job = start_job(folder, modules, threads)
         try:
-            ending, message = watch.run(process)
+            ending, message = watch.run(job)
         finally:
-            kill_tree(process)
-            if process.stdin is not None:
-                process.stdin.close()
-        answer = _collect(folder, process, watch, ending, message)
+            job.end()
+            watch.log.close()
+        answer = _collect(folder, job, watch, ending, message)
         note_nested_peak(answer.peak_memory_mb)
         return answer
+
+
+class LimitReached(BaseException):
+    """Raised in this process by :class:`OwnLimits`; no handler of errors may swallow it."""
+
+
+class OwnLimits:
+    """Limits of what this thread does itself: a deadline, the growth of this process's memory, and a stop from outside.
+
+    Within the block, :class:`LimitReached` is raised between two steps of the interpreter; ``ending`` and ``message``
+    then say why. A call of compiled code is not interrupted.
+
+    Parameters
+    ----------
+    deadline
+        On the clock of ``time.monotonic``, or None.
+    memory_limit_mb
+        Largest resident memory of this process [MB], or None.
+    stop
+        Ends the block when set.
+    least_s
+        Processor time [s] that the block has in any case; on a busy machine at most ten times that after the deadline.
+    """
+
+    ending: Termination | None = None
+    message = ""
+
+    def __init__(
+        self,
+        deadline: float | None,
+        memory_limit_mb: float | None,
+        stop: threading.Event | None,
+        least_s: float = 0.0,
+    ) -> None:
+        self._limits = (deadline, memory_limit_mb, stop)
+        self._least_s, self._begun_s = least_s, time.process_time()
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._limits != (None, None, None):
+            self._thread = threading.Thread(target=self._watch, args=(threading.get_ident(),), daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._thread is not None:
+            with self._lock:
+                self._done.set()
+            _raise_in(threading.get_ident(), None)  # it may be on its way
+
+    def _watch(self, thread: int) -> None:
+        deadline, most_mb, stop = self._limits
+        while not self._done.wait(_POLL_S):
+            used = 0.0 if most_mb is None else own_memory_mb()
+            late = 0.0 if deadline is None else time.monotonic() - deadline
+            had_its_time = time.process_time() - self._begun_s >= self._least_s or late > 10 * self._least_s
+            if late > 0 and had_its_time:
+                self.ending, self.message = Termination.TIME_LIMIT, "the time limit was reached"
+            elif most_mb is not None and used > most_mb:
+                self.ending = Termination.MEMORY_LIMIT
+                self.message = (
+                    f"this process alone has {used:.0f} MB, above the memory limit; raise it or use a smaller instance"
+                )
+            elif stop is not None and stop.is_set():
+                self.ending, self.message = Termination.INTERRUPTED, "stopped from outside"
+            if self.ending is not None:
+                with self._lock:
+                    if not self._done.is_set():
+                        _raise_in(thread, LimitReached)
+                return
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an error in another thread before its next step; None takes back one that has not been raised yet."""
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
+
+
+class Budget:
+    """Time and memory of a solve, from its start."""
+
+    def __init__(self, task: Task, stop: threading.Event | None) -> None:
+        self.task, self.stop = task, stop
+        self.started = time.monotonic()
+        self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
+        self.deadline = None if task.time_limit_s is None else self.started + task.time_limit_s
+
+    def own_limits(self, deadline: float | None, *, least_s: float = 0.0, interruptible: bool = True) -> OwnLimits:
+        """The limits of what this process does itself until a deadline."""
+        most = self.task.memory_limit_gib
+        most_mb = None if most is None else self.base_mb + most * 2**30 / 1e6
+        return OwnLimits(deadline, most_mb, self.stop if interruptible else None, least_s)
+
+    def memory_left_gib(self) -> float | None:
+        """What this process leaves of the memory limit to a worker."""
+        most = self.task.memory_limit_gib
+        return None if most is None else max(most - max(own_memory_mb() - self.base_mb, 0.0) * 1e6 / 2**30, 0.001)
+
+    def reading(self) -> OwnLimits:
+        """The limits of reading and preparing; loading our own modules is allowed some time beside them."""
+        return self.own_limits(self.deadline, least_s=READING_S)
+
+    def start_solving(self) -> None:
+        """Move the deadline by the time that loading our own modules may have taken."""
+        if self.deadline is not None:
+            self.deadline += min(time.monotonic() - self.started, LOADING_S)
 
 
 class _Watch:
@@ -151,30 +258,24 @@ class _Watch:
         self.stop = stop
         self.start = time.perf_counter()
         self.peak_mb = 0.0
+        self.log = solver_log.Tail(folder / "log")
         self._serial = 0
 
     @property
     def wall_s(self) -> float:
         return time.perf_counter() - self.start
 
-    def run(self, process: subprocess.Popen[bytes]) -> tuple[Termination | None, str]:
-        """Wait; returns why the worker must be killed, or (None, "") when it has ended by itself."""
-        import psutil  # while the worker starts
-
-        root = psutil.Process(process.pid)
+    def run(self, job: Job) -> tuple[Termination | None, str]:
+        """Wait; returns why the job must be killed, or (None, "") when it has ended by itself."""
         next_memory = 0.0
         while True:
-            try:
-                process.wait(timeout=_POLL_S)
-            except subprocess.TimeoutExpired:
-                pass
-            else:
-                self._relay()
-                return None, ""
+            ended = job.wait(_POLL_S)
             self._relay()
+            if ended:
+                return None, ""
             if self.wall_s >= next_memory:
                 next_memory = self.wall_s + (_POLL_S if self.memory_limit_mb else 4 * _POLL_S)
-                used = tree_memory_mb(root)
+                used = job.memory_mb()
                 self.peak_mb = max(self.peak_mb, used)
                 if self.memory_limit_mb is not None and used > self.memory_limit_mb:
                     return Termination.MEMORY_LIMIT, (
@@ -187,6 +288,7 @@ class _Watch:
                 return Termination.INTERRUPTED, f"stopped from outside after {self.wall_s:.1f} s"
 
     def _relay(self) -> None:
+        self.log.copy()
         if self.on_progress is None:
             return
         state = read_progress(self.folder, self._serial, mapped=True)
@@ -195,9 +297,7 @@ class _Watch:
             self.on_progress(values, arrays)
 
 
-def _collect(
-    folder: Path, process: subprocess.Popen[bytes], watch: _Watch, ending: Termination | None, message: str
-) -> Answer:
+def _collect(folder: Path, job: Job, watch: _Watch, ending: Termination | None, message: str) -> Answer:
     """Read the answer in the folder, or raise the worker's typed error."""
     wall_s, peak = watch.wall_s, watch.peak_mb
     answer = read_json(folder / "answer.json") or {}
@@ -208,7 +308,7 @@ def _collect(
         found = read_arrays(folder, answer["files"])
         return Answer(None, answer["values"], found, wall_s=wall_s, peak_memory_mb=peak or None)
     if ending is None:
-        ending, message = _diagnose(folder, process.returncode, answer, limited=watch.memory_limit_mb is not None)
+        ending, message = _diagnose(folder, job.returncode or 0, answer, limited=watch.memory_limit_mb is not None)
     state = read_progress(folder)
     values, arrays = state[1:] if state else ({}, {})
     return Answer(ending, values, arrays, message, wall_s, peak or None)
@@ -249,62 +349,6 @@ def _typed(error: dict[str, str]) -> OpticollError:
         if isinstance(kind, type) and issubclass(kind, OpticollError):
             return kind(error["text"])
     return OpticollError(error["text"])
-
-
-def interpreter(target: str) -> list[str]:
-    """Make the command that calls ``module:function`` of ours in a new interpreter, from any working directory.
-
-    The working directory is not importable there (``-P``), and our own place comes first only if it is no regular
-    one, so that nothing shadows the standard library.
-    """
-    module, _, function = target.partition(":")
-    root = str(ROOT)
-    place = f"import sys; {root!r} in sys.path or sys.path.insert(0, {root!r})"
-    return [sys.executable, "-P", "-c", f"{place}; from {module} import {function}; {function}()"]
-
-
-def importable_places() -> list[str]:
-    """List where this process imports from, the working directory by its name."""
-    return [entry or str(Path.cwd()) for entry in sys.path]
-
-
-def isolated_environment(threads: int | None = None) -> dict[str, str]:
-    """Make the environment of a worker: its thread pools find their size."""
-    environment = dict(os.environ)
-    if threads is not None:
-        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
-    return environment
-
-
-def tree_memory_mb(root: psutil.Process) -> float:
-    """Resident memory of a process and all its descendants [MB]."""
-    import psutil
-
-    total = 0
-    with suppress(psutil.Error):
-        for process in [root, *root.children(recursive=True)]:
-            with suppress(psutil.Error):
-                total += process.memory_info().rss
-    return total / 1e6
-
-
-def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kill a worker and every process it started, and wait until it is gone."""
-    import psutil
-
-    family: list[psutil.Process] = []
-    if process.poll() is None:
-        with suppress(psutil.Error):
-            family = psutil.Process(process.pid).children(recursive=True)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for child in family:
-        with suppress(psutil.Error):
-            child.kill()
-    with suppress(ProcessLookupError):
-        process.kill()
-    process.wait()
-    psutil.wait_procs(family, timeout=2.0)
 
 
 def solve_isolated(
@@ -366,10 +410,11 @@ def solve_isolated(
         wall_limit_s=wall_limit_s,
         memory_limit_gib=memory_limit_gib,
         threads=request.threads,
+        modules=modules_of(adapter_name),
         on_progress=None if on_progress is None else relay,
         stop=stop,
     )
-    return _outcome(answer, adapter_name)
+    return accepted(adapter_name, form, _outcome(answer, adapter_name))
 
 
 def _outcome(answer: Answer, adapter_name: str) -> Outcome:
@@ -447,10 +492,15 @@ def solve_here(
     chosen.check(form, request)
     outcome = trivial_outcome(form)
     if outcome is None:
+        solver_log.say(f"{adapter_name} starts on {form.size['variables']} variables, {form.size['constraints']} rows")
         for module in chosen.modules or (chosen.package,):
             chosen.load(module)
         start = time.perf_counter()
         outcome = chosen.solve(form, request, progress or _silent)
+        if not isinstance(outcome, Outcome):
+            msg = f"solver {adapter_name!r}: solve returned {type(outcome).__name__}; return an Outcome"
+            raise BadInput(msg)
+        outcome = accepted(adapter_name, form, outcome)
         if outcome.solve_s is None:
             outcome.solve_s = time.perf_counter() - start
     outcome.version = outcome.version or chosen.version()
@@ -492,12 +542,17 @@ def write_in_worker(
     """Do the worker's side of :func:`write_isolated`."""
     names = (arguments["columns"], arguments["rows"])
     form = assemble(arrays)
-    whole = np.asarray(form.integer)  # readers ignore the fractional bound of an integer column: round it inwards
-    lower = np.where(whole, np.ceil(form.col_lower - 1e-9), form.col_lower)
-    upper = np.where(whole, np.floor(form.col_upper + 1e-9), form.col_upper)
+    lower, upper = rounded_bounds(form)
     form = replace(form, col_lower=lower, col_upper=upper)
     adapter(arguments["adapter"]).write(form, Path(arguments["path"]), names)
     return {}, {}
+
+
+def modules_of(adapter_name: str) -> tuple[str, ...]:
+    """What a worker imports before it solves with an adapter."""
+    chosen = adapter(adapter_name)
+    ours = ("opticoll.solvers.isolation", "opticoll.solvers.adapters:own_adapters")
+    return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))
 
 
 @cache

@@ -139,8 +139,8 @@ def refuse(
 
 
 def _needed_by(model: Formulation, size: Size, method: str, form: str, solver: str | None) -> float | None:
-    found = method_named(method)
-    if found is None or found.run is None:
+    procedure = method_named(method)
+    if procedure is None or procedure.run is None:
         return needed_bytes(model, size, form, solver)
     return _needed_by_procedure(model, size, method)
 
@@ -162,10 +162,10 @@ def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit
     ways = []
     if fitting:
         ways.append(f"use --method {' or '.join(sorted(fitting, key=lambda name: fitting[name])[:3])}")
-    lean = [other for other in model.forms if BUILD[other] < BUILD[form]]
-    lean = [other for other in lean if needed_bytes(model, size, other, solver) <= limit.bytes]
+    lean = [lighter for lighter in model.forms if BUILD[lighter] < BUILD[form]]
+    lean = [lighter for lighter in lean if needed_bytes(model, size, lighter, solver) <= limit.bytes]
     if lean:
-        ways.append(f"--form {min(lean, key=lambda other: BUILD[other])}")
+        ways.append(f"--form {min(lean, key=lambda lighter: BUILD[lighter])}")
     if smaller is not None:
         ways.append(f"solve {smaller}, which has the same optimum")
     ways.append("raise --memory-limit" if limit.requested else "override this check with --memory-limit GIB")
@@ -186,8 +186,8 @@ def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/
     for folder, limit, used in _control_groups(processes, groups):
         with suppress(OSError, ValueError):
             allowed = float((folder / limit).read_text(encoding="ascii"))  # "max" is no number
-            taken = float((folder / used).read_text(encoding="ascii")) - _cached(folder)
-            least = min(least, max(allowed - taken, 0.0))
+            in_use = float((folder / used).read_text(encoding="ascii")) - _cached(folder)
+            least = min(least, max(allowed - in_use, 0.0))
     with suppress(ImportError, OSError, ValueError):
         import resource
 

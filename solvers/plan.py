@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations import Formulation, formulation
+from opticoll.formulations import Formulation, formulation, named
 from opticoll.formulations.model import read_parameters
-from opticoll.instances import parse
-from opticoll.instances.spec import nearest
+from opticoll.instances import Topology, parse, plugins
+from opticoll.instances.demands import DemandSpec
+from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
-from opticoll.solvers import methods as table
 from opticoll.solvers.adapters import Adapter, adapter, adapters
+from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, Choice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
 from opticoll.solvers.standard_form import StandardForm
@@ -36,7 +37,7 @@ class Plan:
 
     ``method`` is the name under which the run is recorded; ``reformulation`` or ``procedure`` is the method
     behind it if it is no plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
-    name their own solvers.
+    name their own solvers. ``choice`` is what ``auto`` chose, None for a method that the task names.
     """
 
     formulation: Formulation
@@ -51,6 +52,12 @@ class Plan:
     method_parameters: Mapping[str, Any]
     options: Mapping[str, Any]
     needed: Mapping[str, Any] = field(default_factory=dict)
+    choice: Choice | None = None
+
+    @property
+    def builds(self) -> bool:
+        """Whether the stated model is built in ``form``: by the runner, or by the method's procedure."""
+        return self.procedure is None or self.procedure.builds
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -93,19 +100,31 @@ def make_plan(
     if form not in model.forms:
         msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(model.forms)}"
         raise BadInput(msg)
+    if task.exact and model.needs is not None:
+        msg = f"exact: {model.name} takes its data from a floating-point solution of {model.needs}; solve that exactly"
+        raise BadInput(msg)
     _refuse_unknown_method(task.method, model)
 
     settings = dict(task.settings)
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     instance = instance_of(task) if instance is None else instance
+    if model.of_instance is not None:
+        model = model.of_instance(instance)
+    if isinstance(parameters.get("demand"), DemandSpec) and isinstance(instance, Topology):
+        parameters["demand"] = parameters["demand"].on(instance, model.name)
     _refuse_too_large(task, model, instance, parameters, form)
     data = prepared(model, instance, parameters, needed)
+    if task.exact and model.derived is not None:
+        model.derived(data)  # refuses data that are no fractions
 
-    name = choose(model, data, task) if task.method == "auto" else task.method
-    if task.method == "auto" and task.form is None and name == table.SIMPLEX and "matrix" in model.build:
-        form = "matrix"  # importing a modelling layer takes longer than a small solve
+    sized = model.needs is None or needed is not None
+    choice = choose(model, data, task, instance, parameters, sized=sized) if task.method == "auto" else None
+    name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
+    if method is not None and (reason := method.refusal(data)) is not None:
+        msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
+        raise MethodMismatch(msg)
     left = {k: v for k, v in settings.items() if k not in own}
     method_parameters: dict[str, Any] = {}
     if method is not None:
@@ -129,6 +148,7 @@ def make_plan(
         method_parameters=method_parameters,
         options=left,
         needed=needed or {},
+        choice=choice,
     )
 
 
@@ -144,9 +164,9 @@ def _refuse_too_large(
         return
     method, solver = task.method, task.method
     if method == "auto":
-        if model.name in table.PREFERRED_METHODS or any(
-            _applies(name, model) for name in (table.FIRST_ORDER, table.ORBIT)
-        ):
+        most = LARGEST[model.name].most if model.name in LARGEST else None
+        served = model.name in LARGEST or any(applies(name, model) for name in (FIRST_ORDER, ORBIT))
+        if task.form is None and served and (most is None or size["variables"] <= most):
             return
         method = solver = "highs-ipx"
     elif (found := method_named(method)) is not None:
@@ -155,39 +175,13 @@ def _refuse_too_large(
     memory.refuse(task, model, size, form=form, method=method, solver=solver, spec=instance.spec)
 
 
-def _applies(name: str, model: Formulation) -> bool:
-    """Whether a method takes a formulation; imports that method alone."""
-    method = method_named(name)
-    return method is not None and method.applies(model)
-
-
-def choose(model: Formulation, data: Any, task: Task) -> str:
-    """The method that ``auto`` stands for: by formulation, problem class, structure, size and tolerance."""
-    if model.name in table.PREFERRED_METHODS:
-        return table.PREFERRED_METHODS[model.name]
-    if model.problem == "MILP":
-        return "highs"
-    size = None if model.estimate is None else model.estimate(data)["variables"]
-    if size is not None and size <= table.SIMPLEX_VARIABLES:
-        return table.SIMPLEX
-    if size is not None and task.form not in {"cvxpy", "pyomo"}:  # a form that is asked for is built and solved
-        if _applies(table.ORBIT, model) and _orbit_variables(data) <= min(table.ORBIT_VARIABLES, size // 2):
-            return table.ORBIT
-        if size > table.FIRST_ORDER_VARIABLES and _applies(table.FIRST_ORDER, model):
-            return table.FIRST_ORDER if task.tol >= table.FIRST_ORDER_TOL else table.SCREENED
-    return "time-form" if model.concurrent else "highs-ipx"
-
-
-def _orbit_variables(data: Any) -> int:
-    """Arcs times orbits of sources under the verified symmetries that family and numbering suggest."""
-    from opticoll.formulations.flows.flow_orbits import source_orbits
-
-    return source_orbits(data) * int(data.topology.arcs)
-
-
 def _refuse_unknown_method(name: str, model: Formulation) -> None:
     if name == "auto" or name in adapters():
         return
+    if method_named(name) is None:
+        plugins.load_installed()
+        if name in adapters():
+            return
     found = method_named(name)
     if found is not None and found.applies(model):
         return
@@ -218,8 +212,7 @@ def _solver(
         msg = f"{found.name} solves no continuous LPs and {model.name} is one; use one of {able}"
         raise MethodMismatch(msg)
     if not found.installed():
-        msg = f"{found.name}: the package {found.distribution!r} is not installed; {found.install}"
-        raise SolverUnavailable(msg)
+        raise SolverUnavailable(found.missing())
     return found
 
 
@@ -231,11 +224,16 @@ def _refuse_unknown_settings(
 
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
     for name in left:
+        if name == "demand":
+            msg = f"{model.name}: no setting 'demand'; its traffic is fixed by the formulation"
+            raise BadOption(msg)
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close or solver is None or (method is not None and method.run is not None):
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
             msg = f"{model.name}: no setting {name!r}; {hint}"
             raise BadOption(msg)
+    if solver is not None:
+        solver.refuse_options(left)
 
 
 def resume_key(task: Task) -> str:
@@ -247,19 +245,41 @@ def plan_key(task: Task, plan: Plan) -> str:
     """The resume key of a task whose plan is already made."""
     from importlib.metadata import version
 
-    solver = plan.adapter
+    solver, settings = plan.adapter, texts(plan.settings)
+    chosen: dict[str, str | None] = {}
+    if plan.choice is not None and plan.formulation.needs is not None:  # the key is known before the choice
+        solver, settings = None, texts({**task.settings, **plan.parameters})
+        chosen = {"method": "auto", "form": task.form}
+    elif plan.choice is not None and plan.choice.beyond is not None:
+        chosen = {"beyond": plan.choice.beyond}
     return digest(
         {
             "formulation": plan.formulation.name,
             "instance": plan.instance.hash,
             "method": plan.method,
             "form": plan.form,
-            "settings": texts(plan.settings),
+            **chosen,
+            "settings": settings,
             "opticoll": version("opticoll"),
             "solver": None if solver is None else [solver.name, solver.version()],
             **{name: getattr(task, name) for name in LIMITS},
+            **({"exact": True} if task.exact else {}),
+            **({"plugins": taking_part} if (taking_part := plugins_of(plan)) else {}),
         }
     )
+
+
+def plugins_of(plan: Plan) -> dict[str, str]:
+    """The plug-ins that take part in a plan, with the SHA-256 of their source.
+
+    A formulation that is neither of the package nor of a plug-in is listed by its name, with a digest of its code.
+    """
+    model = plan.formulation
+    data_method = None if model.given_by is None else method_named(str(plan.parameters[model.given_by]))
+    basis = None if model.needs is None else formulation(model.needs)
+    objects = (model, plan.reformulation, plan.procedure, plan.adapter, data_method, basis)
+    found = plugins.involved(objects, modules_behind(plan.instance.spec))
+    return found if named(model) else {**found, model.name: plugins.code_digest(model)}
 
 
 def rehearse_options(plan: Plan) -> None:

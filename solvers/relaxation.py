@@ -17,7 +17,7 @@ import numpy as np
 
 from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
-from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.scaling import solve_scaled
 from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
         np.concatenate([form.col_upper, np.full(2 * rows, np.inf)]),
         np.concatenate([np.zeros(columns), np.ones(2 * rows)]), "min"
     )  # fmt: skip
-    outcome = solve_isolated(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
+    outcome = solve_scaled(elastic, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:
         return None
     least = verify.dual_bound(elastic, np.clip(outcome.row_duals, -1.0, 1.0))
@@ -84,14 +84,14 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:
     """Solve the relaxation and recompute its bound from the duals; None if it gives none in time."""
     relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool))
-    outcome = solve_isolated(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
+    outcome = solve_scaled(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:
         return None
     value = verify.dual_bound(form, outcome.row_duals)
     if not np.isfinite(value):
         return None
-    whole = rounded(form, value)
+    integral = rounded(form, value)
     reason = "weak duality from the relaxation's row duals, recomputed"
-    if whole != value:
+    if integral != value:
         reason += f": {value:.9g}, rounded to a value that the objective can take"
-    return Bound("relaxation", whole, reason)
+    return Bound("relaxation", integral, reason)

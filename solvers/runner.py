@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput, NoSolution
-from opticoll.formulations import formulation
+from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution, OpticollError
+from opticoll.formulations import bounds_of, formulation
 from opticoll.formulations.arrays import check_arrays
-from opticoll.formulations.model import Bound
-from opticoll.solvers import memory, verify
-from opticoll.solvers.compile import compile_model, import_layer, unit_columns, unit_rows
-from opticoll.solvers.isolation import call_isolated, solve_isolated, write_isolated
-from opticoll.solvers.methods import METHOD_PARAMETERS
+from opticoll.formulations.model import Bound, read_parameters
+from opticoll.instances import MatrixProgram
+from opticoll.solvers import memory, solver_log, verify
+from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, joined, model_info
+from opticoll.solvers.compile import compile_built, declared_arrays, import_layer
+from opticoll.solvers.exact.prove import proven_exactly
+from opticoll.solvers.isolation import (
+    BOUNDS_S,
+    Budget,
+    LimitReached,
+    call_isolated,
+    modules_of,
+    write_isolated,
+)
+from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
+from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.methods.procedure import receive, run_procedure, send
-from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, resume_key
+from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, plugins_of, resume_key
 from opticoll.solvers.relaxation import infeasibility, relaxation_bound
-from opticoll.solvers.solution import check, solution_document
+from opticoll.solvers.scaling import scaling_steps, solve_scaled
+from opticoll.solvers.solution import check, shared_parameters, solution_document
 from opticoll.solvers.task import (
     Kkt,
     Needed,
@@ -37,8 +50,10 @@ from opticoll.solvers.task import (
     Task,
     Termination,
     Times,
+    one_line,
     texts,
-)
+)  # fmt: skip
+from opticoll.solvers.worker_start import start_ahead
 
 if TYPE_CHECKING:
     import threading
@@ -47,8 +62,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.methods.method import Reformulation
     from opticoll.solvers.scratch import Report
     from opticoll.solvers.standard_form import StandardForm
 
@@ -61,7 +76,13 @@ __all__ = ["check", "export", "resume_key", "solution_document", "solve"]
 EXACT = 1e-9
 
 
-def solve(task: Task, *, on_progress: OnProgress | None = None, stop: threading.Event | None = None) -> Run:
+def solve(
+    task: Task,
+    *,
+    on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
+    log: TextIO | None = None,
+) -> Run:
     """Solve a task.
 
     Parameters
@@ -72,46 +93,105 @@ def solve(task: Task, *, on_progress: OnProgress | None = None, stop: threading.
         Called with the objective and the bound whenever they improve.
     stop
         Ends the solve when set, e.g. from another thread; the incumbent and the bound are kept.
+    log
+        Stream that shows the solvers' own logs while they run, with incumbents and bounds between their lines.
 
     Returns
     -------
-    Run
-        Also when the solve failed, see its termination and proof.
+        The run, also when the solve failed: see its termination and proof.
 
     Raises
     ------
     BadInput
-        For anything that can be refused before solving, and for solver options that do not exist.
+        For anything that can be refused before solving, and for unknown solver options.
     SolverUnavailable
         If the solver's package or licence is missing, or the licence is too small.
     TooLarge
         If it cannot fit in the memory limit or in the available memory; nothing has been started.
     """
-    return _solve(task, instance_of(task), on_progress, stop)
+    with solver_log.streamed(log):
+        run = _solve(task, None, on_progress, stop, Budget(task, stop))
+        return proven_exactly(run, stop) if task.exact else run
 
 
-def _solve(task: Task, instance: Instance, on_progress: OnProgress | None, stop: threading.Event | None) -> Run:
-    started = time.monotonic()
-    needed = _solve_needed(task, instance, on_progress, stop)
-    plan = make_plan(task, instance=instance, needed=None if needed is None else needed.values)
+def _solve(
+    task: Task, instance: Instance | None, on_progress: OnProgress | None, stop: threading.Event | None, budget: Budget
+) -> Run:
+    try:
+        with budget.reading() as limits:
+            instance = instance_of(task) if instance is None else instance
+            first = make_plan(task, instance=instance)
+        needed = _solve_needed(task, instance, first, on_progress, stop)
+        with budget.reading() as limits:
+            plan = first if needed is None else make_plan(task, instance=instance, needed=needed.values)
+            refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
+            if refuted is None:
+                memory.refuse_plan(task, plan)
+    except LimitReached:
+        assert limits.ending is not None
+        msg = (
+            f"{limits.message} while {task.instance} was read and prepared; raise the limit or take a smaller instance"
+        )
+        raise LimitSpent(msg, limits.ending) from None
     if needed is None:
-        started = time.monotonic()  # reading and checking the task is no part of the solve
-    refuted = plan.formulation.refute(plan.data) if plan.formulation.refute is not None else None
-    if refuted is None:
-        memory.refuse_plan(task, plan)
-    deadline = None if task.time_limit_s is None else started + task.time_limit_s
-    work = _Work(task, plan, deadline, on_progress, stop)
+        budget.start_solving()
+    deadline = budget.deadline
+    beyond = None if plan.choice is None else plan.choice.beyond
+    work = _Work(task, plan, deadline if beyond is None else attempt_until(task, deadline), on_progress, stop, budget)
     if refuted is not None:
         work.refuted(refuted)
     elif plan.procedure is not None:
         work.call_procedure()
     else:
         work.solve_matrix()
-    return work.finish(needed)
+    run = work.finish(needed)
+    if beyond is None or run.proof is Proof.OPTIMAL or run.record.infeasible_by or (stop is not None and stop.is_set()):
+        return run
+    return _continued(run, plan, deadline, on_progress, stop, budget)
+
+
+def _continued(
+    first: Run,
+    plan: Plan,
+    deadline: float | None,
+    on_progress: OnProgress | None,
+    stop: threading.Event | None,
+    budget: Budget,
+) -> Run:
+    """Continue with another method where the optimum of the stated model is not proven."""
+    assert plan.choice is not None
+    task, old = first.task, first.record
+    method = str(plan.choice.proof if old.termination in ENDED else plan.choice.beyond)
+    if deadline is None and method == PROOF:
+        deadline = time.monotonic() + PROOF_S
+    left = None if deadline is None else deadline - time.monotonic()
+    if left is not None and left <= 0:
+        return first
+    own = {name: value for name, value in task.settings.items() if name in plan.parameters}
+    other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
+    found = method_named(method)
+    assert found is not None
+    next_plan = replace(
+        plan, method=method, reformulation=None, procedure=found, adapter=None, choice=None, options={},
+        method_parameters=read_parameters(found.parameters, {}, method),
+    )  # fmt: skip
+    try:
+        work = _Work(other, next_plan, deadline, on_progress, stop, budget)
+        if old.bound is not None:
+            work.bounds.append(Bound(str(old.bound_source), old.bound, "proven for the stated model"))
+        work.call_procedure()
+    except OpticollError as error:
+        message = f"{old.message} {method} could not continue: {error}".strip()
+        return replace(first, record=msgspec.structs.replace(old, message=message))
+    return joined(first, work.finish(first.needed), method)
 
 
 def _solve_needed(
-    task: Task, instance: Instance, on_progress: OnProgress | None = None, stop: threading.Event | None = None
+    task: Task,
+    instance: Instance,
+    plan: Plan,
+    on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
 ) -> Run | None:
     """Solve the formulation that this one takes its data from, if any.
 
@@ -124,11 +204,11 @@ def _solve_needed(
     name = model.needs
     if name is None:
         return None
-    plan = make_plan(task, instance=instance)  # refuse what can be refused before spending time on the data
     parameter = METHOD_PARAMETERS.get(model.name)
     method = "auto" if parameter is None else str(plan.parameters[parameter])
-    basis = msgspec.structs.replace(task, formulation=name, method=method, form=None, settings={}, repetition=0)
-    first = _solve(basis, instance, on_progress, stop)
+    shared = shared_parameters(model, plan.parameters)
+    basis = msgspec.structs.replace(task, formulation=name, method=method, form=None, settings=shared, repetition=0)
+    first = _solve(basis, instance, on_progress, stop, Budget(basis, stop))
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)
@@ -136,13 +216,13 @@ def _solve_needed(
 
 
 def export(
-    formulation_name: str,
+    formulation_name: str | Formulation,
     instance: str,
     path: Path,
     form: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the matrix of a formulation on an instance as MPS or LP, with the names of its docstring.
+    """Write the matrix of a formulation on an instance as MPS or LP, with the names of its docstring, or of its file.
 
     Raises
     ------
@@ -157,10 +237,14 @@ def export(
         raise BadInput(msg)
     task = Task(formulation_name, instance, method="highs", form=form, settings=settings or {})
     value = instance_of(task)
-    needed = _solve_needed(task, value)
-    plan = make_plan(task, instance=value, needed=None if needed is None else needed.values)
+    plan = make_plan(task, instance=value)
+    needed = _solve_needed(task, value, plan)
+    plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
     built = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
-    write_isolated(compile_model(built), "highs", path)
+    names = None
+    if isinstance(value, MatrixProgram) and plan.form == "matrix":
+        names = (list(value.column_names), list(value.row_names))
+    write_isolated(compile_built(plan.formulation, built), "highs", path, names=names)
 
 
 def run_in_worker(arguments: dict[str, Any], arrays: Arrays, report: Report) -> tuple[dict[str, Any], Arrays]:
@@ -178,7 +262,9 @@ class _Work:
         deadline: float | None,
         on_progress: OnProgress | None,
         stop: threading.Event | None,
+        budget: Budget,
     ) -> None:
+        self.budget = budget
         self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
         parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "verify_s")
         self.times: dict[str, float | None] = dict.fromkeys(parts)
@@ -192,13 +278,15 @@ class _Work:
         self.metrics: dict[str, Any] = {}
         self.solver = SolverInfo()
         self.infeasible_by: str | None = None
+        self.refuted_by: str | None = None
         self.repaired: Repaired | None = None
         self.began = time.monotonic()
+        self.log_line = solver_log.Progress()
 
     def refuted(self, bound: Bound) -> None:
         """End the run without solving: a bound shows that there is no solution."""
         self.outcome = Outcome(Termination.INFEASIBLE, message=f"infeasible by a bound: {bound.reason}")
-        self.infeasible_by = bound.name
+        self.infeasible_by = self.refuted_by = bound.name
         self.bounds.append(bound)
         self.solver = SolverInfo(name=bound.name, algorithm="analytic bound", options={})
 
@@ -209,38 +297,46 @@ class _Work:
         plan, task = self.plan, self.task
         assert plan.adapter is not None
         begun = time.monotonic()
+        start_ahead(modules_of(plan.adapter.name), task.threads)
         import_layer(plan.form)
         start = time.monotonic()
         self.times["load_s"] = start - begun
         if self.deadline is not None:
             self.deadline += start - begun  # importing a modelling layer is no part of the solve
-        model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
-        built = time.monotonic()
-        self.form = compile_model(model)
-        del model
-        steps = self._reformulations()
-        target = steps[-1].form if steps else self.form
-        compiled = time.monotonic()
+        try:
+            with self.budget.own_limits(self.deadline) as limits:
+                model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
+                built = time.monotonic()
+                self.form = compile_built(plan.formulation, model)
+                del model
+                steps = scaling_steps(self.form)
+                if plan.reformulation is not None and plan.reformulation.reformulate is not None:
+                    target = steps[-1].form if steps else self.form
+                    steps.append(plan.reformulation.reformulate(target, plan.formulation))
+                compiled = time.monotonic()
+        except (LimitReached, MemoryError):
+            self.form = None
+            ending = limits.ending or Termination.MEMORY_LIMIT
+            self.outcome = Outcome(ending, message=f"{limits.message or 'out of memory'} while the model was built")
+            return
         self.times["build_s"], self.times["compile_s"] = built - start, compiled - built
         left = None if self.deadline is None else self.deadline - compiled
         if left is not None and left <= 0:
             self.outcome = Outcome(Termination.TIME_LIMIT, message="the limit was spent on building the model")
             return
         request = SolveRequest(left, task.threads, task.tol, task.seed, dict(plan.options))
-        self.outcome = solve_isolated(
-            target, plan.adapter.name, request,
-            memory_limit_gib=task.memory_limit_gib, on_progress=self._progress, stop=self.stop,
+        self.outcome = solve_scaled(
+            self.form, plan.adapter.name, request, steps=steps,
+            memory_limit_gib=self.budget.memory_left_gib(), on_progress=self._progress, stop=self.stop,
         )  # fmt: skip
         self.times["solve_s"], self.times["solver_s"] = time.monotonic() - compiled, self.outcome.solve_s
-        for step in reversed(steps):
-            self.outcome = step.recover(self.outcome)
         out = self.outcome
         self.solver = SolverInfo(
             name=plan.adapter.name, version=out.version or plan.adapter.version(), algorithm=out.algorithm,
             options=out.options,
         )  # fmt: skip
         if out.x is not None:
-            self.values = self.form.values(out.x)
+            self.values = self.form.values(verify.whole(self.form, out.x))
             if plan.formulation.unfold is not None:
                 self.values = plan.formulation.unfold(plan.data, self.values)
         if out.row_duals is not None:
@@ -255,22 +351,10 @@ class _Work:
         left = None if self.deadline is None else self.deadline - start
         if left is None or left > 0:
             request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-            self.infeasible_by = infeasibility(self.form, request, self.task.memory_limit_gib)
+            self.infeasible_by = infeasibility(self.form, request, self.budget.memory_left_gib())
             self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
         if self.infeasible_by is None:
             self.outcome.message += " the solver's word alone says that there is no solution"
-
-    def _reformulations(self) -> list[Reformulation]:
-        """The reformulations of the compiled matrix, in order: unit rows, unit columns, the method's own."""
-        assert self.form is not None
-        steps: list[Reformulation] = []
-        for unit in (unit_rows, unit_columns):
-            step = unit(steps[-1].form if steps else self.form)
-            steps += [] if step is None else [step]
-        if self.plan.reformulation is not None and self.plan.reformulation.reformulate is not None:
-            target = steps[-1].form if steps else self.form
-            steps.append(self.plan.reformulation.reformulate(target, self.plan.formulation))
-        return steps
 
     def call_procedure(self) -> None:
         """Run a method's procedure in a worker of its own."""
@@ -278,7 +362,8 @@ class _Work:
         assert plan.procedure is not None
         start = time.monotonic()
         pinned = {name: plan.settings[name] for name in task.settings}
-        arguments, arrays = send(msgspec.structs.replace(task, settings=pinned), plan.instance, plan.needed)
+        sent = msgspec.structs.replace(task, settings=pinned, method=plan.method, exact=False)
+        arguments, arrays = send(sent, plan.instance, plan.needed)
 
         def relay(values: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> None:
             self._progress(values.get("objective"), values.get("bound"))
@@ -286,11 +371,15 @@ class _Work:
         left = None if self.deadline is None else max(self.deadline - start, 0.01)
         call = call_isolated(
             "opticoll.solvers.runner:run_in_worker", {**arguments, "time_limit_s": left}, arrays,
-            wall_limit_s=None if left is None else left * 1.05 + 3.0, memory_limit_gib=task.memory_limit_gib,
-            threads=task.threads, on_progress=relay, stop=self.stop,
+            wall_limit_s=None if left is None else left * 1.05 + 3.0,
+            memory_limit_gib=self.budget.memory_left_gib(),
+            threads=task.threads, modules=("opticoll.solvers.runner",), on_progress=relay, stop=self.stop,
         )  # fmt: skip
         self.times["solve_s"] = time.monotonic() - start
-        answer = receive(call.values, call.arrays, call.ending)
+        try:
+            answer = receive(call.values, call.arrays, call.ending)
+        except (TypeError, ValueError, OverflowError) as error:
+            answer = Answer(Termination.ERROR, message=f"method {plan.method!r} returned an invalid answer: {error}")
         self.outcome = Outcome(
             answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb
         )
@@ -300,9 +389,10 @@ class _Work:
         if answer.bound is not None and answer.bound_source is not None:
             self.bounds.append(Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"))
 
-    def _progress(self, objective: float | None, bound: float | None, x: object = None) -> None:
+    def _progress(self, objective: float | None, bound: float | None) -> None:
+        elapsed = time.monotonic() - self.began
+        self.log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.formulation.sense), elapsed)
         if self.on_progress is not None:
-            elapsed = time.monotonic() - self.began
             self.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
 
     # Proving
@@ -313,12 +403,12 @@ class _Work:
         objective, verified = self._verify()
         formulation, task = self.plan.formulation, self.task
         found = self._all_bounds(objective)
-        bound = _tightest(found, formulation.sense)
+        bound = verify.tightest(found, formulation.sense)
         if self.analytic is None and formulation.closed_forms is not None:  # else they are among the bounds already
             exact = formulation.closed_forms(self.plan.data)
         else:
             exact = []
-        contradiction = _contradiction([*found, *exact], objective if verified else None, formulation.sense)
+        contradiction = verify.contradiction([*found, *exact], objective if verified else None, formulation.sense)
         proof, gap = verify.prove(
             verified=verified, objective=objective, bound=None if bound is None else bound.value,
             sense=formulation.sense, tol=task.tol,
@@ -331,7 +421,7 @@ class _Work:
         if needed is not None:
             own, (proof, gap) = proof, verify.capped(proof, gap, needed.proof, needed.record.gap)
             infeasible = None
-            if needed.proof is not Proof.OPTIMAL:
+            if needed.proof not in verify.PROVEN:
                 infeasible, self.infeasible_by = self.infeasible_by, None
             if proof is not own or infeasible is not None:
                 self.outcome.message += (
@@ -346,6 +436,9 @@ class _Work:
             }
         if formulation.describe is not None and verified and self.values is not None:
             self.metrics |= formulation.describe(self.plan.data, self.values)
+        if formulation.restriction is not None:
+            free = self.metrics.get("unrestricted_proven") is True
+            self.metrics["conditional_on"] = None if free else formulation.restriction(self.plan.data)
         record = self._record(objective, bound, gap, proof, verified, needed)
         return Run(task, record, self.values, self.duals, self.plan, self.analytic, needed)
 
@@ -355,25 +448,25 @@ class _Work:
         if self.values is None:
             return None, False
         try:
-            check_arrays(formulation.arrays(data, self.values.keys()), self.values, "solution")
+            check_arrays(declared_arrays(formulation, data, self.values.keys(), self.form), self.values, "solution")
         except BadFile as wrong:
             self.violations, self.values = {"arrays": np.inf}, None
             self.outcome.message += f" refused: {wrong}"
             return None, False
-        raw = formulation.residuals(data, self.values)
+        raw = verify.residuals(formulation, data, self.values)
         worst, on_matrix = max(raw.values(), default=0.0), self._on_matrix()
         # The matrix is in its own unit: a violation that is negligible here may be too large for a column there.
         good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
         if not good and formulation.repair is not None:
             repaired = formulation.repair(data, self.values)
             if repaired is not None:
-                claimed = formulation.objective(data, self.values)
+                claimed = verify.objective(formulation, data, self.values)
                 self.values = repaired
-                raw, on_matrix = formulation.residuals(data, repaired), self._on_matrix()
+                raw, on_matrix = verify.residuals(formulation, data, repaired), self._on_matrix()
                 self.repaired = Repaired(violation=worst, claimed=claimed)
         self.violations = {**raw, **on_matrix}
         verified = all(v <= verify.FEASIBLE for v in self.violations.values())
-        return formulation.objective(data, self.values), verified
+        return verify.objective(formulation, data, self.values), verified
 
     def _on_matrix(self) -> dict[str, float]:
         """Violations of the compiled matrix by the values; none where there is no matrix, or they do not fit it."""
@@ -385,7 +478,11 @@ class _Work:
         formulation, data = self.plan.formulation, self.plan.data
         found = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:
-            certified = formulation.certify(data, self.duals)
+            try:
+                certified = formulation.certify(data, self.duals)
+            except (TypeError, ValueError, IndexError, KeyError) as error:
+                certified = None
+                self.outcome.message += f" duals were refused: {error}"
             if certified is not None:
                 found.append(certified)
         out = self.outcome
@@ -394,16 +491,29 @@ class _Work:
             if np.isfinite(value):
                 found.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
         if not self._closed(objective, found):
-            self.analytic = formulation.bounds(data)
-            found += self.analytic
-        if self.form is not None and self.form.is_mip and out.x is not None and not self._closed(objective, found):
+            found += self._analytic_bounds()
+        adapter = self.plan.adapter
+        unproven = self.form is not None and (self.form.is_mip or (adapter and not adapter.capabilities.duals))
+        if unproven and out.x is not None and not self._closed(objective, found):
             relaxed = self._relaxation()
             found += [] if relaxed is None else [relaxed]
         return found
 
+    def _analytic_bounds(self) -> list[Bound]:
+        """The analytic bounds, unless they take longer than the limit and a few seconds."""
+        stopped = self.stop is not None and self.stop.is_set()
+        deadline = time.monotonic() if stopped else self.deadline
+        limits = self.budget.own_limits(deadline, least_s=BOUNDS_S, interruptible=not stopped)
+        try:
+            with limits:
+                self.analytic = bounds_of(self.plan.formulation, self.plan.data)
+        except LimitReached:
+            self.outcome.message += f" {limits.message} before the analytic bounds were computed"
+        return self.analytic or []
+
     def _closed(self, objective: float | None, bounds: list[Bound]) -> bool:
         """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
-        best = _tightest(bounds, self.plan.formulation.sense)
+        best = verify.tightest(bounds, self.plan.formulation.sense)
         gap = None if best is None else verify.relative_gap(objective, best.value, self.plan.formulation.sense)
         return gap is not None and gap <= self.task.tol
 
@@ -422,20 +532,17 @@ class _Work:
         if left is not None and left <= 0:
             return None
         request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
-        found = relaxation_bound(self.form, request, self.task.memory_limit_gib)
+        found = relaxation_bound(self.form, request, self.budget.memory_left_gib())
         self.times["solve_s"] = (self.times["solve_s"] or 0.0) + time.monotonic() - start
         return found
 
     def _record(
-        self,
-        objective: float | None,
-        bound: Bound | None,
-        gap: float | None,
-        proof: Proof,
-        verified: bool,
+        self, objective: float | None, bound: Bound | None, gap: float | None, proof: Proof, verified: bool,
         needed: Run | None,
-    ) -> Record:
+    ) -> Record:  # fmt: skip
         plan, task, out = self.plan, self.task, self.outcome
+        refuted = self.infeasible_by is not None and self.infeasible_by == self.refuted_by
+        model = model_info(plan, out, self.form, refuted=refuted)
         return Record(
             key=plan_key(task, plan),
             formulation=plan.formulation.name,
@@ -445,7 +552,8 @@ class _Work:
             n=plan.instance.n,
             arcs=getattr(plan.instance, "arcs", None),
             method=plan.method,
-            form=plan.form if self.form is not None else None,
+            form=model.form,
+            model=model,
             solver=self.solver,
             termination=out.termination,
             proof=proof,
@@ -464,39 +572,10 @@ class _Work:
             time=Times(**self.times),
             size=Size() if self.form is None else Size(**self.form.size),
             peak_memory_mb=out.peak_memory_mb,
-            message=out.message.strip(),
+            message=one_line(out.message),
             incumbents=out.incumbents,
             requested=Requested.of(task),
             needed=None if needed is None else Needed.of(needed.record),
             repaired=self.repaired,
+            plugins=plugins_of(plan) or None,
         )
-
-
-def _contradiction(bounds: list[Bound], objective: float | None, sense: str) -> str | None:
-    """Two of our own numbers that cannot both be right, as a message; None if there are none.
-
-    A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
-    :data:`opticoll.solvers.verify.PAST`.
-    """
-    tightest = _tightest(bounds, sense)
-    if tightest is None:
-        return None
-    for exact in bounds:
-        if exact.exact and (verify.relative_gap(exact.value, tightest.value, sense) or 0.0) < 0:
-            return (
-                f"bounds contradict each other: {tightest.name} says {tightest.value:.12g}, but {exact.name} says that "
-                f"the optimum is {exact.value:.12g}"
-            )
-    if (verify.relative_gap(objective, tightest.value, sense) or 0.0) < 0:
-        return (
-            f"value and bound contradict each other: the value {objective:.12g} is verified, but {tightest.name} says "
-            f"{tightest.value:.12g}"
-        )
-    return None
-
-
-def _tightest(bounds: list[Bound], sense: str) -> Bound | None:
-    finite = [b for b in bounds if np.isfinite(b.value)]
-    if not finite:
-        return None
-    return min(finite, key=lambda b: b.value) if sense == "max" else max(finite, key=lambda b: b.value)

@@ -1,8 +1,7 @@
-"""The private folder through which a parent and its worker exchange JSON and arrays, never pickles.
+"""Private folders through which a parent and its worker exchange JSON and arrays.
 
-Every file appears under its final name only when it is complete, so that a worker killed in the middle of a
-write leaves the previous state readable. A folder is locked by its owner; what a killed owner left behind is
-swept by the next one.
+A worker that is killed during a write leaves the previous state readable. The owner of a folder locks it; a folder
+whose owner was killed is removed by the next process that makes one.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers.atomic import rewrite, try_lock
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -36,10 +37,8 @@ _SWEEP_AGE_S = 60.0
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write ``value`` so that readers see the old file or the whole new one."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(value, default=_plain), encoding="utf-8")
-    part.replace(path)
+    """Write ``value`` atomically."""
+    rewrite(path, json.dumps(value, default=_plain), durable=False)
 
 
 def read_json(path: Path) -> Any:
@@ -74,10 +73,10 @@ def _read_array(path: Path, *, mapped: bool) -> NDArray[Any]:
 
 
 class Report:
-    """The worker's side of progress: what was last reported survives the worker's death.
+    """The progress of a worker, readable by the parent also after the worker died.
 
-    Values are merged over the earlier ones, arrays replaced by name, so that a new bound does not lose the
-    incumbent. Callable from any thread of the solver.
+    New values and arrays replace earlier ones of the same name and leave the others: a new bound keeps the incumbent.
+    Callable from any thread of the solver.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -125,7 +124,7 @@ def read_progress(
 
 @contextmanager
 def scratch_folder(size_bytes: int) -> Iterator[Path]:
-    """Make a private folder with room for ``size_bytes``, in memory if possible; gone afterwards."""
+    """Make a private folder with room for ``size_bytes``, in memory if possible, and remove it afterwards."""
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place(size_bytes)))
     lock = _lock(folder)
@@ -153,18 +152,12 @@ def _place(size_bytes: int) -> str | None:
 
 
 def _lock(folder: Path) -> int | None:
-    """Hold a lock that the kernel drops when this process dies; None where there are none."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
+    """Lock a folder until the descriptor is closed; None if another process holds it or there are no locks."""
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
+    if try_lock(handle):
+        return handle
+    os.close(handle)
+    return None
 
 
 @cache
@@ -185,7 +178,7 @@ def _sweep() -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON for what solvers like to hand back: numpy scalars, paths, enumerations."""
+    """JSON for values that solvers return: numpy scalars, paths, enumerations."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.arrays import check_arrays, check_shapes
 from opticoll.formulations.model import read_parameters
-from opticoll.formulations.schedules.schedule_json import is_schedule
-from opticoll.instances import BadFile, Topology, parse
+from opticoll.formulations.schedules.collective_steps import COLLECTIVES
+from opticoll.formulations.schedules.schedule_json import is_schedule, read_rounds
+from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
+from opticoll.instances.demands import UNIFORM, DemandSpec, same_demand, traffic_of
 from opticoll.instances.readers import untrusted
 from opticoll.instances.readers.untrusted import same_text
+from opticoll.solvers import verify
+from opticoll.solvers.compile import declared_arrays
+from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
-from opticoll.solvers.verify import FEASIBLE
+from opticoll.solvers.solution_arrays import finite_number, named_arrays
+from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.arrays import Array
     from opticoll.formulations.model import Bound
+    from opticoll.instances import Instance
     from opticoll.solvers.task import Run
 
 FORMAT = "opticoll-solution/1"
-#: Largest solution file [bytes] and largest array in it [entries] that are read.
+#: Largest solution file that is read [bytes].
 MAX_BYTES = 1 << 30
-MAX_ENTRIES = 200_000_000
-#: Most axes of an array.
-MAX_AXES = 8
 #: Parameters of formulations that a schedule is timed with.
 SCHEDULE_SETTINGS = ("alpha", "beta")
 
@@ -46,7 +49,8 @@ def solution_document(run: Run) -> dict[str, Any]:
     ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
     ``shape``, and for the non-zeros ``index`` (one list of integers an entry) and ``value``; ``duals`` are what
     proved the bound, where there are any. ``arcs`` names the arcs that flow indices count:
-    ``[tail, head, capacity]`` each.
+    ``[tail, head, capacity]`` each; ``vertices`` is their number. ``terminals``, ``labels`` and ``capacity_unit`` of a
+    topology follow where they are not the default.
 
     Raises
     ------
@@ -76,6 +80,13 @@ def solution_document(run: Run) -> dict[str, Any]:
         document["arcs"] = [
             [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
         ]
+        document["vertices"] = instance.n
+        if instance.ranks < instance.n:
+            document["terminals"] = instance.terminals.tolist()
+        if instance.labels != tuple(map(str, range(instance.n))):
+            document["labels"] = list(instance.labels)
+        if instance.capacity_unit is not None:
+            document["capacity_unit"] = instance.capacity_unit
     return document
 
 
@@ -89,9 +100,9 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def check(
-    formulation_name: str, instance_spec: str, path: Path, settings: Mapping[str, Any] | None = None
+    formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Verify an external solution of a formulation on an instance.
+    """Verify an external solution of a formulation on an instance, a spec or what is read as one.
 
     The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file that says
     another is refused. From the file come the values, and duals, whose bound is recomputed.
@@ -111,36 +122,31 @@ def check(
         For settings that the formulation does not have.
     """
     model = formulation(formulation_name)
-    instance = parse(instance_spec)
-    given = settings or {}
+    instance = as_instance(instance_spec)
+    path, given = Path(path), settings or {}
     parameters = read_parameters(model.parameters, given, model.name)
     if path.suffix.lower() == ".xml":
         return check_schedule(model, instance, path, given)
+    if path.suffix.lower() == ".sol" and not _is_json(path):
+        return check_sol(model, instance, path)
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path, parameters)
+    if is_certificate(path):
+        from opticoll.solvers.exact.vipr_verify import check_certificate
+
+        return check_certificate(model, instance, path, parameters)
     document = read_document(path)
     if is_schedule(document):
+        if document.get("kind") == "rounds":
+            return check_rounds(model, instance, path, parameters, document)
         return check_schedule(model, instance, path, given, document)
-    for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
-        if document.get(key) != wanted:
-            msg = f"{path}: {key} is {document.get(key)!r}, expected {wanted!r}; name what the file is a solution of"
-            raise BadFile(msg)
-    _refuse_other_settings(model, parameters, document.get("settings"), path)
+    _refuse_other_settings(model, parameters, document.get("settings"), path, instance)
+    stated = read_solution(model, instance, parameters, document, path)
+    data, violations, objective, bound = stated.data, stated.violations, stated.objective, stated.bound
     notes: list[str] = []
-    violations: dict[str, float] = {}
-    needed = None
     if model.needs is not None:
-        basis = formulation(model.needs)
-        data = basis.prepare(instance)
-        needed = named_arrays(document, "needed", path, partial(basis.arrays, data))
-        violations |= {f"{basis.name}.{k}": v for k, v in _residuals(basis, data, needed).items()}
-        notes.append(f"the data are the file's own solution of {basis.name}, which was checked as well")
-    data = prepared(model, instance, parameters, needed)
-    values = named_arrays(document, "values", path, partial(model.arrays, data))
-    violations |= _residuals(model, data, values)
-    with np.errstate(all="ignore"):
-        objective = model.objective(data, values)
-    claimed = None if document.get("objective") is None else _number(document["objective"])
+        notes.append(f"the data are the file's own solution of {model.needs}, which was checked as well")
+    claimed = None if document.get("objective") is None else finite_number(document["objective"])
     if claimed is None and document.get("objective") is not None:
         msg = f"{path}: 'objective' must be a finite number or null, not {str(document['objective'])[:40]!r}"
         raise BadFile(msg)
@@ -152,7 +158,6 @@ def check(
     reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
     if verified and wrong_claim:
         verified, reason = False, f"the file claims objective {claimed}, its values have {objective!r}"
-    bound = _recomputed_bound(model, data, document, path)
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
     elif document.get("bound") is not None:
@@ -176,7 +181,86 @@ def check(
     }
 
 
-def _refuse_other_settings(model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path) -> None:
+@dataclass(frozen=True)
+class StatedSolution:
+    """A solution from a document, checked: data of the model, values, those of the needed solution, duals, and verdict.
+
+    ``bound`` is recomputed from the duals; None without any.
+    """
+
+    data: Any
+    values: dict[str, NDArray[np.float64]]
+    needed: dict[str, NDArray[np.float64]] | None
+    duals: dict[str, NDArray[np.float64]] | None
+    violations: dict[str, float]
+    objective: float
+    bound: Bound | None
+
+
+def read_solution(
+    model: Formulation, instance: Instance, parameters: Mapping[str, Any], document: Mapping[str, Any], path: Path
+) -> StatedSolution:
+    """Read a solution of ``model`` on ``instance`` out of a document, and check it.
+
+    Raises
+    ------
+    BadFile
+        If the document is for another formulation or instance, or its arrays are not those of the formulation.
+    """
+    for key, wanted in (("formulation", model.name), ("instance_hash", instance.hash)):
+        if document.get(key) != wanted:
+            msg = f"{path}: {key} is {document.get(key)!r}, expected {wanted!r}; name what the file is a solution of"
+            raise BadFile(msg)
+    needed = None
+    if model.needs is not None:
+        basis = formulation(model.needs)
+        needed = named_arrays(
+            document, "needed", path, partial(declared_arrays, basis, _basis_data(model, instance, parameters))
+        )
+    data = prepared(model, instance, parameters, needed)
+    values = named_arrays(document, "values", path, partial(declared_arrays, model, data))
+    violations = recomputed_violations(model, instance, parameters, data, values, needed)
+    with np.errstate(all="ignore"):
+        objective = verify.objective(model, data, values)
+    duals = _stated_duals(model, data, document, path)
+    bound = None if duals is None else _recomputed_bound(model, data, duals)
+    return StatedSolution(data, values, needed, duals, violations, objective, bound)
+
+
+def recomputed_violations(
+    model: Formulation,
+    instance: Instance,
+    parameters: Mapping[str, Any],
+    data: Any,
+    values: Mapping[str, NDArray[np.float64]],
+    needed: Mapping[str, NDArray[np.float64]] | None = None,
+) -> dict[str, float]:
+    """Worst violation of every block by the values, and by those of the needed solution, whose blocks are prefixed."""
+    violations: dict[str, float] = {}
+    if model.needs is not None and needed is not None:
+        basis = formulation(model.needs)
+        worst = _residuals(basis, _basis_data(model, instance, parameters), needed)
+        violations = {f"{basis.name}.{block}": value for block, value in worst.items()}
+    return violations | _residuals(model, data, values)
+
+
+def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str, Any]) -> Any:
+    """Data of the formulation whose solution ``model`` needs."""
+    assert model.needs is not None
+    return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
+
+
+def shared_parameters(model: Formulation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The demand of a formulation that takes its data from another one, for that one; nothing if it is the default."""
+    if model.needs is None or parameters.get("demand") in (None, UNIFORM):
+        return {}
+    known = {parameter.name for parameter in formulation(model.needs).parameters}
+    return {"demand": parameters["demand"]} if "demand" in known else {}
+
+
+def _refuse_other_settings(
+    model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path, instance: Any
+) -> None:
     """Refuse a file that says that it is for other parameters; those that it does not mention are not compared.
 
     Raises
@@ -190,7 +274,7 @@ def _refuse_other_settings(model: Formulation, parameters: Mapping[str, Any], st
         msg = f"{path}: 'settings' must be an object"
         raise BadFile(msg)
     theirs = read_parameters(model.parameters, stated, str(path))
-    other = [name for name in stated if not same_text(_written(theirs[name]), _written(parameters[name]))]
+    other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:
         there, here, remedy = (
             separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
@@ -200,12 +284,20 @@ def _refuse_other_settings(model: Formulation, parameters: Mapping[str, Any], st
         raise BadFile(msg)
 
 
+def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:
+    if isinstance(ours, DemandSpec) and isinstance(instance, Topology) and theirs.startswith("matrix:"):
+        return same_demand(str(theirs), ours, instance, where)
+    return same_text(_written(theirs), _written(ours))
+
+
 def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _recomputed_bound(model: Formulation, data: Any, document: Mapping[str, Any], path: Path) -> Bound | None:
-    """The bound that the duals in a document prove, None where there are none or they prove nothing."""
+def _stated_duals(
+    model: Formulation, data: Any, document: Mapping[str, Any], path: Path
+) -> dict[str, NDArray[np.float64]] | None:
+    """The duals in a document from which the formulation computes a bound; None where there are none."""
     duals = document.get("duals")
     if duals is None or model.certify is None or model.dual_arrays is None:
         return None
@@ -216,9 +308,14 @@ def _recomputed_bound(model: Formulation, data: Any, document: Mapping[str, Any]
     read = {name: duals[name] for name in declared if name in duals}
     if not read:
         return None
-    arrays = named_arrays({"duals": read}, "duals", path, lambda _: declared)
+    return named_arrays({"duals": read}, "duals", path, lambda _: declared)
+
+
+def _recomputed_bound(model: Formulation, data: Any, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that duals prove, None if they prove nothing."""
+    assert model.certify is not None
     with np.errstate(all="ignore"):
-        found = model.certify(data, arrays)
+        found = model.certify(data, duals)
     return found if found is not None and math.isfinite(found.value) else None
 
 
@@ -237,7 +334,7 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
         msg = f"{path}: weighted paths are checked as a solution of alltoall.master on a topology, not of {model.name}"
         raise BadFile(msg)
     stated = weighted_paths.read_demand_of(path)
-    _refuse_other_settings(model, parameters, {"demand": stated}, path)
+    _refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
     data = model.prepare(instance, parameters)
     paths = weighted_paths.read(path, data)
     violations = weighted_paths.violations(data, paths)
@@ -260,6 +357,106 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
     }
 
 
+def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
+    """Verify a solver's solution file (:mod:`opticoll.instances.readers.sol_files`) of a program in matrix form.
+
+    Duals in the file give a bound by weak duality, unless the program has integer columns.
+
+    Raises
+    ------
+    BadFile
+        If the file is malformed, too large, or names columns that the program does not have; also for a formulation
+        whose instances are no such programs.
+    """
+    from opticoll.instances.readers.sol_files import positions, read_sol
+    from opticoll.solvers.compile import compile_model
+
+    if not isinstance(instance, MatrixProgram) or model.of_instance is None:
+        msg = f"{path}: .sol files name columns of a program in matrix form; check them as matrix.program mps:FILE"
+        raise BadFile(msg)
+    model, program, where = model.of_instance(instance), instance, f"solution file {path}"
+    found = read_sol(path)
+    if not found.solved:
+        msg = f"{where} holds no solution (status {found.status or 'unknown'}); name one with values"
+        raise BadFile(msg)
+    x = np.zeros(program.n)
+    x[positions(found.values, program.column_names, where)] = list(found.values.values())
+    values = {"x": x}
+    form = compile_model(model.build["matrix"](program))
+    violations = _residuals(model, program, values) | matrix_violations(form, x)
+    worst = max(violations, key=lambda k: violations[k])
+    objective = model.objective(program, values)
+    verified = violations[worst] <= FEASIBLE
+    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+    if verified and found.objective is not None:
+        scale = max(abs(objective), abs(found.objective), 1.0)
+        if abs(objective - found.objective) > FEASIBLE * scale:
+            verified = False
+            reason = f"the file claims objective {found.objective}, its values have {objective!r}"
+    bound, notes = None, []
+    if found.duals is not None and not form.is_mip:
+        y = np.zeros(program.rows)
+        y[positions(found.duals, program.row_names, where, "row")] = list(found.duals.values())
+        bound = dual_bound(form, y)
+        notes.append("the bound was recomputed from the file's duals by weak duality")
+    if bound is None or not math.isfinite(bound):
+        bound = None
+    return {
+        "formulation": model.name,
+        "instance": program.spec,
+        "instance_hash": program.hash,
+        "settings": {},
+        "verified": verified,
+        "violations": violations,
+        "objective": objective,
+        "claimed": found.objective,
+        "bound": bound,
+        "bound_source": None if bound is None else "lp-dual",
+        "metrics": {},
+        "reason": reason,
+        "notes": [*notes, *([f"the file's status {found.status!r} was ignored"] if found.status else [])],
+    }
+
+
+def check_rounds(
+    model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any], document: dict[str, Any]
+) -> dict[str, Any]:
+    """Replay somebody's schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
+
+    Raises
+    ------
+    BadFile
+        If the document is malformed, too large, or for another instance; also for a formulation without rounds.
+    """
+    if model.replay is None or not isinstance(instance, Topology):
+        msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
+        raise BadFile(msg)
+    schedule = read_rounds(document, path, instance)
+    with np.errstate(all="ignore"):
+        violations = {
+            block: np.inf if np.isnan(worst) else worst + 0.0
+            for block, worst in model.replay(model.prepare(instance, parameters), schedule).items()
+        }
+    worst = max(violations, key=lambda block: violations[block])
+    verified = violations[worst] <= FEASIBLE
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        "settings": {name: str(value) for name, value in parameters.items()},
+        "verified": verified,
+        "violations": violations,
+        "objective": float(schedule.rounds),
+        "claimed": None,
+        "bound": None,
+        "bound_source": None,
+        "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
+        "reason": "" if verified else f"{worst} is violated {violations[worst]:g} times",
+        "notes": [],
+        "schedule": {"violation": None if verified else worst, "rank": None, "chunk": None, "step": None},
+    }
+
+
 def check_schedule(
     model: Formulation,
     instance: Any,
@@ -269,7 +466,8 @@ def check_schedule(
 ) -> dict[str, Any]:
     """Execute somebody's schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
-    Of the formulation's parameters a schedule only takes ``alpha`` and ``beta``, what a step and a shard cost.
+    Of the formulation's parameters a schedule only takes ``alpha`` and ``beta``, what a step and a shard cost, and
+    ``demand`` and ``root``, which must be those of the schedule.
 
     Returns
     -------
@@ -289,16 +487,17 @@ def check_schedule(
         msg = f"{path}: a schedule is checked as one of an alltoall formulation, not as {model.name}"
         raise BadFile(msg)
     for name in settings or {}:
-        if name not in SCHEDULE_SETTINGS:
+        if name not in (*SCHEDULE_SETTINGS, "demand", "root"):
             msg = f"{path}: is a schedule, which is executed as it is: --set {name}=... has no meaning; leave it out"
             raise BadInput(msg)
     parameters = read_parameters(model.parameters, settings or {}, model.name)
     cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
-    collective = "allgather" if model.name == "alltoall.all-gather" else "alltoall"
+    collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))
+    traffic = traffic_of(parameters, instance) if isinstance(instance, Topology) else None
     if document is None:
-        verdict = verification.verify_file(path, instance, collective, **cost)
+        verdict = verification.verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
     elif isinstance(instance, Topology):
-        verdict = verification.verify_document(document, path, instance, collective, **cost)
+        verdict = verification.verify_document(document, path, instance, collective, traffic=traffic, root=root, **cost)
     else:
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
@@ -308,7 +507,7 @@ def check_schedule(
         "instance_hash": instance.hash,
         "verified": verdict.valid,
         "violations": {} if verdict.valid else {verdict.reason: None},
-        "objective": verdict.metrics.get("time", verdict.metrics.get("async_time")),
+        "objective": verdict.time,
         "claimed": None,
         "bound": None,
         "bound_source": None,
@@ -324,8 +523,17 @@ def check_schedule(
 
 def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     with np.errstate(all="ignore"):  # what overflows is a violation
-        found = dict(model.residuals(data, values))
+        found = verify.residuals(model, data, values)
     return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in found.items()}
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file begins as a JSON object, as `solve --solution NAME.sol` writes it."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -341,97 +549,3 @@ def read_document(path: Path) -> dict[str, Any]:
         msg = f"{path}: is not a solution document (format {FORMAT!r}); write it with solve --solution"
         raise BadFile(msg)
     return document
-
-
-def named_arrays(
-    document: Mapping[str, Any],
-    key: str,
-    path: Path,
-    declare: Callable[[Collection[str]], Mapping[str, Array]],
-) -> dict[str, NDArray[np.float64]]:
-    """Named arrays out of their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
-
-    Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
-    entries that the document lists.
-
-    Parameters
-    ----------
-    document, key, path
-        The document, under which key the arrays are, and its file.
-    declare
-        The arrays that there may be, for the names that there are.
-
-    Raises
-    ------
-    BadFile
-        For anything else than numbers at distinct places of the shapes declared.
-    """
-    named = document.get(key)
-    if not isinstance(named, dict) or not named:
-        msg = f"{path}: {key!r} must be an object of named arrays"
-        raise BadFile(msg)
-    shapes = {name: _stated_shape(entry, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
-    declared = declare(named.keys())
-    listed = sum(len(entry["index"]) for entry in named.values())
-    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
-    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in named.items()}
-    check_arrays(declared, arrays, f"{path}: {key}")
-    return arrays
-
-
-def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
-    """The shape of an array in coordinate form; refuses what has none, or more entries than are read."""
-    if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
-        msg = f"{where} needs 'shape', 'index' and 'value'"
-        raise BadFile(msg)
-    shape, index, value = entry["shape"], entry["index"], entry["value"]
-    sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
-    if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
-        msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
-        raise BadFile(msg)
-    found = tuple(s for s in sizes if s is not None)
-    if math.prod(found) > MAX_ENTRIES:
-        msg = f"{where}: {math.prod(found)} entries are more than the {MAX_ENTRIES} that are read"
-        raise BadFile(msg)
-    if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
-        msg = f"{where}: 'index' and 'value' must be lists of one length"
-        raise BadFile(msg)
-    return found
-
-
-def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
-    array = np.zeros(shape)
-    seen: set[tuple[int | None, ...]] = set()
-    for at, v in zip(entry["index"], entry["value"], strict=True):
-        place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
-        inside = len(place) == len(shape) and isinstance(at, list)
-        if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
-            msg = f"{where}: entry {str(at)[:60]} is outside the shape {list(shape)}"
-            raise BadFile(msg)
-        if place in seen:
-            msg = f"{where}: entry {at!r} is given twice"
-            raise BadFile(msg)
-        number = _number(v)
-        if number is None:
-            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is no finite number"
-            raise BadFile(msg)
-        seen.add(place)
-        array[place] = number
-    return array
-
-
-def _whole(value: Any) -> int | None:
-    """A whole number, as ``3`` or, as some tools write it, ``3.0``; None for anything else."""
-    if type(value) is int:
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
-
-
-def _number(value: Any) -> float | None:
-    """A finite number, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

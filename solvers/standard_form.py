@@ -126,11 +126,11 @@ class StandardForm:
 
     def column_names(self) -> list[str]:
         """A name for every column: ``g[0,3]`` from its block, ``x7`` where none names it."""
-        return _names(self.columns, self.A.shape[1], "x")
+        return named(self.columns, self.A.shape[1], "x")
 
     def row_names(self) -> list[str]:
         """A name for every row, as :meth:`column_names`."""
-        return _names(self.rows, self.A.shape[0], "r")
+        return named(self.rows, self.A.shape[0], "r")
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """List the problem as named plain arrays, without its blocks; :func:`assemble` is the inverse."""
@@ -155,7 +155,8 @@ def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
     )  # fmt: skip
 
 
-def _names(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
+def named(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
+    """A name for each of ``count`` rows or columns, from its block; ``letter`` and its number where none names it."""
     names = [f"{letter}{j}" for j in range(count)]
     for block in blocks.values():
         for position, where in enumerate(block.index):

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import msgspec
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Bound
+    from opticoll.formulations.model import Bound, Formulation
     from opticoll.instances import Instance
+    from opticoll.solvers.exact.form import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
 
 
@@ -47,13 +49,21 @@ class Termination(StrEnum):
 
 
 class Proof(StrEnum):
-    """What our own checker and bounds prove about the value, strongest first; never taken from a solver."""
+    """What our own checker and bounds prove about the value, strongest first; never taken from a solver.
 
+    ``exact`` holds in rational arithmetic, the others within tolerances.
+    """
+
+    EXACT = "exact"
     OPTIMAL = "optimal"
     CERTIFIED_GAP = "certified-gap"
     FEASIBLE = "feasible"
     BOUND_ONLY = "bound-only"
     NONE = "none"
+
+
+#: Proofs of an optimum.
+PROVEN = (Proof.EXACT, Proof.OPTIMAL)
 
 
 class PrimalStatus(StrEnum):
@@ -122,28 +132,36 @@ class Outcome:
     incumbents: list[tuple[float, float]] = field(default_factory=list)
 
 
+#: Largest time limit [s], memory limit [GiB] and number of threads: more is a slip, and solvers abort on it.
+MOST_S, MOST_GIB, MOST_THREADS = 1e9, 1e6, 1024
+
+
 class Task(msgspec.Struct, frozen=True):
     """One formulation on one instance by one method, with its limits.
 
     Parameters
     ----------
     formulation, instance
-        Names as the command line takes them; ``instance`` may also be an instance value.
+        Names as the command line takes them; ``formulation`` may also be a formulation of the user's own, ``instance``
+        an instance value.
     method
         A solver adapter, a method of the formulation, or ``"auto"``.
     form
         ``"pyomo"``, ``"cvxpy"`` or None for the formulation's preferred one.
     settings
-        ``--set`` values: parameters of the formulation, of the method, or options of the solver.
+        ``--set`` values: parameters of the formulation, of the method, or options of the solver. ``demand`` may also be
+        an array, a DataFrame or a dict of pairs (:class:`opticoll.instances.demands.DemandSpec`).
     time_limit_s, memory_limit_gib
         Limits of the whole solve: wall clock [s] and memory of its process tree [GiB].
     tol
         Relative gap at which the value counts as proven optimal.
     seed, threads, repetition
         Recorded; ``repetition`` distinguishes runs that are otherwise equal.
+    exact
+        Whether the optimum is also solved and proven in rational arithmetic (:mod:`opticoll.solvers.exact`).
     """
 
-    formulation: str
+    formulation: str | Formulation
     instance: str | Instance
     method: str = "auto"
     form: str | None = None
@@ -154,17 +172,34 @@ class Task(msgspec.Struct, frozen=True):
     seed: int = 0
     threads: int = 2
     repetition: int = 0
+    exact: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("time limit", self.time_limit_s), ("memory limit", self.memory_limit_gib)):
-            if value is not None and not (0 < value < float("inf")):
+        demand = self.settings.get("demand", "")
+        if not isinstance(demand, str):
+            from opticoll.instances.demands import DemandSpec
+
+            msgspec.structs.force_setattr(self, "settings", {**self.settings, "demand": DemandSpec(demand)})
+        for name, value, most in (
+            ("time limit", self.time_limit_s, MOST_S), ("memory limit", self.memory_limit_gib, MOST_GIB),
+        ):  # fmt: skip
+            if value is not None and not 0 < value < float("inf"):
                 msg = f"{name}: must be a positive number, not {value}"
+                raise BadOption(msg)
+            if value is not None and value > most:
+                msg = f"{name}: must be at most {most:g}, not {value}; leave it out for none"
                 raise BadOption(msg)
         if not 0 < self.tol < 1:
             msg = f"tol: must lie between 0 and 1, not {self.tol}"
             raise BadOption(msg)
         if self.threads < 1:
             msg = f"threads: must be at least 1, not {self.threads}"
+            raise BadOption(msg)
+        if self.threads > MOST_THREADS:
+            msg = f"threads: must be at most {MOST_THREADS}, not {self.threads}"
+            raise BadOption(msg)
+        if not 0 <= self.seed < 2**31:
+            msg = f"seed: must lie between 0 and 2^31 - 1, not {self.seed}"
             raise BadOption(msg)
 
 
@@ -241,6 +276,7 @@ class Times(Fields, frozen=True, kw_only=True):
     solve_s: float | None = None
     solver_s: float | None = None
     verify_s: float | None = None
+    exact_s: float | None = None
 
 
 class Size(Fields, frozen=True, kw_only=True):
@@ -250,6 +286,15 @@ class Size(Fields, frozen=True, kw_only=True):
     constraints: int | None = None
     nonzeros: int | None = None
     integers: int | None = None
+
+
+class ModelInfo(Fields, frozen=True, kw_only=True):
+    """Whether the stated model was built, in which form, and why or why not; ``variables`` is its size, where known."""
+
+    built: bool | None = None
+    form: str | None = None
+    reason: str | None = None
+    variables: int | None = None
 
 
 class Requested(Fields, frozen=True, kw_only=True):
@@ -264,6 +309,7 @@ class Requested(Fields, frozen=True, kw_only=True):
     seed: int | None = None
     threads: int | None = None
     repetition: int | None = None
+    exact: bool | None = None
 
     @classmethod
     def of(cls, task: Task) -> Requested:
@@ -324,8 +370,10 @@ class Environment(Fields, frozen=True, kw_only=True):
 class Record(Fields, frozen=True, kw_only=True):
     """Everything that is recorded of a run; None where it is unknown.
 
-    ``key`` is the resume key. ``infeasible_by`` says how infeasibility was proven. ``settings`` are the effective
-    settings, ``requested`` those of the task. ``incumbents`` are pairs (seconds, objective).
+    ``key`` is the resume key. ``form`` is the form of the model that was built. ``infeasible_by`` says how
+    infeasibility was proven. ``settings`` are the effective settings, ``requested`` those of the task. ``plugins`` are
+    the plug-ins that took part, by name, with the SHA-256 of their source. ``incumbents`` are pairs (seconds,
+    objective). ``objective_exact`` is the optimum as a fraction, ``"761/51"``, where it is proven without rounding.
     """
 
     key: str | None = None
@@ -337,11 +385,13 @@ class Record(Fields, frozen=True, kw_only=True):
     arcs: int | None = None
     method: str | None = None
     form: str | None = None
+    model: ModelInfo = ModelInfo()
     solver: SolverInfo = SolverInfo()
     termination: Termination | None = None
     proof: Proof | None = None
     sense: str | None = None
     objective: float | None = None
+    objective_exact: str | None = None
     bound: float | None = None
     bound_source: str | None = None
     gap: float | None = None
@@ -360,6 +410,20 @@ class Record(Fields, frozen=True, kw_only=True):
     requested: Requested = Requested()
     needed: Needed | None = None
     repaired: Repaired | None = None
+    plugins: dict[str, str] | None = None
+
+
+#: Longest message that is kept [characters].
+MOST_TEXT = 4000
+
+
+def one_line(text: object, most: int = MOST_TEXT) -> str:
+    """A text as one line that can be stored and printed: no control characters, half characters, or endless length."""
+    words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
+    line = " ".join(
+        "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in words).split()
+    )
+    return line if len(line) <= most else f"{line[:most]} ... ({len(str(text))} characters)"
 
 
 def texts(settings: Mapping[str, object]) -> dict[str, str]:
@@ -392,7 +456,8 @@ class Run:
 
     ``values`` are the named variable arrays that were verified (after repair, if one was needed); ``duals``
     the named duals that certified the bound, where there are any; ``bounds`` the formulation's analytic bounds, where
-    the run computed them; ``needed`` the run whose solution was the data of this one.
+    the run computed them; ``needed`` the run whose solution was the data of this one. ``exact`` are the problem in
+    rational numbers and its proven answer, where the task asks for them and they were found.
     """
 
     task: Task
@@ -402,6 +467,7 @@ class Run:
     plan: Plan | None = None
     bounds: list[Bound] | None = None
     needed: Run | None = None
+    exact: tuple[ExactForm, ExactAnswer] | None = None
 
     @property
     def termination(self) -> Termination:
@@ -417,6 +483,11 @@ class Run:
     def objective(self) -> float | None:
         """The value of the solution; None if there is none."""
         return self.record.objective
+
+    @property
+    def objective_exact(self) -> Fraction | None:
+        """The optimum as a fraction, where it is proven in rational arithmetic."""
+        return None if self.record.objective_exact is None else Fraction(self.record.objective_exact)
 
     @property
     def bound(self) -> float | None:

@@ -2,24 +2,58 @@ r"""Verify solutions on the matrix and recompute bounds from duals, with numpy a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.task import Proof
+from opticoll.errors import BadInput
+from opticoll.solvers.task import PROVEN, Proof
 from opticoll.solvers.weak_duality import WeakDuality
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Bound
     from opticoll.solvers.standard_form import StandardForm
 
 #: Largest violation, relative to the size of the row or block, that counts as feasible.
 FEASIBLE = 1e-6
 #: Part of its size by which the value of a point that is feasible within tolerances may be beyond a valid bound.
 PAST = 1e-9
+
+
+def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """The worst violation of every block of constraints, by the formulation's own checker.
+
+    Raises
+    ------
+    BadInput
+        If the checker returns something else than a number for each block, or nothing.
+    """
+    found = formulation.residuals(data, values)
+    if not isinstance(found, Mapping) or not found or not all(np.ndim(v) == 0 for v in found.values()):
+        what = f"formulation {formulation.name!r}: residuals returned {str(found)[:60]}"
+        msg = f"{what}; return the worst violation of every block of constraints, by its name"
+        raise BadInput(msg)
+    return {str(block): float(worst) for block, worst in found.items()}
+
+
+def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> float:
+    """The objective of a solution, by the formulation's own function.
+
+    Raises
+    ------
+    BadInput
+        If it returns no number.
+    """
+    found = formulation.objective(data, values)
+    if np.ndim(found) != 0 or not isinstance(found, (Real, np.ndarray)):
+        msg = f"formulation {formulation.name!r}: objective returned {str(found)[:60]}; return a number"
+        raise BadInput(msg)
+    return float(found)
 
 
 def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, float]:
@@ -43,6 +77,15 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
         "matrix.columns": columns,
         "matrix.integrality": float(fractions.max(initial=0.0)),
     }
+
+
+def whole(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``x`` with its integer columns rounded, unless that violates the matrix more: solvers return 4.999999999."""
+    rounded = np.where(np.asarray(form.integer), np.round(x), x) if x.shape == (form.A.shape[1],) else x
+    if not np.isfinite(x).all() or np.array_equal(rounded, x):
+        return x
+    before, after = (max(matrix_violations(form, point).values()) for point in (x, rounded))
+    return rounded if after <= before else x
 
 
 def _outside(
@@ -210,7 +253,38 @@ def capped(proof: Proof, gap: float | None, data_proof: Proof, data_gap: float |
 
     Value and bound hold for these data alone; the proof of the data tells how far these may be from the right ones.
     """
-    if data_proof is Proof.OPTIMAL:
+    if data_proof in PROVEN:
         return proof, gap
     wider = None if gap is None or data_gap is None else max(gap, data_gap)
     return max(proof, data_proof, key=list(Proof).index), wider
+
+
+def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> str | None:
+    """Two of our own numbers that cannot both be right, as a message; None if there are none.
+
+    A bound may be no tighter than one that is exact, and a verified value no better than any bound, except by
+    :data:`PAST`.
+    """
+    best = tightest(bounds, sense)
+    if best is None:
+        return None
+    for exact in bounds:
+        if exact.exact and (relative_gap(exact.value, best.value, sense) or 0.0) < 0:
+            return (
+                f"bounds contradict each other: {best.name} says {best.value:.12g}, but {exact.name} says that "
+                f"the optimum is {exact.value:.12g}"
+            )
+    if (relative_gap(objective, best.value, sense) or 0.0) < 0:
+        return (
+            f"value and bound contradict each other: the value {objective:.12g} is verified, but {best.name} says "
+            f"{best.value:.12g}"
+        )
+    return None
+
+
+def tightest(bounds: list[Bound], sense: str) -> Bound | None:
+    """The tightest of the finite bounds; None if there is none."""
+    finite = [b for b in bounds if np.isfinite(b.value)]
+    if not finite:
+        return None
+    return min(finite, key=lambda b: b.value) if sense == "max" else max(finite, key=lambda b: b.value)

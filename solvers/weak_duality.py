@@ -190,8 +190,8 @@ class Inequalities:
         up_entry = self.value > 0
         for _ in range(PASSES):
             with np.errstate(all="ignore"):
-                wanted = np.where(up_entry, np.isposinf(upper[self.column]), np.isneginf(lower[self.column]))
-                if not wanted.any():
+                missing = np.where(up_entry, np.isposinf(upper[self.column]), np.isneginf(lower[self.column]))
+                if not missing.any():
                     break
                 term = self.value * np.where(up_entry, lower[self.column], upper[self.column])
                 open_end = ~np.isfinite(term)
@@ -200,14 +200,14 @@ class Inequalities:
                 size = np.bincount(self.row, np.abs(term), rows)
                 loss = size * share + 4.0 * TINY * terms
                 many = np.bincount(self.row, open_end, rows)
-                usable = np.flatnonzero(wanted & (many[self.row] == open_end))
+                usable = np.flatnonzero(missing & (many[self.row] == open_end))
                 row, column, value = self.row[usable], self.column[usable], self.value[usable]
                 # The others of the row add up to at least this.
                 others = np.nextafter(np.nextafter(least[row] - term[usable], -np.inf) - loss[row], -np.inf)
                 room = np.nextafter(self.limit[row] - others, np.inf)
                 end = np.nextafter(room / np.abs(value), np.inf)
-                found = np.isfinite(end)
-                above, below = found & (value > 0), found & (value < 0)
+                finite = np.isfinite(end)
+                above, below = finite & (value > 0), finite & (value < 0)
                 before = np.isfinite(lower).sum() + np.isfinite(upper).sum()
                 np.minimum.at(upper, column[above], end[above])
                 np.maximum.at(lower, column[below], -end[below])
@@ -219,12 +219,12 @@ class Inequalities:
 def _least_products(least: F64, most: F64, lower: F64, upper: F64) -> F64:
     """At most the smallest ``z x`` over ``least <= z <= most``, ``lower <= x <= upper``; 0 times infinity is 0."""
     # z x is bilinear: its minimum lies at a corner.
-    found = np.full(least.shape, np.inf)
+    products = np.full(least.shape, np.inf)
     for z in (least,) if least is most else (least, most):
         for x in (lower, upper):
             zero = (z == 0) | (x == 0)
-            found = np.minimum(found, np.where(zero, 0.0, np.nextafter(z * x, -np.inf)))
-    return found
+            products = np.minimum(products, np.where(zero, 0.0, np.nextafter(z * x, -np.inf)))
+    return products
 
 
 def _total(rows: F64, columns: F64) -> float:

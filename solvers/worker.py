@@ -1,37 +1,85 @@
-"""The process a solver runs in, started by :mod:`opticoll.solvers.isolation` with a folder as its argument.
+"""The processes solvers run in, started by :mod:`opticoll.solvers.worker_start`.
 
-It reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without running the
-destructors of libraries, which may crash. It is killed when its parent dies.
+A job is a folder: its process reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without
+running the destructors of libraries, which may crash. It is killed when its parent dies.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import OpticollError
+from opticoll.instances import plugins
 from opticoll.solvers.scratch import NESTED, Report, read_arrays, read_json, write_arrays, write_json
+from opticoll.solvers.solver_log import buffer_lines
+from opticoll.solvers.worker_start import FORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main() -> NoReturn:
-    """Do the job described in the folder on the command line."""
-    folder = Path(sys.argv[1])
+    """Import the modules (call the ``module:function``) named after the parent's process id, then do jobs.
+
+    The jobs' folders come on stdin. Every job runs in a process of its own, forked from this one, and its exit status
+    goes to stdout. Processes that a job leaves behind, in whatever session, come back to this one and are killed. Where
+    there is no safe fork, this process does one job itself.
+    """
+    parent, *modules = sys.argv[1:]
+    tied = tie_to_parent(int(parent))
+    for module in modules:
+        with suppress(ImportError):  # reported when the job needs it
+            import_module(module) if ":" not in module else resolve(module)()
+    if not FORKS:
+        do_job(wait_for_folder(), None if tied else int(parent))
+    adopt_orphans()
+    gc.freeze()
+    ours = os.getpid()
+    while True:
+        folder = wait_for_folder()
+        pid = os.fork()
+        if pid == 0:
+            tie_to_parent(ours)
+            do_job(folder)
+        ended, status = os.waitpid(-1, 0)
+        while ended != pid:  # an orphan of the job
+            ended, status = os.waitpid(-1, 0)
+        kill_orphans()
+        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def wait_for_folder() -> Path:
+    """Wait for the parent to name a folder; ends this process where the parent closes the pipe."""
+    folder = os.fsdecode(sys.stdin.buffer.readline()).rstrip("\n")
+    if not folder:
+        os._exit(0)
+    return Path(folder)
+
+
+def do_job(folder: Path, watched: int | None = None) -> NoReturn:
+    """Do the job described in a folder; ``watched`` is the parent where the system gives no signal of its death."""
+    with (folder / "log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
+        if watched is not None:
+            watch_pipe(os.dup(0))
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
     job = read_json(folder / "job.json")
-    tie_to_parent(job["parent"])
     extend_path(job["path"])
     limit_data(job["data_limit_bytes"])
     os.environ[NESTED] = str(folder)
+    buffer_lines()
     answer: dict[str, Any]
     try:
         values, arrays = _call(job, folder)
@@ -43,7 +91,8 @@ def main() -> NoReturn:
         answer = {"memory": True}
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent reports it
         traceback.print_exc()
-        answer = {"failure": f"{type(error).__name__}: {error}"}
+        where = plugins.blame(error)
+        answer = {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}
     answer["peak_memory_mb"] = tree_peak_mb()
     write_json(folder / "answer.json", answer)
     sys.stdout.flush()
@@ -51,7 +100,28 @@ def main() -> NoReturn:
     os._exit(0)
 
 
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose parent dies, instead of the system's first process."""
+    with suppress(AttributeError, OSError, TypeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill_orphans() -> None:
+    """Kill all children of this process, and theirs, which come back to it."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with suppress(OSError):
+        while pids := children.read_bytes().split():
+            for pid in pids:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(pid), signal.SIGKILL)
+                with suppress(ChildProcessError):
+                    os.waitpid(int(pid), 0)
+
+
 def _call(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    plugins.accept(job["plugins"])
     function = resolve(job["target"])
     arrays = read_arrays(folder, job["files"], mapped=True)
     values, results = function(job["arguments"], arrays, Report(folder))
@@ -86,27 +156,29 @@ def limit_data(limit_bytes: int | None) -> None:
         pass  # the parent's watchdog is the first fence
 
 
-def tie_to_parent(parent: int) -> None:
-    """Die when the parent dies, however it dies."""
+def tie_to_parent(parent: int) -> bool:
+    """Die when the parent dies, however it dies; whether the system sees to that."""
     try:
         import ctypes
 
-        tied = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+        tied: bool = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
     except (AttributeError, OSError, TypeError):
         tied = False
-    if not tied:
-        import threading
-
-        threading.Thread(target=_watch_pipe, daemon=True).start()
     if os.getppid() != parent:
         os._exit(1)  # it died before we could ask
+    return tied
 
 
-def _watch_pipe() -> None:
-    """Where the kernel has no death signal: the parent holds the other end of our standard input."""
-    while os.read(0, 1):
-        pass
-    os.killpg(os.getpid(), signal.SIGKILL)
+def watch_pipe(pipe: int) -> None:
+    """End this process and its group when the parent closes the other end of a pipe."""
+    import threading
+
+    def watch() -> None:
+        while os.read(pipe, 1):
+            pass
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 _nested_peak_mb = 0.0
@@ -129,6 +201,11 @@ def peak_memory_mb() -> float | None:
     Not ``ru_maxrss``: after an exec that still counts the parent's memory.
     """
     return _memory_mb("VmHWM:")
+
+
+def own_memory_mb() -> float:
+    """Resident memory of this process now [MB]; 0 where it is not told."""
+    return _memory_mb("VmRSS:") or 0.0
 
 
 def _memory_mb(field: str) -> float | None:

@@ -25,9 +25,12 @@ from opticoll.solvers.methods import prepared
 
 RING, MESH, FIBRES = "ring:4", "lightpath:2x2", "wdm-ring:n=4,wavelengths=2"
 POOL = "servers:n=4,degree=3,traffic=alltoall"
+PROGRAM = f"mps:{Path(__file__).resolve().parent / 'data' / 'program.lp'}"
 #: Formulation, instance, settings, and the names that choose one of the kinds of solution that it takes.
 CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.all-gather", RING, {}, ()),
+    ("alltoall.all-reduce", RING, {}, ()),
+    ("alltoall.broadcast", RING, {}, ()),
     ("alltoall.child", RING, {}, ()),
     ("alltoall.link-mcf", RING, {}, ()),
     ("alltoall.master", RING, {}, ()),
@@ -35,13 +38,17 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.min-congestion", RING, {"paths": "all"}, ("path_arcs",)),
     ("alltoall.path-mcf", RING, {}, ()),
     ("alltoall.path-mcf", RING, {"paths": "all"}, ("path_arcs",)),
+    ("alltoall.reduce-scatter", RING, {}, ()),
     ("alltoall.timestep-mcf", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
+    ("matrix.program", PROGRAM, {}, ()),
     ("lumorph.min-overlap", MESH, {}, ()),
     ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
     ("lumorph.min-overlap", MESH, {"model": "path"}, ()),
     ("lumorph.rounds", MESH, {}, ()),
     ("lumorph.rounds", MESH, {}, ("C",)),
+    ("lumorph.rounds", MESH, {"program": "coded"}, ()),
+    ("lumorph.rounds", MESH, {"program": "printed", "rmax": "2"}, ()),
     ("optree.one-stage", FIBRES, {}, ("route_colour",)),
     ("optree.one-stage", FIBRES, {}, ()),
     ("optree.tree", FIBRES, {}, ("radices",)),
@@ -53,6 +60,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("sipml.ring-wavelengths", FIBRES, {}, ()),
     ("topoopt.routing", POOL, {}, ()),
     ("topoopt.strategy", "servers:n=4,degree=2,traffic=bert", {}, ()),
+    ("topology.design", "servers:n=4,degree=2", {}, ()),
     ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
 ]
 #: Solutions choose sizes of this many.

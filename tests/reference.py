@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from builds import differences
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 #: Every topology family at no more than 27 nodes (12 and fewer first).
@@ -108,29 +109,7 @@ def solve_many(arguments, arrays, report):
     return values, found
 
 
-def canonical(form):
-    """Rows and columns of a compiled model by name, each row with its first number positive."""
-    columns = {name: j for j, name in enumerate(form.column_names())}
-    order = [columns[name] for name in sorted(columns)]
-    dense = form.A.toarray()[:, order]
-    rows = {}
-    for i, name in enumerate(form.row_names()):
-        sign = np.sign(dense[i][np.flatnonzero(dense[i])[0]])
-        ends = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])
-        rows[name] = [*(sign * dense[i] + 0.0), *ends]
-    return (
-        rows, sorted(columns), form.cost[order], form.col_lower[order], form.col_upper[order],
-        np.asarray(form.integer)[order], form.sense,
-    )  # fmt: skip
-
-
 def assert_one_matrix(first, *others):
-    """The same named rows and columns, number by number."""
-    ours = canonical(first)
+    """The same named rows and columns, see :mod:`builds`."""
     for other in others:
-        theirs = canonical(other)
-        assert ours[0].keys() == theirs[0].keys()
-        for row in ours[0]:
-            np.testing.assert_array_equal(ours[0][row], theirs[0][row], err_msg=row)
-        for x, y in zip(ours[1:], theirs[1:], strict=True):
-            np.testing.assert_array_equal(x, y)
+        assert differences(first, other) == []

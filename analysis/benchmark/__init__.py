@@ -1,4 +1,4 @@
-"""Benchmark tables: start-up and generator times, and memory of building and solving models.
+"""Benchmark tables: start-up and generator times, memory of building and solving models, times of stated models.
 
 The papers' modules named ``benchmarks`` add their own ``TABLES``. Memory is given in bytes per *entry*: a variable, a
 constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the smallest of these numbers.
@@ -18,8 +18,9 @@ from typing import Any
 
 from opticoll.analysis.papers import modules_about
 from opticoll.instances.registry import contributed
+from opticoll.solvers.task import Json
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 
 @dataclass(frozen=True)
@@ -186,11 +187,77 @@ def solving() -> list[Row]:
     return rows
 
 
+#: Formulation, settings and growing instances, the last ones above the limit of ``auto``.
+STATED: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
+    ("alltoall.master", {}, ("genkautz:n=64,d=4", "genkautz:n=100,d=4", "torus:10x10", "torus:12x12")),
+    ("alltoall.min-congestion", {}, ("torus:4x4", "genkautz:n=27,d=4", "torus:5x5", "torus:6x6")),
+    ("alltoall.virtual-channels", {}, ("genkautz:n=9,d=3", "torus:4x4")),
+    ("lumorph.min-overlap", {}, ("lightpath:4x4", "lightpath:4x8", "lightpath:8x8")),
+    ("lumorph.min-overlap", {"circuits": "all"}, ("lightpath:3x4", "lightpath:4x4", "lightpath:4x8")),
+    ("lumorph.rounds", {}, ("lightpath:2x3,lasers=2", "lightpath:2x4,lasers=1", "lightpath:3x3,lasers=1")),
+    ("lumorph.rounds", {"collective": "all-to-all"}, ("lightpath:2x4,lasers=1", "lightpath:3x3,lasers=1")),
+    ("optree.one-stage", {}, tuple(f"wdm-ring:n={n},wavelengths=1" for n in (8, 10, 11))),
+    ("optree.one-stage", {}, tuple(f"wdm-line:n={n},wavelengths=1" for n in (8, 10, 11))),
+    ("optree.tree", {}, tuple(f"wdm-ring:n={n},wavelengths=64" for n in (256, 1024, 2048))),
+    ("sipml.ocs-circuits", {}, tuple(f"servers:n={n},degree={n},traffic=random,seed=1" for n in (16, 32, 64))),
+    ("sipml.ocs-circuits", {"model": "switches"},
+     tuple(f"servers:n=9,degree={d},traffic=random,seed=1" for d in (8, 16))),
+    ("sipml.placement", {"k": "3", "degree": "2"},
+     tuple(f"op-graph:model=random,layers={n},parts=2,training=false,seed=2" for n in (3, 4, 5, 8))),
+    ("sipml.ring-wavelengths", {"traffic": "random", "seed": "1"},
+     ("wdm-ring:n=8,wavelengths=128", "wdm-ring:n=12,wavelengths=128", "wdm-ring:n=14,wavelengths=64")),
+    ("sipml.ring-wavelengths", {"traffic": "random", "seed": "1", "model": "arcs"},
+     ("wdm-ring:n=8,wavelengths=32", "wdm-ring:n=8,wavelengths=64")),
+    ("topoopt.strategy", {}, tuple(f"servers:n=128,degree=2,traffic={model}" for model in ("dlrm", "vgg"))),
+    ("topoopt.topology", {}, tuple(f"servers:n={n},degree=2,traffic=random,seed=1" for n in (4, 5, 6))),
+)  # fmt: skip
+#: Time limit of a stated model [s].
+STATED_S = 25.0
+
+
+def stated() -> list[Row]:
+    """CPU seconds of building and solving stated models by HiGHS in a warm process, and what ``auto`` takes."""
+    from opticoll.formulations import formulation
+    from opticoll.solvers.compile import import_layer
+    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.runner import solve
+    from opticoll.solvers.task import Task
+
+    import_layer("pyomo")
+    rows: list[Row] = []
+    for name, settings, specs in STATED:
+        method = "highs" if formulation(name).problem == "MILP" else "time-form"
+        for spec in specs:
+            before = _cpu_s()
+            run = solve(Task(name, spec, method, "pyomo", settings, time_limit_s=STATED_S))
+            seconds = _cpu_s() - before
+            assert run.plan is not None
+            auto = Task(name, spec, settings=settings)
+            chosen = make_plan(auto, needed=run.plan.needed or None).method
+            rows.append(
+                {
+                    "formulation": name, "settings": " ".join(f"{k}={v}" for k, v in settings.items()) or None,
+                    "instance": spec, "variables": run.record.size.variables, "nonzeros": run.record.size.nonzeros,
+                    "CPU [s]": seconds, "ended": str(run.termination), "proof": str(run.proof), "auto": chosen,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and its workers that have ended [s]."""
+    import resource
+
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 TABLES = (
     Table("startup", "Start-up (median of 7)", startup),
     Table("generators", "Generators", generators),
     Table("memory-build", "Memory of building and compiling a model", building),
     Table("memory-solve", "Memory of solving it (first seconds)", solving),
+    Table("stated-models", "Stated models solved by HiGHS, around the limits of auto", stated),
 )
 
 

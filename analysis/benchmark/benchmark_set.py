@@ -23,9 +23,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
-import secrets
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -36,6 +34,8 @@ import click
 from opticoll.analysis.study.study_file import STUDIES, tasks
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.instances.spec import nearest
+from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,11 +49,13 @@ BEST = STUDIES / f"{STUDY}-best.json"
 GRADES = ("instant", "easy", "medium", "hard")
 #: Relative gap at which a best known value counts as proven.
 PROVEN = 1e-6
+#: Optima of programs of up to this many nonzeros are also solved exactly.
+EXACT_NONZEROS = 100_000
 #: Time of HiGHS [s] below which a problem is instant, easy.
 INSTANT_S, EASY_S = 1.0, 10.0
 _INDEX = (
     "name", "file", "sha256", "formulation", "instance", "settings", "class", "sense", "variables", "constraints",
-    "nonzeros", "integers", "grade", "best_value", "best_bound", "proof", "method", "bound_source",
+    "nonzeros", "integers", "grade", "best_value", "best_value_exact", "best_bound", "proof", "method", "bound_source",
 )  # fmt: skip
 
 
@@ -84,7 +86,8 @@ class Best:
 
     ``bound`` is our best bound, ``proof`` the proof status from value and bound; ``method`` computed the value,
     ``bound_source`` names the bound. ``instance_hash`` identifies the instance, ``highs_s`` is the time of HiGHS [s]
-    (None if longer than ``limit_s``), ``opticoll`` the version.
+    (None if longer than ``limit_s``), ``opticoll`` the version. ``value_exact`` is the optimum as a fraction, proven in
+    rational arithmetic, for programs of at most :data:`EXACT_NONZEROS` whose data allow it.
     """
 
     value: float | None
@@ -99,6 +102,7 @@ class Best:
     limit_s: float
     size: Mapping[str, int]
     opticoll: str
+    value_exact: str | None = None
 
 
 @cache
@@ -109,11 +113,11 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
     found: dict[tuple[Any, ...], Problem] = {}
     for task in tasks(path):
         spec = parse(str(task.instance)).spec
-        settings = tuple(sorted((name, _word(value)) for name, value in task.settings.items()))
-        words = " ".join([task.formulation.partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
+        settings = tuple(sorted((name, word(value)) for name, value in task.settings.items()))
+        words = " ".join([str(task.formulation).partition(".")[2], spec, *(f"{k} {v}" for k, v in settings)])
         one = Problem(
             re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-"),
-            task.formulation, spec, settings, task.time_limit_s, (task.tol,), task.threads,
+            str(task.formulation), spec, settings, task.time_limit_s, (task.tol,), task.threads,
         )  # fmt: skip
         known = found.setdefault(one.key, one)
         found[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
@@ -124,7 +128,8 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
     return tuple(found.values())
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """A setting as a study file writes it: Python's booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -225,15 +230,19 @@ def prove(problem: Problem, limit_s: float) -> Best:
         proof = str(
             proof_of(verified=value is not None, objective=value, bound=bound, sense=model.sense, tol=PROVEN)[0]
         )
-        if proof == "optimal":
+        if proof in PROVEN_PROOFS:
             break
+    exact = None
+    if proof in PROVEN_PROOFS and 0 < size.get("nonzeros", 0) <= EXACT_NONZEROS:
+        run = _run(problem, "auto", limit_s, exact=True)
+        exact = None if run is None else run.record.objective_exact
     return Best(
         value, bound, proof, model.sense, method, source, parse(problem.instance).hash, _grade(highs_s, limit_s),
-        highs_s, limit_s, size, opticoll_version() or "unknown",
+        highs_s, limit_s, size, opticoll_version() or "unknown", exact,
     )  # fmt: skip
 
 
-def _run(problem: Problem, method: str, limit_s: float) -> Run | None:
+def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) -> Run | None:
     """One run; None if the method does not support the problem."""
     from opticoll.solvers import runner
     from opticoll.solvers.task import Task
@@ -242,7 +251,7 @@ def _run(problem: Problem, method: str, limit_s: float) -> Run | None:
         return runner.solve(
             Task(
                 problem.formulation, problem.instance, method, settings=dict(problem.settings), time_limit_s=limit_s,
-                tol=PROVEN, threads=problem.threads,
+                tol=PROVEN, threads=problem.threads, exact=exact,
             )
         )  # fmt: skip
     except OpticollError as error:
@@ -311,13 +320,14 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
                     **{part: (entry.get("size") or {}).get(part) for part in _INDEX[8:12]},
                     "grade": entry.get("grade"),
                     "best_value": entry.get("value"),
+                    "best_value_exact": entry.get("value_exact"),
                     "best_bound": entry.get("bound"),
                     "proof": entry.get("proof", "none"),
                     "method": entry.get("method"),
                     "bound_source": entry.get("bound_source"),
                 }
             )
-        _whole(folder / "index.json", json.dumps(rows, indent=1) + "\n")
+        rewrite(folder / "index.json", json.dumps(rows, indent=1) + "\n")
         with (folder / "index.csv").open("w", newline="", encoding="utf-8") as file_:
             table = csv.DictWriter(file_, _INDEX)
             table.writeheader()
@@ -328,12 +338,6 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
         msg = f"export: cannot write {error.filename or folder}: {error.strerror or error}; choose another folder"
         raise BadInput(msg) from error
     return rows
-
-
-def _whole(path: Path, text: str) -> None:
-    temporary = path.parent / f".tmp-{os.getpid()}-{secrets.token_hex(6)}"
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 # the command --------------------------------------------------------------------------------------------------------
@@ -382,13 +386,13 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) ->
 
     for one in _named(names):
         last = best_known().get(one.name)
-        if only_open and last and last.proof == "optimal" and last.instance_hash == parse(one.instance).hash:
+        if only_open and last and last.proof in PROVEN_PROOFS and last.instance_hash == parse(one.instance).hash:
             continue
         best = prove(one, time_limit)
         listed = {problem.name for problem in problems()}
         known = best_known() | {one.name: best}  # read again: another process may have written meanwhile
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
-        _whole(BEST, json.dumps(entries, indent=1) + "\n")
+        rewrite(BEST, json.dumps(entries, indent=1) + "\n")
         click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -48,7 +48,9 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
     ----------
     runs
         Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
-        :func:`opticoll.analysis.benchmark.benchmark_set.select`.
+        :func:`opticoll.analysis.benchmark.benchmark_set.select`; also ``contestant``, which is the method if left out,
+        ``by_gap``, whether a linear program is judged by its certified gap, as it has no residuals, and ``answered_s``,
+        when an integer program's run ended on the clock of its incumbents, which is the solver's if left out.
     best
         Proven values by the problem's name; where one is missing, the best verified value and the best bound of
         the runs are used.
@@ -67,7 +69,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         than the best known or better than the best bound by more than 1e-4; or reported as infeasible despite a
         verified value, or as unbounded despite a bound. ``inexact``: ended, not wrong, but not to the accuracy.
         ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
-        does not fit. ``unavailable``: never tried.
+        does not fit. ``unavailable``: never tried. A proof of infeasibility of our own counts as solved.
 
         A linear program is judged by its residuals, whether or not the solver reached its tolerance. A run stopped
         by the time limit never counts as solved, since the time at which it reached its values is unknown. The
@@ -101,6 +103,7 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     objective = _number(row["objective"])
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown
+    error = _number(row["gap"]) if row.get("by_gap") else residual
     flip = 1.0 if row["sense"] == "min" else -1.0
     worse = flip * _relative(objective - best, best)
     better = flip * _relative(bound - objective, bound)
@@ -119,25 +122,25 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     elif np.isfinite(refuting.get(word, np.nan)):
         verdict = "wrong"
     elif word in _ENDED:
-        verdict = "solved" if linear and residual <= accuracy and not missed else "inexact"
+        verdict = "solved" if linear and error <= accuracy and not missed else "inexact"
+    elif word == "infeasible" and isinstance(row.get("infeasible_by"), str):
+        verdict = "solved"
     elif word != "optimal":
         verdict = "failed"
     elif missed:
         verdict = "wrong"
     elif linear:
-        verdict = "solved" if residual <= accuracy else "inexact"
+        verdict = "solved" if error <= accuracy else "inexact"
     else:
         verdict = "solved" if verified and not worse > 1e-6 else "inexact"
     seconds = _number(row["time_solver_s"])
     limit = _number(row["requested_time_limit_s"])
     integral = np.nan
     if not linear and verdict != "unavailable" and np.isfinite(best):
-        trail = _trail(row["incumbents"]) if verified else []
-        if verified and (verdict == "solved" or not trail):
-            trail.append((seconds if seconds < limit else limit, objective))
-        integral = primal_integral(trail, best, limit)
+        integral = primal_integral(_progress(row, verdict), best, limit)
     return {
-        "problem": row["problem_name"], "solver": row["method"], "tol": _number(row["requested_tol"]), "linear": linear,
+        "problem": row["problem_name"], "solver": row.get("contestant", row["method"]),
+        "tol": _number(row["requested_tol"]), "linear": linear,
         "verdict": verdict,
         "seconds": seconds if verdict == "solved" else np.nan, "limit_s": limit,
         "build_s": _number(row["time_build_s"]), "compile_s": _number(row["time_compile_s"]), "residual": residual,
@@ -160,6 +163,89 @@ def _trail(pairs: Any) -> list[tuple[float, float]]:
     if pairs is None or np.ndim(pairs) == 0:
         return []
     return [(float(pair[0]), float(pair[1])) for pair in pairs]
+
+
+def _progress(row: Mapping[Any, Any], verdict: str) -> list[tuple[float, float]]:
+    """Times and values of a run's incumbents, with its answer at the end; empty without a verified value."""
+    if not (row["verified"] is True or row["verified"] is np.True_):
+        return []
+    trail = _trail(row["incumbents"])
+    if verdict == "solved" or not trail:
+        seconds = _number(row.get("answered_s", row["time_solver_s"]))
+        limit = _number(row["requested_time_limit_s"])
+        trail.append((seconds if seconds < limit or np.isnan(limit) else limit, _number(row["objective"])))
+    return trail
+
+
+def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) -> pd.DataFrame:
+    """Mean primal gap of the incumbents over time, for integer programs.
+
+    Parameters
+    ----------
+    runs, table
+        Runs as for :func:`verdicts`, and their verdicts in the same order.
+    points
+        Number of times, spaced logarithmically from a hundredth of a second to the last event.
+
+    Returns
+    -------
+    DataFrame
+        ``solver``, ``seconds``, ``gap``: the mean over the solver's runs of :func:`primal_gap`, 1 before the first
+        incumbent.
+    """
+    trails: dict[str, list[tuple[list[tuple[float, float]], float]]] = {}
+    for row, verdict in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
+        if not verdict["linear"] and verdict["verdict"] != "unavailable" and np.isfinite(verdict["best"]):
+            trail = [pair for pair in _progress(row, verdict["verdict"]) if np.isfinite(pair[0])]
+            trails.setdefault(verdict["solver"], []).append((trail, verdict["best"]))
+    events = [moment for mine in trails.values() for trail, _ in mine for moment, _ in trail]
+    if not events:
+        return pd.DataFrame(columns=["solver", "seconds", "gap"])
+    times = np.geomspace(1e-2, max(1.1 * max(events), 0.1), points)
+    rows = []
+    for solver, mine in sorted(trails.items()):
+        gaps = np.ones((len(mine), times.size))
+        for here, (trail, best) in zip(gaps, mine, strict=True):
+            for moment, value in trail:
+                here[times >= moment] = primal_gap(value, best)
+        rows += [(solver, float(t), float(g)) for t, g in zip(times, gaps.mean(axis=0), strict=True)]
+    return pd.DataFrame(rows, columns=["solver", "seconds", "gap"])
+
+
+def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per solver and problem for all repetitions of it.
+
+    A problem counts as solved if every repetition solved it, as wrong if one answer was wrong, and otherwise gets the
+    most frequent verdict of those that did not solve it. Repetitions that could not be tried do not count beside
+    others.
+
+    Returns
+    -------
+    DataFrame
+        The columns of :func:`verdicts`, times being medians and errors the largest, and ``runs``, ``solved_runs``,
+        ``seconds_min``, ``seconds_max`` (NaN unless solved).
+    """
+    rows = []
+    for _, group in table.groupby(["problem", "solver"], sort=True):
+        tried = group[group["verdict"] != "unavailable"]
+        here = group if tried.empty else tried
+        solved = here["verdict"] == "solved"
+        others = here.loc[~solved, "verdict"]
+        verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
+        ends = (here["seconds"].min(), here["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
+        values = here.sort_values("best_gap", na_position="last")["value"]
+        medians: dict[Any, Any] = {name: here[name].median() for name in ("build_s", "compile_s", "integral")}
+        largest: dict[Any, Any] = {name: here[name].max() for name in ("residual", "best_gap", "certified_gap")}
+        first: dict[Any, Any] = here.iloc[0].to_dict()
+        rows.append(
+            {
+                **first, **medians, **largest, "verdict": verdict, "value": values.iloc[0],
+                "seconds": here["seconds"].median() if verdict == "solved" else np.nan,
+                "runs": len(here), "solved_runs": int(solved.sum()), "seconds_min": ends[0], "seconds_max": ends[1],
+            }
+        )  # fmt: skip
+    extra = ["runs", "solved_runs", "seconds_min", "seconds_max"]
+    return pd.DataFrame(rows, columns=[*table.columns, *extra])
 
 
 def one_run_each(table: pd.DataFrame) -> pd.DataFrame:
@@ -240,13 +326,14 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S, penalty: float = PENALT
     for solver, here in table[table["verdict"] != "unavailable"].groupby("solver"):
         mine = here[here["verdict"] == "solved"]
         shared = mine[mine["problem"].isin(common)]["seconds"]
+        penalties = penalised(here, penalty)
+        known = solver in everywhere and bool(penalties.notna().all())  # without a limit there is no penalty
         rows.append(
             {
                 "solver": solver,
                 "problems": len(here),
                 **{word: int((here["verdict"] == word).sum()) for word in VERDICTS[:-1]},
-                "mean_penalised_s": shifted_geometric_mean(penalised(here, penalty), shift)
-                if solver in everywhere else np.nan,
+                "mean_penalised_s": shifted_geometric_mean(penalties, shift) if known else np.nan,
                 "mean_common_s": shifted_geometric_mean(shared, shift) if solver in compared else np.nan,
                 "common": len(common),
                 "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
@@ -345,11 +432,16 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
 # accuracy -------------------------------------------------------------------------------------------------------------
 
 
-def by_accuracy(runs: pd.DataFrame, best: Mapping[str, Best], accuracies: Sequence[float] = ACCURACIES) -> pd.DataFrame:
+def by_accuracy(
+    runs: pd.DataFrame,
+    best: Mapping[str, Best],
+    accuracies: Sequence[float] = ACCURACIES,
+    combined: Callable[[pd.DataFrame], pd.DataFrame] = one_run_each,
+) -> pd.DataFrame:
     """Compare solvers of linear programs at matched achieved accuracy.
 
     A run counts at eps if its worst recomputed KKT residual is at most eps, whatever its requested tolerance; of
-    several runs of a solver, the fastest that reached eps counts.
+    several runs of a solver, the fastest that reached eps counts, or what ``combined`` makes of them.
 
     Returns
     -------
@@ -358,6 +450,6 @@ def by_accuracy(runs: pd.DataFrame, best: Mapping[str, Best], accuracies: Sequen
     """
     tables = []
     for accuracy in accuracies:
-        table = one_run_each(verdicts(runs, best, accuracy))
+        table = combined(verdicts(runs, best, accuracy))
         tables.append(summary(table[table["linear"].astype(bool)]).assign(accuracy=accuracy))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()

@@ -1,6 +1,7 @@
 """The ledger: the claims of the papers, our measurements of them, and the verdicts.
 
-Claims are the ``CLAIMS`` of the modules named ``claims`` or ``..._claims`` in :mod:`opticoll.analysis.papers`.
+Claims are the ``CLAIMS`` of the modules named ``claims`` or ``..._claims`` in :mod:`opticoll.analysis.papers`, and
+those of plug-ins (:mod:`opticoll.instances.plugins`).
 
 A store keeps every measurement, and the latest one of each claim is shown. The file ``claims/ID~TIME-RANDOM.json`` of
 the store holds one row of :meth:`~opticoll.analysis.ledger.claim.Claim.examine` with ``schema``, ``measured_at`` (UTC),
@@ -16,27 +17,30 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, Verdict
+import msgspec
+
+from opticoll.analysis.ledger.claim import Choice, Claim, Laboratory, Measurement, Row, Scope, Verdict, decide, reading
 from opticoll.analysis.papers import modules_about
-from opticoll.analysis.store.publishing import publish
-from opticoll.analysis.store.schema import environment, plain
+from opticoll.analysis.store.schema import environment
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances import plugins
 from opticoll.instances.registry import contributed
 from opticoll.instances.spec import nearest
+from opticoll.solvers.atomic import publish
+from opticoll.solvers.task import Environment, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from opticoll.analysis.store import Store
 
 
-VERSION = 1
+VERSION = 2
 #: Size limit of a row; a larger file is rejected.
 LARGEST_BYTES = 1 << 20
-_TEXTS = ("id", "paper", "where", "claim", "verdict", "reason", "measured_at")
 
 
 def folder(store: Store) -> Path:
@@ -44,7 +48,7 @@ def folder(store: Store) -> Path:
     return store.root / "claims"
 
 
-def keep(store: Store, row: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def keep(store: Store, row: Row, seconds: float) -> Row:
     """Add a row to the store with its date; returns the row as it is stored.
 
     Parameters
@@ -62,21 +66,21 @@ def keep(store: Store, row: Mapping[str, Any], seconds: float) -> dict[str, Any]
         If the folder cannot be written.
     """
     now = datetime.now(UTC)
-    kept: dict[str, Any] = plain(
-        {**row, "schema": VERSION, "measured_at": f"{now.isoformat(timespec='microseconds')}", "seconds": seconds,
-         "environment": environment()}
+    dated = msgspec.structs.replace(
+        row, schema=VERSION, measured_at=now.isoformat(timespec="microseconds"), seconds=seconds,
+        environment=environment(),
     )  # fmt: skip
-    line = json.dumps(kept, allow_nan=False, ensure_ascii=False) + "\n"
-    name = f"{row['id']}~{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}.json"
+    line = json.dumps(plain(dated), allow_nan=False, ensure_ascii=False) + "\n"
+    name = f"{row.id}~{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}.json"
     publish(folder(store) / name, partial(_write, line=line))
-    return kept
+    return dated
 
 
 def _write(file: BinaryIO, line: str) -> None:
     file.write(line.encode())
 
 
-def latest(store: Store, known: Iterable[str]) -> list[dict[str, Any]]:
+def latest(store: Store, known: Iterable[str]) -> list[Row]:
     """Read the latest row of every claim id in ``known``, in that order; claims never measured are left out.
 
     Raises
@@ -91,58 +95,50 @@ def latest(store: Store, known: Iterable[str]) -> list[dict[str, Any]]:
     return [_read(last[name], name) for name in known if name in last]
 
 
-def _read(path: Path, name: str) -> dict[str, Any]:
+def _read(path: Path, name: str) -> Row:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             msg = f"larger than {LARGEST_BYTES} bytes"
             raise ValueError(msg)
-        row = json.loads(path.read_text(encoding="utf-8"))
-        _check(row, name)
-    except (OSError, ValueError, RecursionError) as error:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(fields, dict) and fields.get("schema") == 1:
+            fields["witness"] = fields.get("counterexample")
+        row = Row.read(fields)
+        if row.id != name:
+            msg = f"unexpected id {row.id!r}"
+            raise ValueError(msg)
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         msg = f"store: {path} is not a valid row of the ledger ({error}); move it out of the store"
         raise BadFile(msg) from error
-    return dict(row)
-
-
-def _check(row: Any, name: str) -> None:
-    """Check the fields of a row.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing or has the wrong type.
-    """
-    if not isinstance(row, dict) or not all(isinstance(row.get(field), str) for field in _TEXTS):
-        msg = f"not an object with the strings {', '.join(_TEXTS)}"
-        raise ValueError(msg)
-    if row["id"] != name or row["verdict"] not in set(Verdict):
-        msg = f"unexpected id {row['id']!r} or verdict {row['verdict']!r}"
-        raise ValueError(msg)
-    for field in ("instances", "records"):
-        if not isinstance(row.get(field), list) or not all(isinstance(item, str) for item in row[field]):
-            msg = f"{field} is not a list of strings"
-            raise ValueError(msg)
-    spread = row.get("tightness")
-    if spread is not None and not (
-        isinstance(spread, dict) and all(isinstance(spread.get(k), (int, float)) for k in ("min", "median", "max"))
-    ):
-        msg = "tightness lacks min, median or max"
-        raise ValueError(msg)
+    return row
 
 
 @cache
-def claims() -> dict[str, Claim]:
-    """All claims by id."""
+def _ours() -> dict[str, Claim]:
     return {claim.id: claim for claim in contributed(modules_about("claims"), "CLAIMS")}
 
 
+def own_names() -> frozenset[str]:
+    """Ids of the claims of the package."""
+    return frozenset(_ours())
+
+
+def claims() -> dict[str, Claim]:
+    """All claims by id."""
+    plugins.load_installed()
+    return {**_ours(), **{claim.id: claim for claim in plugins.contributed("CLAIM")}}
+
+
 def ledger(
-    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False
-) -> Iterator[dict[str, Any]]:
+    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False, seed: int = 0
+) -> Iterator[Row]:
     """Measure the selected claims (:func:`chosen`) and yield their rows one by one.
 
     Each row is stored as soon as it is measured. With ``resume``, the latest stored row of a claim is returned instead
     of a new measurement if it did not fail, states the same claim and was measured by this version of the code.
+
+    ``seed`` is the number of the random sample (:class:`~opticoll.analysis.ledger.claim.Laboratory`). The rows of
+    samples other than 0 serve to check the verdicts; they are neither stored nor resumed.
 
     Raises
     ------
@@ -151,16 +147,16 @@ def ledger(
     BadFile
         With ``resume``, if a stored file is not a valid row.
     """
-    wanted = chosen(identifiers)
-    done: dict[str, dict[str, Any]] = {}
-    if resume and store is not None:
-        current = _version(plain({"environment": environment()}))
-        rows = latest(store, [claim.id for claim in wanted])
-        done = {row["id"]: row for row in rows if not row.get("failed") and _version(row) == current}
-    return (_row(claim, store, done.get(claim.id)) for claim in wanted)
+    selected = chosen(identifiers)
+    stored: dict[str, Row] = {}
+    if resume and store is not None and not seed:
+        current = _version(environment())
+        rows = latest(store, [claim.id for claim in selected])
+        stored = {row.id: row for row in rows if not row.failed and _version(row.environment) == current}
+    return (_row(claim, store, stored.get(claim.id), seed) for claim in selected)
 
 
-def kept(identifiers: Sequence[str], store: Store) -> list[dict[str, Any]]:
+def kept(identifiers: Sequence[str], store: Store) -> list[Row]:
     """Read the latest stored rows of the selected claims (:func:`chosen`) without measuring anything.
 
     Raises
@@ -202,19 +198,24 @@ def _near(name: str, known: dict[str, Claim]) -> str:
     return f"`opticoll list claims` lists them; papers: {', '.join(papers)}"
 
 
-def _version(row: dict[str, Any]) -> tuple[Any, ...] | None:
-    origin = row.get("environment")
-    return tuple(origin.get(name) for name in ("opticoll", "git_commit")) if isinstance(origin, dict) else None
+def _version(origin: Environment | None) -> tuple[str | None, str | None] | None:
+    return None if origin is None else (origin.opticoll, origin.git_commit)
 
 
-def _row(claim: Claim, store: Store | None, done: dict[str, Any] | None) -> dict[str, Any]:
-    if done is not None and all(
-        done.get(name) == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance")
+def _row(claim: Claim, store: Store | None, stored: Row | None, seed: int) -> Row:
+    origin = plugins.involved([claim])
+    if (
+        stored is not None
+        and stored.plugins == origin
+        and all(stored[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope"))
     ):
-        return done
+        return stored
     started = time.monotonic()
-    row = claim.examine(Laboratory(store))
-    return row if store is None else keep(store, row, time.monotonic() - started)
+    row = msgspec.structs.replace(claim.examine(Laboratory(store, seed=seed)), plugins=dict(origin))
+    return row if store is None or seed else keep(store, row, time.monotonic() - started)
 
 
-__all__ = ["Claim", "Laboratory", "Measurement", "Verdict", "chosen", "claims", "kept", "ledger"]
+__all__ = [
+    "Choice", "Claim", "Laboratory", "Measurement", "Row", "Scope", "Verdict", "chosen", "claims", "decide", "kept",
+    "ledger", "reading",
+]  # fmt: skip

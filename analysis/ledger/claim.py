@@ -9,13 +9,16 @@ rounded in the same way: two orders of magnitude start at 10^1.5.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from opticoll.analysis.store.schema import plain
+import msgspec
+
+from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
 
 if TYPE_CHECKING:
     from opticoll.analysis.store import Store
@@ -28,6 +31,8 @@ ABOUT = 0.1
 SIMILAR = (1 - ABOUT, 1 + ABOUT)
 #: Least ratio that counts as two orders of magnitude.
 TWO_ORDERS = 10**1.5
+#: Distance between the seeds of two random samples.
+SAMPLE = 1000
 #: Relative slack of interval ends, for rounding errors.
 _ROUNDING = 1e-9
 
@@ -93,14 +98,70 @@ class Verdict(StrEnum):
     """Outcome of testing a claim."""
 
     REPRODUCED = "reproduced"
+    DEPENDS = "depends"
     NOT_REPRODUCED = "not-reproduced"
     SELF_CONTRADICTED = "self-contradicted"
     NOT_TESTABLE = "not-testable"
+
+    @property
+    def accuses(self) -> bool:
+        """Whether the verdict says that the paper is wrong."""
+        return self in (Verdict.NOT_REPRODUCED, Verdict.SELF_CONTRADICTED)
 
 
 def verdict_if(holds: bool, otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
     """Reproduced if the claim holds, else ``otherwise``."""
     return Verdict.REPRODUCED if holds else otherwise
+
+
+class Choice(Fields, frozen=True, kw_only=True):
+    """One reading of what the paper leaves open: the choice, the value tried, and the verdict under it.
+
+    ``measured`` is the number under this reading; ``natural`` marks the reading that the paper's words suggest.
+    """
+
+    name: str
+    tried: str
+    verdict: Verdict
+    measured: Json = None
+    natural: bool = False
+
+
+def reading(name: str, tried: object, holds: bool, measured: Json = None, *, natural: bool = False,
+            otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Choice:  # fmt: skip
+    """A reading and whether the claim holds under it."""
+    return Choice(
+        name=name, tried=str(tried), verdict=verdict_if(holds, otherwise), measured=plain(measured), natural=natural
+    )
+
+
+def decide(choices: Sequence[Choice], otherwise: Verdict = Verdict.NOT_REPRODUCED) -> Verdict:
+    """The verdict that follows from the verdicts under all readings.
+
+    Reproduced if the claim holds under the natural reading, or under every reading if none is marked as natural;
+    ``otherwise`` if it holds under none; else it depends on the choice.
+    """
+    holds = [choice.verdict is Verdict.REPRODUCED for choice in choices]
+    natural = [choice.verdict is Verdict.REPRODUCED for choice in choices if choice.natural]
+    if not choices:
+        msg = "a verdict needs at least one reading"
+        raise ValueError(msg)
+    if all(holds) or (natural and all(natural)):
+        return Verdict.REPRODUCED
+    return Verdict.DEPENDS if any(holds) else otherwise
+
+
+def in_words(value: Json) -> str:
+    """A value of a row as text: numbers with six digits, mappings as ``name: value``, inner lists in parentheses."""
+    if value in ([], {}):
+        return "none"
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {in_words(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(f"({in_words(part)})" if isinstance(part, (list, tuple)) else in_words(part) for part in value)
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -112,7 +173,7 @@ class Measurement:
     measured
         Our number or finding, in the units of the claim; None if nothing can be measured.
     verdict
-        Whether the claim holds.
+        Whether the claim holds; see :func:`decide` where readings differ.
     instances
         Instances measured: specs, or a range in words.
     reason
@@ -121,21 +182,48 @@ class Measurement:
         For a theorem or bound tested on many cases: their number, and the number in which it fails.
     tightness
         For a bound: the ratios of bound to optimum, as ``{"min":, "median":, "max":}``.
-    counterexample
-        The smallest case in which the claim fails.
+    witness
+        The smallest case in which the claim fails, or the two numbers that contradict each other.
+    choices
+        Everything that the paper leaves open and that can change the verdict, with the verdict under each reading.
     records
         Names of the stored records used.
     """
 
-    measured: Any
+    measured: Json
     verdict: Verdict
     instances: tuple[str, ...] = ()
     reason: str = ""
     count: int | None = None
     violations: int | None = None
     tightness: dict[str, float] | None = None
-    counterexample: str | None = None
+    witness: str | None = None
+    choices: tuple[Choice, ...] = ()
     records: tuple[str, ...] = ()
+
+
+class Scope:
+    """The qualifiers of a claim by name, as the paper states them, and a record of those that were used.
+
+    A measurement reads every qualifier that it tests from here: ``scope["sizes"]``. :meth:`Claim.examine` rejects a
+    measurement that leaves one out, since it would test another statement than the paper's.
+    """
+
+    def __init__(self, qualifiers: Mapping[str, Json]) -> None:
+        self._qualifiers = qualifiers
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._qualifiers:
+            msg = f"the claim has no qualifier {name!r}; it has {', '.join(self._qualifiers) or 'none'}"
+            raise KeyError(msg)
+        self.used.add(name)
+        return self._qualifiers[name]
+
+    @property
+    def unused(self) -> list[str]:
+        """Qualifiers that the measurement has not read."""
+        return [name for name in self._qualifiers if name not in self.used]
 
 
 @dataclass
@@ -143,10 +231,25 @@ class Laboratory:
     """Solves the problems that claims need, and reuses the results in a store.
 
     Without a store every problem is solved again, and nothing is kept.
+
+    Parameters
+    ----------
+    store
+        The store of the results.
+    seed
+        Number of the random sample: every other number draws other graphs, orders and ties (:meth:`seeds`), also where
+        a spec in the scope names a seed.
     """
 
     store: Store | None = None
     used: list[str] = field(default_factory=list)
+    scope: Scope = field(default_factory=lambda: Scope({}))
+    seed: int = 0
+
+    def seeds(self, count: int, first: int = 0) -> range:
+        """Seeds of ``count`` random draws, starting with ``first`` in sample 0."""
+        start = first + self.seed * SAMPLE
+        return range(start, start + count)
 
     def solve(
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
@@ -173,7 +276,7 @@ class Laboratory:
             If the optimum is not proven.
         """
         record = self.solve(formulation, instance, **options)
-        if record["proof"] != "optimal":
+        if record["proof"] not in PROVEN:
             msg = f"{formulation} on {instance} is not proven: {record['proof']}, {record['message']}"
             raise ArithmeticError(msg)
         return record
@@ -195,6 +298,46 @@ class Laboratory:
         return run.record
 
 
+class Spread(Fields, frozen=True, kw_only=True):
+    """Smallest, median and largest ratio."""
+
+    min: float | None
+    median: float | None
+    max: float | None
+
+
+class Row(Fields, frozen=True, kw_only=True):
+    """A claim and its measurement as stored, shown and printed by ``--json``."""
+
+    id: str
+    paper: str
+    where: str
+    claim: str
+    verdict: Verdict
+    reason: str
+    scope: dict[str, Json] = msgspec.field(default_factory=dict)
+    lost: str = ""
+    weight: int = 3
+    expected: Json = None
+    tolerance: str = ""
+    procedure: str = ""
+    measured: Json = None
+    choices: list[Choice] = msgspec.field(default_factory=list)
+    witness: str | None = None
+    instances: list[str]
+    failed: bool = False
+    count: int | None = None
+    violations: int | None = None
+    tightness: Spread | None = None
+    records: list[str]
+    rerun: str = ""
+    plugins: dict[str, str] = msgspec.field(default_factory=dict)
+    schema: int | None = None
+    measured_at: str | None = None
+    seconds: float | None = None
+    environment: Environment | None = None
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim of a paper.
@@ -204,66 +347,108 @@ class Claim:
     id
         ``paper.subject``, unique in the ledger.
     paper, where
-        Short name of the paper; section, figure, table or equation.
+        Short name of the paper; section, figure, table or equation. For a contradiction, both places.
     claim
-        The claim in our words.
+        The claim in our words, with every qualifier of the paper.
     expected
         The number or statement to compare with.
     tolerance
         The tolerance in words ("exact", "2 %").
+    scope
+        The qualifiers as data that the measurement uses: sizes, networks, averages, "about". See :class:`Scope`.
+    weight
+        1 for the headline results of the abstract, 2 for main results, 3 for all others.
+    procedure
+        How we test it, for a reader who does not know this software.
+    lost
+        What the available text of the paper lacks of this claim: a formula or a figure.
     measure
-        Tests the claim; None if it cannot be tested here.
+        Tests the claim; None if it cannot be tested here. The laboratory has the scope.
     reason
-        Why it cannot be tested; only for ``measure=None``.
+        Why it cannot be tested and what that would need; only for ``measure=None``.
     """
 
     id: str
     paper: str
     where: str
     claim: str
-    expected: Any
+    expected: Json
     tolerance: str = "exact"
     measure: Callable[[Laboratory], Measurement] | None = None
     reason: str = ""
+    scope: Mapping[str, Json] = field(default_factory=dict)
+    weight: Literal[1, 2, 3] = 3
+    procedure: str = ""
+    lost: str = ""
 
-    def examine(self, laboratory: Laboratory) -> dict[str, Any]:
-        """Test the claim and return its row of the ledger, ready for JSON.
+    def examine(self, laboratory: Laboratory) -> Row:
+        """Test the claim and return its row of the ledger.
 
         An exception is no evidence for or against the claim: the row then has ``failed`` set, the verdict
-        ``not-testable`` and the error as its reason. With ``OPTICOLL_DEBUG`` set the error is raised instead.
+        ``not-testable`` and the error as its reason. The same holds for a measurement that ignores a qualifier of the
+        scope, and for violations without a witness. With ``OPTICOLL_DEBUG`` set the error is raised instead.
         """
         laboratory.used.clear()
+        laboratory.scope = Scope({name: _reseeded(value, laboratory.seed) for name, value in self.scope.items()})
         failed = False
         if self.measure is None:
             result = Measurement(None, Verdict.NOT_TESTABLE, reason=self.reason)
         else:
             try:
                 result = self.measure(laboratory)
+                self._refuse_incomplete(result, laboratory.scope)
             except Exception as error:  # one failure must not stop the other claims
                 if os.environ.get("OPTICOLL_DEBUG"):
                     raise
                 message = " ".join(f"{type(error).__name__}: {error}".split())
                 result = Measurement(None, Verdict.NOT_TESTABLE, reason=f"measurement failed: {message}")
                 failed = True
-        return plain(self._row(result, laboratory, failed))
+        return self._row(result, laboratory, failed)
 
-    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "paper": self.paper,
-            "where": self.where,
-            "claim": self.claim,
-            "expected": self.expected,
-            "tolerance": self.tolerance,
-            "measured": result.measured,
-            "verdict": str(result.verdict),
-            "instances": list(result.instances),
-            "reason": result.reason,
-            "failed": failed,
-            "count": result.count,
-            "violations": result.violations,
-            "tightness": result.tightness,
-            "counterexample": result.counterexample,
-            "records": list(result.records or dict.fromkeys(laboratory.used)),
-            "rerun": f"opticoll claims {self.id}",
-        }
+    def _refuse_incomplete(self, result: Measurement, scope: Scope) -> None:
+        if scope.unused:
+            msg = f"{self.id}: the measurement does not use the qualifier {', '.join(scope.unused)} of the claim"
+            raise ValueError(msg)
+        if result.verdict.accuses and result.violations and not result.witness:
+            msg = f"{self.id}: {result.violations} violations without a witness"
+            raise ValueError(msg)
+        verdicts = {choice.verdict for choice in result.choices} | {Verdict.DEPENDS}
+        if result.choices and result.verdict not in verdicts:
+            msg = f"{self.id}: no reading has the verdict {result.verdict}"
+            raise ValueError(msg)
+
+    def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> Row:
+        if result.verdict.accuses:
+            stated = Choice(name="reading", tried="as stated", verdict=result.verdict, measured=plain(result.measured))
+            numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(self.expected)}"
+            result = replace(result, choices=result.choices or (stated,), witness=result.witness or numbers)
+        shared = {name: getattr(self, name) for name in _STATED}
+        return Row.read(
+            {
+                **shared,
+                **{name: getattr(result, name) for name in _MEASURED},
+                "failed": failed,
+                "records": result.records or tuple(dict.fromkeys(laboratory.used)),
+                "rerun": f"opticoll claims {self.id}" + (f" --seed {laboratory.seed}" if laboratory.seed else ""),
+            }
+        )
+
+
+def _reseeded(value: Json, sample: int) -> Json:
+    """A qualifier with the seeds of its specs moved to another random sample."""
+    if not sample:
+        return value
+    if isinstance(value, str):
+        return re.sub(r"(?<=seed=)\d+", lambda seed: str(int(seed[0]) + sample * SAMPLE), value)
+    if isinstance(value, (list, tuple)):
+        return [_reseeded(part, sample) for part in value]
+    if isinstance(value, dict):
+        return {name: _reseeded(part, sample) for name, part in value.items()}
+    return value
+
+
+#: Fields that a row takes from its claim, and from the measurement.
+_STATED = ("id", "paper", "where", "claim", "expected", "tolerance", "scope", "weight", "procedure", "lost")
+_MEASURED = (
+    "measured", "verdict", "instances", "reason", "count", "violations", "tightness", "witness", "choices",
+)  # fmt: skip

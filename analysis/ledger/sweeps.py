@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.instances import Topology, parse
+from opticoll.instances.families.enumerated import all_digraphs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 #: Relative difference up to which two numbers count as equal.
 SAME = 1e-6
 #: Number of vertices of the largest graphs in :func:`regular_digraphs`.
-LARGEST_ENUMERATED = 5
+LARGEST_ENUMERATED = 6
 
 
 def spread(ratios: Sequence[float]) -> dict[str, float]:
@@ -49,7 +48,7 @@ class Sweep:
             "count": len(self.ratios),
             "violations": len(self.wrong),
             "tightness": spread(self.ratios),
-            "counterexample": min(self.wrong)[1] if self.wrong else None,
+            "witness": min(self.wrong)[1] if self.wrong else None,
         }
 
     @property
@@ -114,16 +113,10 @@ def certified_flow(topology: Topology) -> float:
 
 
 def regular_digraphs() -> Iterator[Topology]:
-    """Every connected d-regular digraph without loops and parallel arcs on 3 to 5 labelled vertices, for every d."""
+    """Every connected d-regular digraph without loops and parallel arcs on 3 to 6 vertices, up to isomorphism."""
     for n in range(3, LARGEST_ENUMERATED + 1):
         for d in range(1, n):
-            rows = [list(combinations([v for v in range(n) if v != u], d)) for u in range(n)]
-            for number, heads in enumerate(product(*rows)):
-                head = np.array(heads).ravel()
-                if (np.bincount(head, minlength=n) == d).all():
-                    topology = Topology(n, np.repeat(np.arange(n), d), head, spec=f"digraph {number}, n={n}, d={d}")
-                    if topology.connected:
-                        yield topology
+            yield from (parse(spec) for spec in all_digraphs(n, d))
 
 
 #: Regular graphs, in addition to those of :func:`regular_digraphs`.
@@ -156,33 +149,3 @@ IRREGULAR = (
     "debruijn:d=2,D=3",
     "dgx1",
 )
-
-
-@cache
-def regular_graphs() -> tuple[tuple[Topology, float], ...]:
-    """All regular graphs of up to 5 vertices and those of :data:`REGULAR`, each with its optimum F."""
-    graphs = [*regular_digraphs(), *map(_topology, REGULAR)]
-    return tuple((topology, certified_flow(topology)) for topology in graphs)
-
-
-@cache
-def irregular_graphs() -> tuple[tuple[Topology, float], ...]:
-    """The graphs of :data:`IRREGULAR`, each with its optimum F."""
-    return tuple((topology, certified_flow(topology)) for topology in map(_topology, IRREGULAR))
-
-
-def population(*, regular_only: bool = False) -> str:
-    """A description of the graphs."""
-    regular = (
-        f"all {sum(1 for _ in regular_digraphs())} regular digraphs with 3 to 5 vertices, "
-        f"{len(REGULAR)} regular graphs of known families with up to 30 vertices"
-    )
-    return regular if regular_only else f"{regular}, {len(IRREGULAR)} irregular graphs or graphs with failed links"
-
-
-def _topology(spec: str) -> Topology:
-    topology = parse(spec)
-    if not isinstance(topology, Topology):
-        msg = f"{spec} is not a topology"
-        raise TypeError(msg)
-    return topology

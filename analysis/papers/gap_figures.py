@@ -27,6 +27,7 @@ from opticoll.analysis.plots.style import (
     strip_and_box,
     style,
 )
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +110,7 @@ def _reference(runs: pd.DataFrame | None, metric: str) -> tuple[float | None, bo
     """The proven optimum among the runs of a problem, else their tightest bound; and whether it is the optimum."""
     if runs is None:
         return None, False
-    optimum = runs.loc[runs["ok"] & (runs["proof"] == "optimal"), "objective"]
+    optimum = runs.loc[runs["ok"] & runs["proof"].isin(PROVEN), "objective"]
     if not optimum.empty:
         return float(optimum.iloc[0]), not metric
     bounds = runs["bound"].dropna()
@@ -207,7 +208,7 @@ def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.Data
     from opticoll.formulations.optree import tree_theory as theory
 
     records = gap_rows(rows, wanted)
-    trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")]
+    trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)]
     trees = trees[
         trees["instance"].str.startswith("wdm-ring:") & trees["problem"].str.contains("[count=exact]", regex=False)
     ]

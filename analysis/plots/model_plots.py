@@ -1,30 +1,27 @@
-"""Plots of one problem: the sparsity pattern of its matrix, and its topology with the load of every arc."""
+"""Plots of one problem: the sparsity pattern of its matrix, its topology, and the cases of a sweep."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.plots.style import INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
+from opticoll.analysis.plots.network_plots import topology
+from opticoll.analysis.plots.style import INK, MUTED, PALETTE, label, legend_below, legend_mark, new_figure, style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-    from opticoll.instances import Topology
     from opticoll.solvers.standard_form import Block, StandardForm
-
-Layout = Literal["circular", "spring"]
 
 #: With more nonzeros, the density of cells is drawn instead of single entries.
 _MOST_DOTS = 6000
 _CELLS = 300
-_MOST_ARROWS = 450
-_MOST_LABELS = 80
 
 
 def sparsity(form: StandardForm, *, title: str | None = None) -> Figure:
@@ -123,107 +120,53 @@ def _name_blocks(axes: Axes, rows: list[Span], columns: list[Span]) -> None:
         )
 
 
-def topology(
-    instance: Topology, *, load: ArrayLike | None = None, layout: Layout = "circular", title: str | None = None
-) -> Figure:
-    """Draw the vertices and arcs of a topology, arcs coloured by their load.
+#: Colour and marker of the cases of a sweep.
+_CASES = {"holds": (PALETTE[0], "o"), "violated": (PALETTE[1], "X")}
+
+
+def bound_sweep(cases: pd.DataFrame, *, title: str, quantity: str) -> Figure:
+    """Draw the distribution of bound / optimum, and the bound of every case against its optimum.
+
+    Only cases with a proven optimum are drawn. On the dashed lines the bound is attained.
 
     Parameters
     ----------
-    instance
-        The topology. Terminals are filled; vertices that only forward are open.
-    load
-        Load of every arc in the instance's arc order, shape ``(m,)``, in the unit of its capacities; drawn as
-        load over capacity. Plain arcs if None.
-    layout
-        ``"circular"`` in vertex order, or ``"spring"`` (seeded).
+    cases
+        One row per case: ``status`` (``holds`` or ``violated``), ``optimum``, ``bound`` and ``ratio``.
     title
-        Heading; the instance's spec if None.
+        Heading.
+    quantity
+        What is bounded, with its unit.
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
-
-    place = _positions(instance, layout)
-    share = None if load is None else np.asarray(load, dtype=float) / instance.capacity
-    plasma = _plasma()
-    scale = LinearSegmentedColormap.from_list("load", plasma)
+    drawn = cases[cases["status"].isin(list(_CASES)) & cases["ratio"].notna()].astype(
+        {"optimum": float, "bound": float, "ratio": float}
+    )
+    parts = {status: drawn[drawn["status"] == status] for status in _CASES}
+    parts = {status: part for status, part in parts.items() if len(part)}
+    colours = [_CASES[status][0] for status in parts]
     with style():
-        figure = new_figure(5.8, 5.4)
-        axes = figure.add_subplot()
-        norm = Normalize(0.0, max(1.0, float(share.max(initial=0.0))) if share is not None else 1.0)
-        colours = [MUTED] * instance.arcs if share is None else [scale(norm(s)) for s in share]
-        _draw_arcs(axes, instance, place, colours)
-        ends = np.isin(np.arange(instance.n), instance.terminals)
-        size = float(np.clip(3600.0 / instance.n, 12.0, 240.0))
-        face = [PALETTE[0] if end else "none" for end in ends]
-        axes.scatter(place[:, 0], place[:, 1], s=size, c=face, edgecolors=PALETTE[0], zorder=3)
-        if instance.n <= _MOST_LABELS:
-            for (x, y), name, end in zip(place, instance.labels, ends, strict=True):
-                axes.text(
-                    x, y, label(name, 6), ha="center", va="center", zorder=4,
-                    fontsize=float(np.clip(size**0.5 * 0.62, 4.0, 9.0)), color=ON_SERIES if end else INK,
-                )  # fmt: skip
-        if share is not None:
-            bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.7, pad=0.02)
-            bar.set_label("arc load ÷ capacity [–]")
-            bar.outline.set_visible(False)
-        axes.set_aspect("equal")
-        axes.margins(0.08)
-        axes.set_axis_off()
-        axes.set_title(label(title or f"{instance.spec}: {instance.n} vertices, {instance.arcs} arcs", 60), loc="left")
+        figure = new_figure(7.2, 3.4)
+        figure.suptitle(label(title, 80), fontsize=11)
+        left, right = figure.subplots(1, 2)
+        if not parts:
+            left.text(0.5, 0.5, "no proven optimum", ha="center", va="center", transform=left.transAxes, color=MUTED)
+            right.set_axis_off()
+            return figure
+        ratios = [part["ratio"].to_numpy() for part in parts.values()]
+        low, high = min(1.0, *map(np.min, ratios)), max(1.0, *map(np.max, ratios))
+        left.hist(ratios, bins=np.linspace(low, high, 26) if high > low else 1, stacked=True, color=colours)
+        left.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        left.set(xlabel="bound / optimum", ylabel="cases")
+        left.yaxis.get_major_locator().set_params(integer=True)
+        for status, part in parts.items():
+            colour, marker = _CASES[status]
+            right.scatter(part["optimum"], part["bound"], s=18, color=colour, marker=marker, linewidths=0, alpha=0.8)
+        ends = np.array([drawn[["optimum", "bound"]].min().min(), drawn[["optimum", "bound"]].max().max()])
+        right.plot(ends, ends, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        right.set(xlabel=f"optimum: {quantity}", ylabel="bound")
+        names = {status: f"{status} ({len(part)})" for status, part in parts.items()}
+        legend_below(figure, [legend_mark(names[status], *_CASES[status]) for status in parts])
     return figure
 
 
-def _plasma() -> list[tuple[float, float, float, float]]:
-    """Colours from violet to orange, without those that are invisible on a dark or a light page."""
-    import matplotlib as mpl
-
-    colours = mpl.colormaps["plasma"](np.linspace(0.12, 0.82, 9))
-    return [(float(r), float(g), float(b), float(a)) for r, g, b, a in colours]
-
-
-def _positions(instance: Topology, layout: Layout) -> NDArray[np.float64]:
-    """Place the vertices, shape ``(n, 2)``."""
-    if layout == "circular":
-        angle = np.pi / 2 - 2 * np.pi * np.arange(instance.n) / instance.n
-        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    import networkx as nx
-
-    graph: nx.Graph = nx.Graph()
-    graph.add_nodes_from(range(instance.n))
-    graph.add_edges_from(zip(instance.tail.tolist(), instance.head.tolist(), strict=True))
-    positions = nx.spring_layout(graph, seed=0, iterations=100)
-    return np.array([positions[v] for v in range(instance.n)], dtype=float)
-
-
-def _draw_arcs(axes: Axes, instance: Topology, place: NDArray[np.float64], colours: list[object]) -> None:
-    """Draw every arc bent to its right, so that both directions and parallel arcs are distinguishable."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.patches import FancyArrowPatch
-
-    tail, head = instance.tail, instance.head
-    pair = np.stack([tail, head], axis=1)
-    repeat = np.zeros(instance.arcs, dtype=int)
-    same = np.r_[False, (pair[1:] == pair[:-1]).all(axis=1)] if instance.arcs else np.zeros(0, dtype=bool)
-    for a in np.flatnonzero(same).tolist():
-        repeat[a] = repeat[a - 1] + 1
-    bend = 0.09 + 0.12 * repeat
-    width = float(np.clip(90.0 / max(instance.arcs, 1) ** 0.7, 0.5, 1.8))
-    if instance.arcs <= _MOST_ARROWS:
-        for a in range(instance.arcs):
-            axes.add_patch(
-                FancyArrowPatch(
-                    tuple(place[tail[a]]), tuple(place[head[a]]), connectionstyle=f"arc3,rad={bend[a]}",
-                    arrowstyle="-|>", mutation_scale=4 + 3 * width, linewidth=width, color=colours[a],
-                    shrinkA=3, shrinkB=float(np.clip((2400.0 / instance.n) ** 0.5 / 2, 2.0, 7.0)), zorder=2,
-                )
-            )  # fmt: skip
-        return
-    start, end = place[tail], place[head]
-    middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[:, None]
-    t = np.linspace(0.0, 1.0, 12)[None, :, None]
-    curves = (1 - t) ** 2 * start[:, None] + 2 * t * (1 - t) * middle[:, None] + t**2 * end[:, None]
-    axes.add_collection(LineCollection(list(curves), colors=colours, linewidths=width, zorder=2))
-
-
-__all__ = ["Layout", "sparsity", "topology"]
+__all__ = ["bound_sweep", "sparsity", "topology"]

@@ -92,7 +92,8 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
     Parameters
     ----------
     table
-        Verdicts, one run per problem and solver.
+        Verdicts, one row per problem and solver; of repeated runs also ``seconds_min`` and ``seconds_max``, the ends
+        of a bar.
     solvers
         All solvers of the benchmark, so that each has the same colour in every figure.
     """
@@ -100,7 +101,11 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
     fastest = ran.groupby("problem")["seconds"].min().fillna(np.inf)
     solved = ran.groupby("problem")["seconds"].count()
     order = sorted(fastest.index, key=lambda one: (fastest[one], -solved[one], one))[:most]
-    limit = float(ran["limit_s"].max()) if len(ran) else 1.0
+    limit = float(ran["limit_s"].max()) if ran["limit_s"].notna().any() else float("nan")
+    unlimited = not np.isfinite(limit)
+    if unlimited:  # marks of failed runs stand right of the slowest
+        times = ran["seconds"]
+        limit = 2.0 * float(times.max()) if times.notna().any() else 1.0
     names = [name for name in solvers if (ran["solver"] == name).any()]
     lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
     with style():
@@ -115,13 +120,17 @@ def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int =
                 at = order.index(one["problem"]) + offset
                 if one["verdict"] == "solved":
                     axes.plot(max(one["seconds"], 1e-3), at, marker=marker, color=colour, markersize=4.5, zorder=3)
+                    ends = np.maximum([one.get("seconds_min", np.nan), one.get("seconds_max", np.nan)], 1e-3)
+                    if ends[1] > ends[0]:
+                        axes.plot(ends, [at, at], color=colour, linewidth=1.2, marker="|", markersize=4, zorder=2)
                 else:
                     seen.add(one["verdict"])
                     axes.plot(1.35 * limit, at, marker=_OPEN[one["verdict"]][0], color=colour, markersize=5,
                               markerfacecolor="none", zorder=3)  # fmt: skip
-        axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
-                      textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
+        if not unlimited:
+            axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
+                          textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
         axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
         axes.tick_params(axis="y", length=0, labelsize=7)
         axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
@@ -163,6 +172,34 @@ def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
         log_axes(axes)
         axes.set_xlabel("solver's time [s]")
         axes.set_ylabel("worst relative KKT residual [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw the mean primal gap of every solver's incumbents over time.
+
+    Parameters
+    ----------
+    steps
+        ``solver``, ``seconds``, ``gap``, see :func:`opticoll.analysis.benchmark.solver_metrics.gap_over_time`.
+    solvers
+        All solvers of the benchmark, so that each has the same colour in every figure.
+    """
+    with style():
+        figure = new_figure(6.8, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for name in solvers:
+            here = steps[steps["solver"] == name]
+            if len(here):
+                number = solvers.index(name)
+                handles += axes.step(here["seconds"], here["gap"], where="post", color=series(number)[0],
+                                     linewidth=1.5, linestyle=_line(number), label=label(name, 24))  # fmt: skip
+        log_axes(axes, "x")
+        axes.set_ylim(-0.02, 1.03)
+        axes.set_xlabel("time [s]")
+        axes.set_ylabel("mean gap to the best known value [–]")
         legend_below(figure, handles)
     return figure
 

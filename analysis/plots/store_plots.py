@@ -27,12 +27,15 @@ from opticoll.analysis.plots.style import (
     strip_and_box,
     style,
 )
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from opticoll.analysis.ledger import Row
 
 
 #: Colour and marker of common bounds; other bounds use the next free ones.
@@ -83,7 +86,7 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
             if row % 2 == 0:
                 axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
             here = drawn[drawn["instance"] == name]
-            proven = bool((here["proof"] == "optimal").all())
+            proven = bool(here["proof"].isin(PROVEN).all())
             ratios = here["ratio"].astype(float)
             axes.plot([ratios.min(), ratios.max()], [row, row], color=GRID, linewidth=2, zorder=1)
             for bound, ratio in zip(here["bound"], ratios, strict=True):
@@ -103,7 +106,7 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_ylabel("instance")
         handles = [legend_mark(name, *looks[name], size=7) for name in names]
-        if not (drawn["proof"] == "optimal").all():
+        if not drawn["proof"].isin(PROVEN).all():
             handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
         legend_below(figure, handles)
     return figure
@@ -120,13 +123,13 @@ def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> 
             here = drawn[drawn["bound"] == name]
             ratios = here["ratio"].astype(float)
             colour, _ = _BOUNDS.get(name) or series(row + 5)
-            strip_and_box(axes, row, ratios, (here["proof"] == "optimal").tolist(), colour, "o", spread)
+            strip_and_box(axes, row, ratios, here["proof"].isin(PROVEN).tolist(), colour, "o", spread)
             labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(here)}")
         name_rows(axes, labels)
         axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
         axes.set_xlabel("optimum ÷ bound [–], 1 = bound met")
         axes.set_title(f"{instances} instances, one mark each", loc="left")
-        if not (drawn["proof"] == "optimal").all():
+        if not drawn["proof"].isin(PROVEN).all():
             legend_below(figure, [legend_mark("open: optimum not proven", MUTED, "o", filled=False)])
     return figure
 
@@ -156,7 +159,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
         for number, name in enumerate(sorted(set(families))):
             colour, marker = series(number)
             here = drawn[families == name].drop_duplicates(["instance", "T"])
-            fill = [colour if proof == "optimal" else "none" for proof in here["proof"]]
+            fill = [colour if proof in PROVEN else "none" for proof in here["proof"]]
             if len(here) > 1:
                 axes.plot(here["n"], here["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
             axes.scatter(here["n"], here["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2)
@@ -237,7 +240,7 @@ _TIME_LOOKS: dict[str, Any] = {
 
 def run_kinds(results: pd.DataFrame) -> pd.Series[str]:
     """Meaning of every run's time: ``proven``, ``limit``, ``unproven`` or ``failed``."""
-    proven = (results["proof"] == "optimal") & results["verified"].fillna(value=False).astype(bool)
+    proven = results["proof"].isin(PROVEN) & results["verified"].fillna(value=False).astype(bool)
     kinds = results["termination"].astype("object").map(lambda _: "failed")
     ended = results["termination"].isin(("optimal", "iteration-limit", "tolerance-not-reached"))
     kinds = kinds.mask(ended, "unproven").mask(results["termination"] == "time-limit", "limit")
@@ -252,13 +255,14 @@ def family_of(spec: str) -> str:
 #: Colour and hatch of every verdict; each is clear without the other.
 LOOK = {
     "reproduced": (PALETTE[2], ""),
+    "depends": (PALETTE[5], "\\\\"),
     "not-reproduced": (PALETTE[1], "//"),
     "self-contradicted": (PALETTE[3], "xx"),
     "not-testable": (PALETTE[7], ".."),
 }
 
 
-def claims_by_verdict(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def claims_by_verdict(rows: Sequence[Row]) -> Figure:
     """Draw one bar per paper, divided by verdict and labelled with the counts."""
     papers = list(dict.fromkeys(str(row["paper"]) for row in rows))
     with style():

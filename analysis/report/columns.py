@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 _NUMBERS = {"number", "count", "seconds", "gap", "ratio"}
 #: Colour class of every proof status, and words that are clear without the colour.
 PROOFS = {
+    "exact": ("good", "✓ exact"),
     "optimal": ("good", "✓ optimal"),
     "certified-gap": ("fair", "≈ certified gap"),
     "feasible": ("fair", "○ feasible"),

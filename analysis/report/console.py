@@ -19,7 +19,7 @@ MOST_ROWS = 60
 #: Width [characters] of output that does not go to a terminal.
 _FILE_WIDTH = 160
 
-_COLOURS = {"optimal": "green", "certified-gap": "yellow", "feasible": "yellow"}
+_COLOURS = {"exact": "green", "optimal": "green", "certified-gap": "yellow", "feasible": "yellow"}
 _VALUES: tuple[tuple[str, str, Kind], ...] = (
     ("ranks", "ranks", "count"),
     ("T", "T", "number"),

@@ -12,11 +12,13 @@ import pandas as pd
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.ledger import claims
 from opticoll.analysis.store.schema import environment
+from opticoll.solvers.task import PROVEN, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from opticoll.analysis.ledger import Row
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
 
@@ -28,7 +30,7 @@ PAPER_NAMES = {
 BOUND_COLUMNS = (
     "formulation", "instance", "instance_hash", "n", "objective", "proof", "bound", "value", "ratio", "exact", "reason",
 )  # fmt: skip
-_PROOFS = ("optimal", "certified-gap", "feasible", "bound-only", "none")
+_PROOFS = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
 #: Time [s] after which no further bounds are computed for a report; the instances left out are listed.
 BUDGET_S = 30.0
 
@@ -66,7 +68,7 @@ class Findings:
     bounds: pd.DataFrame
     missing: dict[str, str]
     environments: pd.DataFrame
-    claims: tuple[dict[str, Any], ...] = ()
+    claims: tuple[Row, ...] = ()
     unmeasured: tuple[str, ...] = ()
 
     @property
@@ -144,7 +146,7 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
 
 def _best(cell: pd.DataFrame) -> Any:
     place: Any = cell["objective"].idxmin() if (cell["sense"] == "min").all() else cell["objective"].idxmax()
-    proven = cell[cell["proof"] == "optimal"]
+    proven = cell[cell["proof"].isin(PROVEN)]
     return cell.loc[place if proven.empty else proven.index[0]]
 
 
@@ -198,13 +200,16 @@ def ratio(objective: float, bound: float, sense: str) -> float | None:
     return above / below if below else None
 
 
-def claims_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+def claims_frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows of the ledger as a table; lists and mappings as JSON."""
-    plain = [
-        {name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v for name, v in row.items()}
+    cells = [
+        {
+            name: json.dumps(v, ensure_ascii=False) if isinstance(v, (dict, list)) else v
+            for name, v in plain(row).items()
+        }
         for row in rows
     ]
-    return pd.DataFrame(plain, columns=None if plain else ["id"])
+    return pd.DataFrame(cells, columns=None if cells else ["id"])
 
 
 def machine() -> dict[str, Any]:

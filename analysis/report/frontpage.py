@@ -1,4 +1,4 @@
-"""Generate README's table of results and its plots from a results store, each in a block between markers.
+"""Generate the tables of results and the plots of README and ``docs/`` from a results store, in blocks between markers.
 
 A block is the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; blocks may be nested. Words
 and numbers of the table come from the claims ledger, proofs from the records behind each claim. A plot is drawn only
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.ledger import claims, kept
 from opticoll.analysis.ledger.claim import Verdict
+from opticoll.analysis.ledger.explain import page
 from opticoll.analysis.present import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadInput
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from opticoll.analysis.ledger import Row
     from opticoll.analysis.papers import PaperFigure
     from opticoll.analysis.store import Store
 
@@ -90,7 +92,7 @@ def _split(text: str, name: str) -> tuple[str, str, str] | None:
 
 #: Folder of the plots, relative to the root of the documents.
 FIGURES = "docs/figures"
-#: Claims that README shows; `opticoll claims` shows all.
+#: Claims that ``docs/results.md`` shows; `opticoll claims` shows all.
 SHOWN = (
     "alltoall.link-mcf-printed", "alltoall.forty-minutes", "alltoall.over-tori", "alltoall.disjoint-paths",
     "lumorph.eight-gpus", "lumorph.route-times", "lumorph.eighty-percent", "lumorph.r-min",
@@ -100,6 +102,7 @@ SHOWN = (
 )  # fmt: skip
 _VERDICTS = {
     Verdict.REPRODUCED: "✓ reproduced",
+    Verdict.DEPENDS: "± depends on an open choice",
     Verdict.NOT_REPRODUCED: "✗ not reproduced",
     Verdict.SELF_CONTRADICTED: "≠ contradicted by the paper itself",
     Verdict.NOT_TESTABLE: "– not testable here",
@@ -152,23 +155,50 @@ def results_table(store: Store) -> str:
     return "\n".join([*lines, "", _counts(list(rows.values()))])
 
 
-def _counts(rows: list[Mapping[str, Any]]) -> str:
+def verdicts_table(store: Store) -> str:
+    """Table of the number of stored claims by paper and verdict, and the counts of the whole ledger."""
+    rows = kept((), store)
+    lines = [
+        f"| paper | {' | '.join(words[2:] for words in _VERDICTS.values())} |",
+        "|" + "---|" * (len(_VERDICTS) + 1),
+    ]
+    for paper in dict.fromkeys(row.paper for row in rows):
+        counts = Counter(row.verdict for row in rows if row.paper == paper)
+        name = PAPER_NAMES.get(paper, paper)
+        linked = f"[{name}](docs/claims/{paper}.md)" if paper in PAPER_NAMES else name
+        lines.append(f"| {linked} | {' | '.join(str(counts[verdict]) for verdict in _VERDICTS)} |")
+    return "\n".join([*lines, "", _counts(rows)])
+
+
+def claims_pages(store: Store) -> dict[str, str]:
+    """One Markdown page per paper with every stored claim, by paper."""
+    by_paper: dict[str, list[Row]] = {}
+    for row in kept((), store):
+        by_paper.setdefault(row.paper, []).append(row)
+    return {paper: page(PAPER_NAMES.get(paper, paper), rows) for paper, rows in by_paper.items()}
+
+
+def _counts(rows: list[Row]) -> str:
     """Counts of claims by verdict, as one sentence."""
     counts = Counter(row["verdict"] for row in rows)
-    text = ", ".join(f"{counts[verdict]} {words[2:]}" for verdict, words in _VERDICTS.items() if counts[verdict])
+    text = ", ".join(
+        f"{counts[verdict]} {words[2:].replace('depends', 'depend')}"
+        for verdict, words in _VERDICTS.items()
+        if counts[verdict]
+    )
     whole = len(rows) == len(claims())
     start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger {len(rows)} are measured"
     return f"{start}{f', {len(rows)} claims' if whole else ''}: {text}."
 
 
-def _measured(row: Mapping[str, Any]) -> str:
+def _measured(row: Row) -> str:
     text = in_words(row["measured"])
-    example = row.get("counterexample")
+    example = row.get("witness")
     short = example and len(example) <= _LONG and example not in text
     return f"{text}; smallest: {example}" if short else text
 
 
-def _rests_on(row: Mapping[str, Any], proofs: Mapping[str, str]) -> str:
+def _rests_on(row: Row, proofs: Mapping[str, str]) -> str:
     """Number of cases examined, and the proofs of the runs."""
     parts = []
     if row["count"] is not None:
@@ -204,7 +234,7 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of README.
+    """A plot of README or ``docs/results.md``.
 
     Parameters
     ----------

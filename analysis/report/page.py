@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import secrets
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -25,11 +23,16 @@ from markupsafe import Markup
 
 from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
 from opticoll.analysis.report import columns, drawings, sections, solvers_section
-from opticoll.analysis.report.findings import claims_frame, collect
+from opticoll.analysis.report.findings import PAPER_NAMES, claims_frame, collect
 from opticoll.errors import BadInput
+from opticoll.solvers.atomic import rewrite
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
+
     from opticoll.analysis.report.findings import Findings
     from opticoll.analysis.store import Store
 
@@ -74,16 +77,11 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         bounds, times = drawings.bounds_by_formulation(findings), drawings.times(findings)
         papers = drawings.from_papers(findings)
         claimed = [] if claims is None else [claims]
-        for figure in [*claimed, *bounds.values(), *times.values(), *papers.values(), *solvers.values()]:
-            _write(out / "figures" / f"{figure.name}.svg", standalone(figure.drawing).encode())
-            _write(out / "figures" / f"{figure.name}.png", figure.png)
-            if figure.rows is not None:
-                _write(out / figure.points, figure.rows.to_csv(index=False).encode())
         tables = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
         tables |= {"claims": claims_frame(findings.claims)}
         tables |= {} if comparison is None else solvers_section.tables(comparison)
-        for name, frame in tables.items():
-            _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
+        drawn = [*claimed, *bounds.values(), *times.values(), *papers.values(), *solvers.values()]
+        _write_files(out, drawn, tables)
         shown = sections.shown_records(store, findings)
         content: dict[str, object] = {"claims_figure": claims, "times": times, "shown": set(shown)}
         if not findings.results.empty:
@@ -118,7 +116,7 @@ def templates() -> jinja2.Environment:
     environment.tests |= {"missing": columns.missing}
     environment.globals |= {
         "PROOFS": columns.PROOFS, "VERDICTS": sections.VERDICTS, "MOST_INSTANCES": sections.MOST_INSTANCES,
-        "STUDY": solvers_section.STUDY,
+        "STUDY": solvers_section.STUDY, "PAPER_NAMES": PAPER_NAMES,
     }  # fmt: skip
     return environment
 
@@ -131,23 +129,58 @@ def _printable(value: object) -> object:
 
 
 def _page(store: Store, findings: Findings, **content: object) -> str:
+    return _rendered("page.html.j2", {"findings": findings, "store": store.root.name, **content})
+
+
+def _rendered(template: str, content: Mapping[str, object]) -> str:
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return templates().get_template("page.html.j2").render(
-        findings=findings, store=store.root.name, now=datetime.now(UTC), css=Markup(css), script=Markup(script),
+    return templates().get_template(template).render(
+        now=datetime.now(UTC), css=Markup(css), script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(), **content,
     )  # fmt: skip
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".tmp-{os.getpid()}-{secrets.token_hex(6)}"
+def build_comparison(
+    out: Path, drawn: Sequence[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame], **content: object
+) -> Path:
+    """Write the comparison of a study (:mod:`opticoll.analysis.benchmark.study_comparison`).
+
+    Parameters
+    ----------
+    out
+        Folder for the page, its figures and tables; created if missing.
+    drawn, tables
+        Figures, and tables by file name.
+    content
+        Variables of the template.
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    """
+    page = Path(out) / "index.html"
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        _write_files(Path(out), drawn, tables)
+        _write(page, _rendered("comparison.html.j2", content).encode())
+    except OSError as error:
+        msg = f"compare: cannot write {error.filename or out}: {error.strerror or error}; choose another --out"
+        raise BadInput(msg) from error
+    return page
+
+
+def _write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write figures as SVG and PNG, and their points and the tables as CSV."""
+    for figure in drawn:
+        _write(out / "figures" / f"{figure.name}.svg", standalone(figure.drawing).encode())
+        _write(out / "figures" / f"{figure.name}.png", figure.png)
+        if figure.rows is not None:
+            _write(out / figure.points, figure.rows.to_csv(index=False).encode())
+    for name, frame in tables.items():
+        _write(out / "tables" / f"{name}.csv", frame.to_csv(index=False).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rewrite(path, content)

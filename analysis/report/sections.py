@@ -29,6 +29,7 @@ MOST_INSTANCES = 6
 #: Colour class of every verdict, and words that are clear without the colour.
 VERDICTS = {
     Verdict.REPRODUCED: ("good", "✓ reproduced"),
+    Verdict.DEPENDS: ("fair", "± depends on an open choice"),
     Verdict.NOT_REPRODUCED: ("bad", "✗ not reproduced"),
     Verdict.SELF_CONTRADICTED: ("fair", "≠ self-contradicted"),
     Verdict.NOT_TESTABLE: ("mute", "– not testable"),

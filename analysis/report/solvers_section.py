@@ -17,7 +17,7 @@ from opticoll.analysis.report.columns import Column, Table, table
 from opticoll.analysis.report.drawings import ReportFigure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 STUDY = benchmark_set.STUDY
 #: Largest recomputed KKT residual of a linear program that counts as solved.
@@ -73,6 +73,10 @@ class Comparison:
         One row per problem: sizes, build and compile times, the fastest solver, best known value.
     solvers
         Solvers that ran, in the order of their colours.
+    gaps_over_time
+        :func:`~opticoll.analysis.benchmark.solver_metrics.gap_over_time` of the integer programs.
+    accuracy_asked
+        Largest KKT residual of a linear program that counts as solved.
     """
 
     runs: pd.DataFrame
@@ -82,6 +86,8 @@ class Comparison:
     accuracy: pd.DataFrame
     problems: pd.DataFrame
     solvers: tuple[str, ...]
+    gaps_over_time: pd.DataFrame
+    accuracy_asked: float = ACCURACY
 
 
 def compare(results: pd.DataFrame) -> Comparison | None:
@@ -91,10 +97,27 @@ def compare(results: pd.DataFrame) -> Comparison | None:
     rows = benchmark_set.select(results)
     if not (rows["termination"] != "unavailable").any():
         return None
-    best = benchmark_set.best_known()
-    runs = solver_metrics.verdicts(rows, best, ACCURACY)
+    return compared(rows, benchmark_set.best_known())
+
+
+def compared(
+    rows: pd.DataFrame,
+    best: Mapping[str, benchmark_set.Best],
+    accuracy: float = ACCURACY,
+    combined: Callable[[pd.DataFrame], pd.DataFrame] = solver_metrics.one_run_each,
+) -> Comparison:
+    """Compare runs.
+
+    Parameters
+    ----------
+    rows, best, accuracy
+        As for :func:`opticoll.analysis.benchmark.solver_metrics.verdicts`.
+    combined
+        Makes one row per problem and solver of all verdicts.
+    """
+    runs = solver_metrics.verdicts(rows, best, accuracy)
     runs["seconds_run"] = rows["time_solver_s"].to_numpy(dtype=float)
-    each = solver_metrics.one_run_each(runs)
+    each = combined(runs)
     parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
     parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
     linear = rows[rows["linear"].astype(bool)]
@@ -104,9 +127,10 @@ def compare(results: pd.DataFrame) -> Comparison | None:
         runs, each,
         {name: solver_metrics.summary(part) for name, part in parts.items()},
         {name: steps for name, part in profiled.items() if len(steps := solver_metrics.performance_profile(part))},
-        solver_metrics.by_accuracy(linear, best) if "linear" in parts else pd.DataFrame(),
+        solver_metrics.by_accuracy(linear, best, combined=combined) if "linear" in parts else pd.DataFrame(),
         _problems(rows, each, best),
         tuple(sorted(set(runs.loc[runs["verdict"] != "unavailable", "solver"]))),
+        solver_metrics.gap_over_time(rows, runs), accuracy,
     )  # fmt: skip
 
 
@@ -116,7 +140,7 @@ def _partial(part: pd.DataFrame) -> list[str]:
     return sorted(ran - set(solver_metrics.attempted_all(part)))
 
 
-def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: dict[str, benchmark_set.Best]) -> pd.DataFrame:
+def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchmark_set.Best]) -> pd.DataFrame:
     made = []
     for name, runs in rows.groupby("problem_name", sort=False):
         solved = each[(each["problem"] == name) & (each["verdict"] == "solved")]
@@ -168,8 +192,18 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
             ReportFigure(
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver's time in seconds. One row for each of {count} problems, fastest solved "
-                "first. Marks right of the dashed line are runs without a time.",
+                "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
                 solver_plots.times_by_problem(part, comparison.solvers),
+            )
+        )  # fmt: skip
+    if len(comparison.gaps_over_time):
+        made.append(
+            ReportFigure(
+                "solvers-gap-over-time", "Gap over time, integer programs",
+                "Mean gap of the incumbent to the best known value over the runs of every solver, by its time in "
+                "seconds; 1 before the first incumbent. Lower left is better.",
+                solver_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
+                comparison.gaps_over_time,
             )
         )  # fmt: skip
     linear = comparison.runs[comparison.runs["linear"].astype(bool)]
@@ -218,7 +252,9 @@ class ProblemClass(NamedTuple):
 class Section(NamedTuple):
     """Content of the section: the constants that define its numbers, and its tables and figures."""
 
-    threads: int
+    clock: str
+    rerun: str
+    several: str
     shift_s: float
     penalty: float
     accuracy: float
@@ -229,7 +265,24 @@ class Section(NamedTuple):
     problems: Table
 
 
-def section(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> Section:
+#: Clock of the benchmark, in words.
+_CLOCK = (
+    "Times are those of the solver inside its worker. Building and compiling take the same time for all solvers; the "
+    "table of problems lists them. Every run may use {} thread{}."
+)
+_COMPARED = (
+    Column("contestant", "contestant"), *_SUMMARY[1:8], Column("runs", "runs", "count"), *_SUMMARY[8:],
+    Column("spread", "slowest ÷ fastest repetition", "ratio"), Column("median_gap", "median gap to the best", "gap"),
+)  # fmt: skip
+
+
+def section(
+    comparison: Comparison,
+    drawn: Mapping[str, ReportFigure],
+    summaries: Mapping[str, pd.DataFrame] | None = None,
+    clock: str | None = None,
+    rerun: str = STUDY,
+) -> Section:
     """Content of the section.
 
     Parameters
@@ -238,22 +291,32 @@ def section(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> Sectio
         The compared runs.
     drawn
         :func:`figures` by name.
+    summaries
+        Rows of contestants by class, for the comparison of a study; else those of the comparison.
+    clock
+        What the times are, in words.
+    rerun
+        The study to run again.
     """
+    threads = max(problem.threads for problem in benchmark_set.problems())
     classes = []
     for name, words in _CLASSES:
         if name in comparison.summaries:
             names = [f"solvers-profile-{name}", f"solvers-profile-{name}-shared", f"solvers-times-{name}"]
+            names += ["solvers-gap-over-time"] if name == "integer" else []
             by_accuracy = [
                 (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
                 for accuracy, rows in comparison.accuracy.groupby("accuracy", sort=False)
             ] if name == "linear" else []  # fmt: skip
-            summary = table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}")
+            rows, columns = (comparison.summaries, _SUMMARY) if summaries is None else (summaries, _COMPARED)
+            summary = table(rows[name], columns, f"Solvers on {words}")
             shown = [drawn[figure] for figure in names if figure in drawn]
             accuracy_figure = drawn.get("solvers-accuracy") if name == "linear" else None
             classes.append(ProblemClass(words.capitalize(), summary, shown, by_accuracy, accuracy_figure))
     return Section(
-        max(problem.threads for problem in benchmark_set.problems()),
-        solver_metrics.SHIFT_S, solver_metrics.PENALTY, ACCURACY, solver_metrics.WRONG, classes,
+        clock or _CLOCK.format(threads, "" if threads == 1 else "s"), rerun,
+        "the fastest that reached it" if summaries is None else "their median",
+        solver_metrics.SHIFT_S, solver_metrics.PENALTY, comparison.accuracy_asked, solver_metrics.WRONG, classes,
         table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
         table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
         table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),

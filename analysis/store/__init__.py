@@ -7,6 +7,9 @@ Layout
 
 ``NAME`` is ``KEY.ATTEMPT`` for a cell of a study, where KEY is the resume key, so that a cell has one name
 wherever it is run; and ``KEY.sID`` with a unique ID for a single solve. Records are never changed or removed.
+
+A file that is no record, or does not match its checksum, is left out of tables and studies with a warning that names
+it: a study tries its cell again.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import os
 import secrets
 import time
 import zipfile
+import zlib
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +28,10 @@ import msgspec
 from msgspec import structs
 
 from opticoll.analysis.store import schema
-from opticoll.analysis.store.publishing import STALE_S, AlreadyStored, publish, sweep
-from opticoll.analysis.store.schema import environment
+from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.task import Json, Needed
+from opticoll.solvers.atomic import STALE_S, AlreadyStored, publish, sweep
+from opticoll.solvers.task import Needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -157,7 +161,10 @@ class Store:
 
     def _points_to(self, solution: Path) -> bool:
         record = self.records / f"{solution.name.partition('~')[0]}.json"
-        return record.exists() and self._read(record).solution == solution.name
+        if not record.exists():
+            return False
+        read = self._read_or_warn(record)
+        return read is None or read.solution == solution.name
 
     # reading ----------------------------------------------------------------------------------------------
 
@@ -170,17 +177,23 @@ class Store:
             If there is none.
         """
         path = self.records / f"{name}.json"
-        if not path.is_file():
+        if not path.exists():
             msg = f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
             raise BadInput(msg)
         return self._read(path)
 
     def _read(self, path: Path) -> StoredRecord:
         try:
-            return schema.stored(msgspec.json.decode(path.read_bytes(), type=dict[str, Json]))
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            msg = f"store: {path} is not a record ({error}); move it out of the store"
-            raise BadFile(msg) from error
+            return schema.decode(read_record_file(path))
+        except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+            raise BadFile(damaged(path, error)) from error
+
+    def _read_or_warn(self, path: Path) -> StoredRecord | None:
+        try:
+            return self._read(path)
+        except BadFile as error:
+            warn([str(error)])
+            return None
 
     def names(self) -> Iterator[str]:
         """Names of all records, in no order."""
@@ -190,11 +203,11 @@ class Store:
                     if entry.name.endswith(".json"):
                         yield entry.name.removesuffix(".json")
 
-    def attempts(self, key: str) -> list[StoredRecord]:
-        """Read the records of the attempts that studies made at a cell, first to last."""
-        records: list[StoredRecord] = []
+    def attempts(self, key: str) -> list[StoredRecord | None]:
+        """Read the records of the attempts that studies made at a cell, first to last; None for a damaged one."""
+        records: list[StoredRecord | None] = []
         while (path := self.records / f"{key}.{len(records) + 1}.json").exists():
-            records.append(self._read(path))
+            records.append(self._read_or_warn(path))
         return records
 
     def answered(self, keys: set[str]) -> dict[str, StoredRecord]:
@@ -203,8 +216,8 @@ class Store:
         for name in self.names():
             key = name.partition(".")[0]
             if key in keys and key not in answers:
-                record = self._read(self.records / f"{name}.json")
-                if schema.is_answer(record):
+                record = self._read_or_warn(self.records / f"{name}.json")
+                if record is not None and schema.is_answer(record):
                     answers[key] = record
         return answers
 
@@ -224,29 +237,31 @@ class Store:
         if file_name is None:
             return {}, {}
         try:
-            with np.load(self.solutions / file_name, allow_pickle=False) as archive:
+            with (self.solutions / file_name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {key: archive[key] for key in archive.files}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             msg = f"store: solution {file_name} cannot be read ({error}); solve again"
             raise BadFile(msg) from error
         duals = {k.removeprefix(_DUAL): v for k, v in arrays.items() if k.startswith(_DUAL)}
         return {k: v for k, v in arrays.items() if not k.startswith(_DUAL)}, duals
 
-    def sql(self, query: str = "SELECT * FROM latest") -> pd.DataFrame:
+    def sql(self, query: str = "SELECT * FROM latest", *, time_limit_s: float | None = None) -> pd.DataFrame:
         """Answer a query over ``runs`` (every record) and ``latest`` (the best of each key).
+
+        Damaged records are left out and named in a warning.
 
         Raises
         ------
         BadInput
-            If the query is wrong or would do anything but read.
+            If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``.
         """
         from opticoll.analysis.store import query as reader
 
-        return reader.query(self.records, query)
+        return reader.query(self.records, query, time_limit_s)
 
 
 def _write_line(file: BinaryIO, record: StoredRecord) -> None:
-    file.write(msgspec.json.encode(record) + b"\n")
+    file.write(schema.encode(record))
 
 
 def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:

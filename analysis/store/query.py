@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import closing
+import os
+import threading
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from opticoll.analysis.store import schema
+from opticoll.analysis.store.schema import damaged, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import duckdb
     import pandas as pd
 
-    from opticoll.solvers.task import Json
-
 #: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one cell.
-_PROOF_ORDER = ("optimal", "certified-gap", "feasible", "bound-only", "none")
+_PROOF_ORDER = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
 
 #: Room for one record [bytes]: more where a record needs it.
 _BUFFER = 1 << 24
 
 
-def query(records: Path, sql: str) -> pd.DataFrame:
+def query(records: Path, sql: str, time_limit_s: float | None = None) -> pd.DataFrame:
     """Answer one reading statement over the views ``runs`` and ``latest``.
 
     Raises
     ------
     BadInput
-        If the statement is wrong, is not a single one, or does anything but read the views.
+        If the statement is wrong, is not a single one, does anything but read the views, or takes too long.
     BadFile
-        If the folder holds a file that is not a record.
+        If the folder holds records of a later version.
     """
     import duckdb
 
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        msg = f"results: character {error.start} of the query is no valid text; write the query in UTF-8"
+        raise BadInput(msg) from None
     with closing(connect(records)) as connection:
         try:
             statements = connection.extract_statements(sql)
@@ -47,11 +54,31 @@ def query(records: Path, sql: str) -> pd.DataFrame:
             if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
                 msg = "results: the store is read-only; write a SELECT over the views runs and latest"
                 raise BadInput(msg)
-            return connection.execute(statements[0]).df()
+            with _interrupted_after(connection, time_limit_s):
+                return connection.execute(statements[0]).df()
+        except duckdb.InterruptException as error:
+            msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise --time-limit"
+            raise BadInput(msg) from error
         except duckdb.Error as error:
             reason = " ".join(str(error).split("LINE 1:")[0].split())
             msg = f"results: {reason}"
             raise BadInput(msg) from error
+
+
+@contextmanager
+def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None) -> Iterator[None]:
+    """Stop what the connection does after a time."""
+    if limit_s is None:
+        yield
+        return
+    timer = threading.Timer(limit_s, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def connect(records: Path) -> duckdb.DuckDBPyConnection:
@@ -60,6 +87,7 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
 
     connection = duckdb.connect(":memory:")
     try:
+        connection.execute("SET enable_progress_bar = false")  # it goes to stdout
         _load(connection, records)
     except BaseException:
         connection.close()
@@ -84,24 +112,18 @@ def connect(records: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
-    import duckdb
-
     columns = schema.json_columns()
-    with TemporaryDirectory(prefix="opticoll-query-") as folder:
-        together = Path(folder) / "records.json"
-        largest = _gather(records, together)
+    with _unnamed_file() as (file, name):
+        largest = _gather(records, file)
         if not largest:
             listed = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
             connection.execute(f"CREATE TABLE records ({listed})")
             return
-        try:
-            connection.execute(
-                f"CREATE TABLE records AS SELECT * FROM read_json($file, columns={columns!r}, "
-                "format='newline_delimited', maximum_object_size=$largest)",
-                {"file": str(together), "largest": max(_BUFFER, largest + 1)},
-            )
-        except duckdb.Error as error:
-            raise _culprit(records, error) from error
+        connection.execute(
+            f"CREATE TABLE records AS SELECT * FROM read_json($file, columns={columns!r}, "
+            "format='newline_delimited', maximum_object_size=$largest)",
+            {"file": name, "largest": max(_BUFFER, largest + 1)},
+        )
     newest = connection.execute("SELECT max(schema) FROM records").fetchone()
     if newest and newest[0] is not None and newest[0] > schema.VERSION:
         msg = (
@@ -111,30 +133,37 @@ def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
         raise BadFile(msg)
 
 
-def _gather(records: Path, target: Path) -> int:
-    """Copy all records into one file, since DuckDB takes long to open a file; the size of the largest record."""
-    largest = 0
-    with target.open("wb") as file:
-        for path in records.glob("*.json"):
-            line = path.read_bytes()
-            largest = max(largest, len(line))
-            file.write(line if line.endswith(b"\n") else line + b"\n")
+@contextmanager
+def _unnamed_file() -> Iterator[tuple[BinaryIO, str]]:
+    """A file in memory, where the system has such, and its name for DuckDB: nothing is left if we are killed."""
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("opticoll-query"), "wb") as file:  # noqa: PTH123  a descriptor
+            yield file, f"/proc/self/fd/{file.fileno()}"
+        return
+    with TemporaryDirectory(prefix="opticoll-query-") as folder, (Path(folder) / "records.json").open("wb") as file:
+        yield file, file.name
+
+
+def _gather(records: Path, target: BinaryIO) -> int:
+    """Copy all sound records into one file, since DuckDB takes long to open a file; the size of the largest one."""
+    largest, bad = 0, []
+    if not records.is_dir():
+        return 0
+    folder = os.open(records, os.O_RDONLY)
+    try:
+        with os.scandir(records) as entries:
+            for entry in entries:
+                if not entry.name.endswith(".json") or entry.name.startswith("."):
+                    continue
+                try:
+                    line = schema.sound(read_record_file(entry.name, folder))
+                except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+                    bad.append(damaged(Path(entry.path), error))
+                    continue
+                largest = max(largest, len(line))
+                target.write(line)
+    finally:
+        os.close(folder)
+    target.flush()
+    warn(bad)
     return largest
-
-
-def _culprit(records: Path, error: Exception) -> BadFile:
-    """The error that names the file that is not a record; reads them one by one."""
-    for path in sorted(records.glob("*.json")):
-        try:
-            schema.stored(_object(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, msgspec.ValidationError) as reason:
-            return BadFile(f"store: {path} is not a record ({reason}); move it out of the store")
-    return BadFile(f"store {records.parent}: cannot be read: {str(error).splitlines()[0]}")
-
-
-def _object(text: str) -> dict[str, Json]:
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        msg = f"a record is a JSON object, not a {type(value).__name__}"
-        raise TypeError(msg)
-    return value

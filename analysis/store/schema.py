@@ -7,9 +7,13 @@ field that a record lacks reads as NULL. A change that old readers would misread
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 import platform
+import re
 import socket
+import stat
 import subprocess
 from collections.abc import Sequence
 from enum import Enum
@@ -17,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from opticoll.solvers.task import (
     Environment,
@@ -123,7 +129,7 @@ LIFTED_METRICS = ("F", "T", "rounds", "max_load")
 _ONCE_EXTRA = ("needed", "repaired")
 
 #: Nested objects that a record always has.
-_NESTED = ("solver", "time", "size", "requested", "environment")
+_NESTED = ("model", "solver", "time", "size", "requested", "environment")
 
 #: Terminations that answer nothing: a restarted study tries such a cell again.
 FAILURES = (Termination.CRASHED, Termination.ERROR, Termination.INTERRUPTED, Termination.REFUSED)
@@ -155,9 +161,98 @@ def stored(values: Mapping[str, Json]) -> StoredRecord:
     return StoredRecord.read({**early, **values, **nested, "extra": {**extra, **_unknown(values)} or None})
 
 
+_CHECKSUM, _DIGITS = b',"checksum":"', 32
+_TAIL = len(_CHECKSUM) + _DIGITS + len(b'"}\n')
+
+
+def encode(record: StoredRecord) -> bytes:
+    """The line of a record, with a checksum of what stands before it as its last field."""
+    body = msgspec.json.encode(record)[:-1]
+    return body + _CHECKSUM + _sum(body) + b'"}\n'
+
+
+def sound(line: bytes) -> bytes:
+    """A line that holds a record, as it was written.
+
+    Raises
+    ------
+    ValueError, TypeError, msgspec.MsgspecError
+        If it holds none, or the record does not match its checksum; a record of an earlier version has none.
+    """
+    body, name, digits = line[:-_TAIL], line[-_TAIL:][: len(_CHECKSUM)], line[-_TAIL:][len(_CHECKSUM) : -3]
+    if name == _CHECKSUM:
+        if _sum(body) != digits or not line.endswith(b'"}\n'):
+            msg = "it does not match its checksum: it was changed or written in part"
+            raise ValueError(msg)
+    elif _CHECKSUM in line[-2 * _TAIL :] or re.fullmatch(rb"[0-9a-f]{32}", line[-_DIGITS - 3 : -3]):
+        msg = "it was written in part"
+        raise ValueError(msg)
+    else:
+        _decoded(line)
+    return line if line.endswith(b"\n") else line + b"\n"
+
+
+def decode(line: bytes) -> StoredRecord:
+    """The record in a line; errors as for :func:`sound`."""
+    return _decoded(sound(line))
+
+
+def _decoded(line: bytes) -> StoredRecord:
+    values = msgspec.json.decode(line, type=dict[str, Json])
+    if not isinstance(values.get("id"), str):
+        msg = "it has no id"
+        raise TypeError(msg)
+    return stored(values)
+
+
+def _sum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest()[:_DIGITS].encode()
+
+
+#: Largest file that is read as a record [bytes], and how many damaged ones a warning names.
+MOST_BYTES, MOST_NAMED = 1 << 28, 5
+_log = logging.getLogger("opticoll")
+
+
+def read_record_file(path: str | Path, folder: int | None = None) -> bytes:
+    """The contents of a record's file; waits for no pipe.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be read, is no regular file or is too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0), dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            msg = f"it has {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+            raise ValueError(msg)
+        parts = [os.read(descriptor, status.st_size + 1)]
+        while len(parts[-1]) and sum(map(len, parts)) < status.st_size:
+            parts.append(os.read(descriptor, status.st_size))
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def damaged(path: Path, error: Exception) -> str:
+    """What to say of a file that is no record."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)[:200]
+    return f"store: {path} is not a record ({reason}); move it out of the store"
+
+
+def warn(messages: list[str]) -> None:
+    """Warn of damaged records, which are left out."""
+    for message in messages[:MOST_NAMED]:
+        _log.warning("%s", message)
+    if len(messages) > MOST_NAMED:
+        _log.warning("store: %d more files are not records", len(messages) - MOST_NAMED)
+
+
 def _unknown(values: Mapping[str, Json]) -> dict[str, Json]:
     """Fields that this version does not know; ``time.new_s`` is one of a nested object."""
-    known = columns()
+    known = {**columns(), "checksum": ""}
     unknown = {name: value for name, value in values.items() if name not in known}
     for name, kind in known.items():
         if isinstance(kind, dict) and isinstance(parts := values.get(name), dict):
@@ -214,6 +309,7 @@ def flat_columns() -> list[tuple[str, str]]:
 
 
 __all__ = [
-    "CHECKOUT", "FAILURES", "LIFTED_METRICS", "UNAVAILABLE", "VERSION", "Moment", "StoredRecord", "environment",
-    "flat_columns", "is_answer", "json_columns", "opticoll_version", "plain", "stored",
+    "CHECKOUT", "FAILURES", "LIFTED_METRICS", "UNAVAILABLE", "VERSION", "Moment", "StoredRecord", "damaged", "decode",
+    "encode", "environment", "flat_columns", "is_answer", "json_columns", "opticoll_version", "plain",
+    "read_record_file", "sound", "stored", "warn",
 ]  # fmt: skip

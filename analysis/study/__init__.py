@@ -27,11 +27,14 @@ from opticoll.analysis.study.cells import (
     run_cell,
 )
 from opticoll.analysis.study.study_file import find, load
-from opticoll.errors import OpticollError
+from opticoll.errors import BadInput, OpticollError
 from opticoll.solvers.executor import JobCrashed
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
+
+    import pandas as pd
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.cells import CellResult
@@ -87,7 +90,7 @@ def run_study(
     Raises
     ------
     BadInput
-        If the store cannot be written.
+        If the store cannot be written, or is removed while the study runs.
     """
     check_writable(store)
     store.sweep()
@@ -107,7 +110,20 @@ def run_study(
         (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
+    _refuse_vanished(summary, store)
     return summary
+
+
+def _refuse_vanished(summary: Summary, store: Store) -> None:
+    """Refuse to call cells done whose records somebody has removed meanwhile."""
+    there = {name.partition(".")[0] for name in store.names()}
+    gone = [key for key, result in summary.results.items() if result.status == "done" and key not in there]
+    if gone:
+        msg = (
+            f"study {summary.study.name}: {len(gone)} records are gone from the store {store.root}, which was removed "
+            "or replaced while the study ran; start it again"
+        )
+        raise BadInput(msg)
 
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
@@ -177,6 +193,42 @@ def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
     return record_failure(job, f"{type(result).__name__}: {result}")
 
 
+def study(
+    name: str | os.PathLike[str],
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+) -> pd.DataFrame:
+    """Run a study as ``opticoll study`` does, and return the best record of each of its cells.
+
+    Parameters
+    ----------
+    name
+        A built-in study, or a TOML file.
+    store
+        A store or its folder; by default ``$OPTICOLL_STORE``, or ``results``. Cells with an answer there are not run.
+    jobs, dask
+        Number of cells to run at a time in local processes, or the address of a Dask scheduler.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell in the study's order, with the columns of ``opticoll results``.
+
+    Raises
+    ------
+    BadInput
+        For anything in the study that can be refused; nothing has been run or written then.
+    """
+    from opticoll.analysis.store import Store
+
+    home = store if isinstance(store, Store) else Store(store)
+    summary = run(str(name), home, jobs, dask)
+    rows = home.sql("SELECT * FROM latest").set_index("key", drop=False)
+    return rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
+
+
 def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
     """Run a study by name or file with a progress bar on stderr.
 
@@ -185,9 +237,13 @@ def run(name: str, store: Store, jobs: int | None, dask: str | None) -> Summary:
     BadInput
         For anything in the study that can be refused; nothing has been run or written then.
     """
+    return run_with_progress(load(find(name)), store, jobs, dask)
+
+
+def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | None) -> Summary:
+    """Run a study as :func:`run_study` does, with a progress bar on stderr."""
     from opticoll.solvers.executor import make_executor
 
-    study = load(find(name))
     counts: Counter[str] = Counter()
     bar = Progress(
         TextColumn("{task.description}"),

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from opticoll.analysis.store import Store, schema
-from opticoll.analysis.store.publishing import AlreadyStored, claim
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
-from opticoll.errors import BadInput, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.errors import BadInput, LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.solvers.adapters.command_line import adopt
+from opticoll.solvers.atomic import AlreadyStored, claim
 from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.task import Proof, Record, Requested, Run, Termination
+from opticoll.solvers.task import Proof, Record, Requested, Run, Termination, one_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.study_file import Cell
     from opticoll.solvers.task import Environment
 
@@ -67,8 +69,12 @@ def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
 
 def answer_of(job: CellJob) -> CellResult | None:
     """The result of a cell that has an answer in the store, else None."""
-    answers = [r for r in Store(job.root).attempts(job.cell.key) if schema.is_answer(r)]
-    return result_of(job.cell, answers[-1], "skipped") if answers else None
+    return _answer_among(job.cell, Store(job.root).attempts(job.cell.key))
+
+
+def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
+    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
+    return result_of(cell, answers[-1], "skipped") if answers else None
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ class Attempt:
 def attempt(cell: Cell) -> Attempt:
     """Run a cell, on whatever machine; needs no store."""
     started = datetime.now(UTC)
+    adopt(cell.solver)
     run = _keyed(cell, _solve(cell))
     return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
 
@@ -110,11 +117,12 @@ def _without_plan(run: Run) -> Run:
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     """Record the run of a cell, unless the store has the same already."""
     cell, store, run = job.cell, Store(job.root), made.run
-    answered = answer_of(job)
+    # Read the attempts only once: whatever another study records from here on takes the name of our attempt.
+    earlier = store.attempts(cell.key)
+    answered = _answer_among(cell, earlier)
     if answered is not None:  # by a study that could not see our lock
         return answered
-    earlier = store.attempts(cell.key)
-    if earlier and _nothing_new(earlier[-1], run.record):
+    if earlier and earlier[-1] is not None and _nothing_new(earlier[-1], run.record):
         return result_of(cell, run.record, _status(run.record))
     try:
         store.save(
@@ -122,7 +130,8 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
             where=made.environment,
         )  # fmt: skip
     except AlreadyStored:  # a study that could not see our lock was faster
-        return result_of(cell, store.attempts(cell.key)[-1], "skipped")
+        theirs = store.attempts(cell.key)[-1]
+        return result_of(cell, run.record if theirs is None else theirs, "skipped")
     return result_of(cell, run.record, _status(run.record))
 
 
@@ -138,6 +147,8 @@ def _solve(cell: Cell) -> Run:
         return failed_run(cell, Termination.UNAVAILABLE, str(error))
     except TooLarge as error:
         return failed_run(cell, Termination.REFUSED, str(error))
+    except LimitSpent as error:
+        return failed_run(cell, Termination(error.termination), str(error))
     except OpticollError as error:
         return failed_run(cell, Termination.ERROR, str(error))
     except Exception as error:  # noqa: BLE001  a failing cell never stops a study
@@ -162,7 +173,7 @@ def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
         proof=Proof.NONE,
         sense=model.sense,
         verified=False,
-        message=message,
+        message=one_line(message),
         requested=Requested.of(task),
         **cell.facts,
     )

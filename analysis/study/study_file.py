@@ -12,6 +12,8 @@ A study is a TOML file::
     repetitions = 1
     tol = 1e-6                                               # or a list
     threads = 2
+    exact = true                                             # also the optimum as a fraction; false if left out
+    plugins = ["mine.py"]                                    # files beside this one, or installed modules
 
     [limits]
     time_limit_s = 60.0
@@ -42,16 +44,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from opticoll.errors import BadFile, BadInput, SolverUnavailable
-from opticoll.instances.readers.untrusted import PREFIX, pinned
+from opticoll.instances.plugins import digests, load_plugin
+from opticoll.instances.readers.untrusted import decode, names_file, pinned, read_bytes
 from opticoll.instances.spec import expand, nearest
 from opticoll.solvers.memory import TooLarge
-from opticoll.solvers.task import Task, digest
+from opticoll.solvers.task import Task, digest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
+#: Largest study file [bytes].
+MOST_FILE = 16 << 20
 #: Largest file that the key of a cell without a plan is made from [bytes].
 MOST_PINNED = 256 << 20
 
@@ -60,6 +65,7 @@ MOST_CELLS = 100_000
 
 _AXES = {
     "formulations", "instances", "methods", "forms", "seeds", "repetitions", "tol", "threads", "limits", "settings",
+    "exact",
 }  # fmt: skip
 _LIMITS = {"time_limit_s", "memory_limit_gib"}
 _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
@@ -70,7 +76,8 @@ class Cell:
     """One run of a study: its task, its resume key, and what keeps it from running here, if anything.
 
     An instance from a file is in the task as it was when the study was read. ``planned`` says that the key is that of
-    :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too.
+    :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too. ``solver`` is the configuration
+    of a solver that runs as a command, for machines that cannot see its file.
     """
 
     task: Task
@@ -79,6 +86,7 @@ class Cell:
     unavailable: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     planned: bool = True
+    solver: str = ""
 
     @property
     def label(self) -> str:
@@ -153,6 +161,17 @@ def load(path: Path) -> Study:
         raise type(error)(msg) from error
 
 
+def study_of(name: str, tasks: list[Task]) -> Study:
+    """A study of the given tasks, each checked as :func:`load` does; equal tasks are one cell.
+
+    Raises
+    ------
+    BadInput
+        If a task asks for something that does not exist or does not fit together.
+    """
+    return Study(name, "", tuple(_cells(tasks, name)), Path(name))
+
+
 def tasks(path: Path) -> list[Task]:
     """Every task of a study file as it is written; what :func:`load` checks is not checked.
 
@@ -172,7 +191,9 @@ def _load(path: Path, where: str) -> Study:
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
     """Name, title and tasks."""
     table = _table(path)
-    _known(table, _AXES | {"name", "title", "include", "exclude"}, where)
+    _known(table, _AXES | {"name", "title", "include", "exclude", "plugins"}, where)
+    for place in _texts(table, "plugins", where) if "plugins" in table else []:
+        load_plugin(path.parent / place if place.endswith(".py") else place)
     name, title = _text(table, "name", where), _text(table, "title", where, "")
     blocks: list[tuple[str, dict[str, Any]]] = []
     top = {key: value for key, value in table.items() if key in _AXES}
@@ -188,7 +209,8 @@ def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
         if not rule:
             msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
             raise BadFile(msg)
-    return name, title, _excluded([task for at, block in blocks for task in _tasks(block, at)], rules, where)
+    found = list(itertools.islice((task for at, block in blocks for task in _tasks(block, at)), MOST_CELLS + 1))
+    return name, title, _excluded(found, rules, where)
 
 
 def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
@@ -204,6 +226,11 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
     shared: dict[str, Any] = {key: _number(limits, key, f"{where}, limits") for key in limits}
     tols = _tolerances(block, where)
     shared |= {"threads": _whole(block, "threads", where)} if "threads" in block else {}
+    if "exact" in block:
+        if not isinstance(block["exact"], bool):
+            msg = f"{where}: exact is true or false, not {block['exact']!r}"
+            raise BadFile(msg)
+        shared["exact"] = block["exact"]
     repetitions = _whole(block, "repetitions", where) if "repetitions" in block else 1
     grid = _grid(block.get("settings", {}), where)
     for formulation, instance in itertools.product(formulations, instances):
@@ -278,7 +305,7 @@ def _grid(settings: Any, where: str) -> list[dict[str, Any]]:
 
 def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> list[Task]:
     if len(tasks) > MOST_CELLS:
-        msg = f"{where}: has {len(tasks)} cells, at most {MOST_CELLS} are taken; split it"
+        msg = f"{where}: has more than {MOST_CELLS} cells; split it"
         raise BadFile(msg)
     for number, rule in enumerate(rules, 1):
         kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
@@ -304,24 +331,26 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and name it by its resume key; equal cells once."""
     from opticoll.instances import parse
+    from opticoll.solvers.adapters.command_line import exported
     from opticoll.solvers.plan import make_plan, plan_key, rehearse_options
 
     instances: dict[str, Any] = {}
     seen: set[str] = set()
     for task in tasks:
-        spec = str(task.instance)
+        spec = task.instance if isinstance(task.instance, str) else task.instance.spec
         try:
-            if spec not in instances:
-                instances[spec] = parse(spec)
-            instance = instances[spec]
+            if not isinstance(task.instance, str):
+                instance = task.instance
+            else:
+                instance = instances[spec] = instances[spec] if spec in instances else parse(spec)
             facts = {"instance_hash": instance.hash, "n": instance.n, "arcs": getattr(instance, "arcs", None)}
-            unavailable, planned = None, True
-            if PREFIX in spec:
+            unavailable, planned, solver = None, True, ""
+            if names_file(spec):
                 task = _on(task, instance)
             try:
                 plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
-                key = plan_key(task, plan)
+                key, solver = plan_key(task, plan), exported(plan.adapter)
             except SolverUnavailable as error:
                 unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
             except TooLarge:  # here; it is refused, or not, where it runs
@@ -331,7 +360,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             raise type(error)(msg) from error
         if key not in seen:
             seen.add(key)
-            yield Cell(task, key, instance.spec, unavailable, facts, planned)
+            yield Cell(task, key, instance.spec, unavailable, facts, planned, solver)
 
 
 def _on(task: Task, instance: Any) -> Task:
@@ -346,6 +375,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     from opticoll.analysis.store.schema import opticoll_version
 
     parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
+    parts |= {"plugins": known} if (known := digests()) else {}
     parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
     return digest({**parts, "instance": instance_hash, "opticoll": opticoll_version(), "solver": None})
 
@@ -355,12 +385,11 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"study {path}: cannot be read: {error.strerror}"
-        raise BadFile(msg) from error
-    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
-        msg = f"study {path}: is not TOML: {error}"
+        return tomllib.loads(
+            decode(read_bytes(path, MOST_FILE, "name a study file", f"study {path}"), path, "save it as UTF-8")
+        )
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError
+        msg = f"study {path}: is not TOML: {one_line(error, 200)}"
         raise BadFile(msg) from error
 
 

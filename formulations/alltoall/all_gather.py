@@ -4,15 +4,15 @@ Source  beyond the all-to-all paper; network coding: Ahlswede, Cai, Li & Yeung, 
         tree packing: Edmonds 1973, Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
 Sets    u in V vertices (n); a in A arcs (m); v in R receiving ranks (N)
 Data    c_a > 0 capacity [link bandwidths], (m,); every rank has one shard
-Vars    0 <= h_av <= N-1  flow towards v over arc a [shards], (m, N); T >= 0 time [shards / link bandwidth]
+Vars    0 <= h_av <= N-1  flow towards v over arc a [shards], (m, N); 0 <= T <= (N-1) / min_a c_a  time
+        [shards / link bandwidth]
 
 min T  s.t.
     balance[u,v]    outflow_u(h_v) - inflow_u(h_v) = 1   (0 where u is not a rank)     u != v
     capacity[a,v]   h_av <= c_a T
 
 Flows towards different receivers do *not* add up on an arc: a shard that several receivers get over the same arc is
-sent over it once. Arcs out of v are fixed at 0. T is at most N-1 over the smallest capacity, which excludes no optimum:
-a spanning tree attains it.
+sent over it once. Arcs out of v are fixed at 0. The upper bound of T excludes no optimum: a spanning tree attains it.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= sum_{s != v} dist_l(s, v) / sum_a c_a l_av.
 
@@ -43,13 +43,25 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Array
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, usable_lengths
+from opticoll.formulations.arrays import (
+    BANDWIDTHS,
+    SHARDS,
+    TIME,
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    vertex_labels,
+    vertex_names,
+)
+from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
@@ -100,7 +112,7 @@ def optimal_flows(topology: Topology) -> tuple[WorstCut, NDArray[np.float64]]:
 
 
 def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
-    import networkx as nx
+    from opticoll.formulations.flows.worst_cuts import sink_side
 
     capacity = _whole_capacities(topology)
     unit = Fraction(float(topology.capacity[0])) / capacity[0]
@@ -120,14 +132,15 @@ def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
     order = list(ends)
     while settled < len(order):
         v = order[0]
-        graph, scale = _graph(topology, capacity, best[0], v)
-        value, (inside, _) = nx.minimum_cut(graph, _SUPER, v)
+        p, q = best[0].numerator, best[0].denominator
+        scaled = [(u, w, c * p) for c, u, w in arcs if u != w]
+        outside = sink_side(topology.n, scaled, [(s, q) for s in ends if s != v], v, q * (len(ends) - 1))
         rounds += 1
-        if value == scale * (len(ends) - 1):
+        if outside is None:
             settled += 1
             order = order[1:] + order[:1]
             continue
-        inside = {u for u in inside if u != _SUPER}
+        inside = set(range(topology.n)) - outside
         leaving = sum(c for c, u, w in arcs if u in inside and w not in inside)
         held = len(inside & set(ends))
         if leaving == 0:
@@ -217,35 +230,33 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Gathe
 
 
 def build_pyomo(data: Gathering) -> PyomoModel:
-    """The model in Pyomo: ``h[a,v]``, ``T``; v counts receivers."""
+    """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
     import pyomo.environ as pyo
 
-    topology, m, N = data.topology, data.topology.arcs, data.topology.ranks
-    entering: list[list[int]] = [[] for _ in range(topology.n)]
-    leaving: list[list[int]] = [[] for _ in range(topology.n)]
-    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        leaving[tail].append(a)
-        entering[head].append(a)
-    upper = data.upper
+    topology = data.topology
+    V, A = vertex_names(topology), arc_names(topology)
+    R = [V[v] for v in topology.terminals.tolist()]
+    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+    c = dict(zip(A, topology.capacity.tolist(), strict=True))
+    into: dict[int | str, list[str]] = {u: [] for u in V}
+    out_of: dict[int | str, list[str]] = {u: [] for u in V}
+    for a, u in zip(A, topology.head.tolist(), strict=True):
+        into[V[u]].append(a)
+        out_of[tail[a]].append(a)
+    most = len(R) - 1
     model = pyo.ConcreteModel(name="all-gather at optimal throughput")
-    model.h = pyo.Var(range(m), range(N), bounds=lambda _, a, v: (0, float(upper[a, v])))
-    model.T = pyo.Var(bounds=(0, data.longest))
+    model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if tail[a] == v else most))
+    model.T = pyo.Var(bounds=(0, most / min(c.values())))
     model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
     model.balance = pyo.Constraint(
-        [(int(u), int(v)) for u, v in np.argwhere(data.rows)],
-        rule=lambda b, u, v: (
-            pyo.quicksum(b.h[a, v] for a in leaving[u]) - pyo.quicksum(b.h[a, v] for a in entering[u])
-            == float(data.supply[u])
+        [(u, v) for u in V for v in R if u != v],
+        rule=lambda m, u, v: (
+            pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u])
+            == (1 if u in R else 0)
         ),
     )
-    model.capacity = pyo.Constraint(
-        range(m), range(N), rule=lambda b, a, v: b.h[a, v] - float(topology.capacity[a]) * b.T <= 0
-    )
-    return PyomoModel(
-        model,
-        variables={"h": (m, N), "T": ()},
-        constraints={"balance": (topology.n, N), "capacity": (m, N)},
-    )
+    model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
+    return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
 
 
 def build_cvxpy(data: Gathering) -> CvxpyModel:
@@ -278,7 +289,19 @@ def estimate(data: Gathering) -> dict[str, int]:
 
 def arrays(data: Gathering, _names: Collection[str]) -> dict[str, Array]:
     """The flows h and the time T."""
-    return {"h": Array((data.topology.arcs, data.topology.ranks)), "T": Array()}
+    shape = (data.topology.arcs, data.topology.ranks)
+    return {"h": Array(shape, axes=("arc", "receiver"), unit=SHARDS), "T": Array(unit=TIME)}
+
+
+def index_sets(data: Gathering, _values: object = None) -> dict[str, Names]:
+    """Names of arcs and receivers."""
+    return {"arc": arc_labels(data.topology), "receiver": vertex_labels(data.topology, data.receivers)}
+
+
+def links(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Shards over every arc: the largest flow towards any receiver, because copies are free."""
+    load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
+    return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
 
 def dual_arrays(data: Gathering) -> dict[str, Array]:
@@ -291,16 +314,21 @@ def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> flo
     return float(np.asarray(values["T"]))
 
 
+def outflow(topology: Topology, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
+    net = np.zeros((topology.n, *flow.shape[1:]))
+    np.add.at(net, topology.tail, flow)
+    np.subtract.at(net, topology.head, flow)
+    return net
+
+
 def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    m, N, n = data.topology.arcs, data.topology.ranks, data.topology.n
+    m, N = data.topology.arcs, data.topology.ranks
     if h.shape != (m, N) or not np.isfinite(h).all() or not np.isfinite(T):
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = np.zeros((n, N))
-    np.add.at(net, data.topology.tail, h)
-    np.subtract.at(net, data.topology.head, h)
-    wrong = np.abs(net - data.supply[:, None])
+    wrong = np.abs(outflow(data.topology, h) - data.supply[:, None])
     over = (h / data.topology.capacity[:, None] - T).max(initial=0.0)
     return {
         "shape": 0.0,
@@ -318,17 +346,29 @@ def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
     """
     from scipy.sparse.csgraph import dijkstra
 
-    topology, best = data.topology, 0.0
-    scale = outward.exponent(topology.capacity)
+    sends = data.supply > 0
+
+    def paid(j: int, matrix: sp.csr_array) -> float:
+        reach = dijkstra(matrix.T, indices=data.receivers[j])
+        return outward.dot_down(data.supply[sends], reach[sends])
+
+    return best_length_bound(data.topology, lengths, paid)
+
+
+def best_length_bound(
+    topology: Topology, lengths: NDArray[np.float64], paid: Callable[[int, sp.csr_array], float]
+) -> float:
+    """The largest of the bounds distances / (capacity times lengths) over the columns of ``lengths``, rounded down.
+
+    ``paid(j, matrix)`` is the sum of the distances that the flow of column j covers, at the lengths of the matrix.
+    """
+    best, scale = 0.0, outward.exponent(topology.capacity)
     capacity = outward.scaled_up(topology.capacity, -scale)
-    for j, v in enumerate(data.receivers.tolist()):
-        mine = usable_lengths(topology.capacity, lengths[:, j])
-        if not mine.size:
-            continue
-        reach = dijkstra(topology.length_matrix(mine).T, indices=v)
-        paid = outward.dot_down(data.supply[data.supply > 0], reach[data.supply > 0])
-        paid = float(outward.down(paid, topology.n))
-        best = max(best, outward.quotient_down(paid, outward.dot_up(capacity, mine)))
+    for j in range(lengths.shape[1]):
+        mine = outward.usable_lengths(topology.capacity, lengths[:, j])
+        if mine.size:
+            distances = float(outward.down(paid(j, topology.length_matrix(mine)), topology.n))
+            best = max(best, outward.quotient_down(distances, outward.dot_up(capacity, mine)))
     return max(float(outward.scaled_down(best, -scale)), 0.0)
 
 
@@ -356,13 +396,23 @@ def bounds(data: Gathering) -> list[Bound]:
 
 def metrics(data: Gathering, value: float | None) -> dict[str, Any]:
     """T, its inverse, the number of ranks."""
+    return time_metrics(data.topology, value)
+
+
+def time_metrics(topology: Topology, value: float | None) -> dict[str, Any]:
+    """T, its inverse, ranks and diameter, for formulations that minimise T."""
     positive = value is not None and value > 0
     return {
         "T": value,
         "F": 1.0 / value if positive and value is not None else None,
-        "ranks": data.topology.ranks,
-        "diameter": int(data.topology.diameter),
+        "ranks": topology.ranks,
+        "diameter": int(topology.diameter),
     }
+
+
+def derived(data: Gathering) -> list[Fraction]:
+    """The bound of T, (N-1) / min c."""
+    return [Fraction(data.topology.ranks - 1) / outward.entered(float(data.topology.capacity.min()))]
 
 
 FORMULATION = Formulation(
@@ -372,6 +422,7 @@ FORMULATION = Formulation(
     title="All-gather at optimal throughput: a flow to every rank, copies free",
     sense="min",
     problem="LP",
+    label_invariant=lambda _parameters: True,
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
@@ -382,5 +433,10 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     metrics=metrics,
     estimate=estimate,
+    derived=derived,
     size="N m + 1 variables",
+    meaning="time T [shards / link bandwidth]",
+    shards=True,
+    index_sets=index_sets,
+    links=links,
 )

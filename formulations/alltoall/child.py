@@ -2,11 +2,12 @@ r"""One child LP of the decomposition: split a source's flow by destination.
 
 Source  all-to-all paper, (10)-(14)
 Sets    u in V vertices; a in A arcs; t in R ranks other than the source s
-Data    g_a >= 0 the master's flow of source s over arc a, (m,)
+Data    g_a >= 0 the master's flow of source s over arc a, (m,); D_t > 0 demand of t from s [shards], (|R|,): 1 (the
+        paper's) or that of the master (``--set demand=...``), whose ranks without demand are not in R
 Vars    f_at >= 0 flow for destination t over arc a, (m, N-1); F >= 0 (the paper's F_s)
 
 max F  s.t.
-    balance[u,t]   (M f)_ut = F [u = t]       u != s        (12), (13)
+    balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
 At an optimal master solution F_s = F* for every s. The source is ``--set source=V`` (a rank's number, 0 the first).
@@ -22,6 +23,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.arrays import Names, arc_labels, vertex_labels
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 
@@ -45,39 +47,58 @@ def prepare(
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or ``source`` is not one of its ranks.
+        If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is not one
+        of its ranks or sends nothing.
     """
-    topology = model.all_to_all_topology(instance, NAME)
+    topology, traffic = model.demanded_traffic(instance, parameters, NAME)
     number = int((parameters or {}).get("source", 0))
     if not 0 <= number < topology.ranks:
         msg = f"{NAME}: source={number} is not a rank of {topology.spec}; ranks are 0..{topology.ranks - 1}"
         raise NotApplicable(msg)
     # Without a master solution (sizes, refusals) the arcs keep their own capacities.
-    capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, number]
-    return child_of(topology, number, np.maximum(capacity, 0.0))
+    column = number if traffic is None else int(traffic[:number].any(axis=1).sum())
+    if traffic is not None and not traffic[number].any():
+        senders = np.flatnonzero(traffic.any(axis=1)).tolist()
+        msg = f"{NAME}: source={number} sends nothing under this demand; choose one of {str(senders[:20])[1:-1]}"
+        raise NotApplicable(msg)
+    capacity = topology.capacity if needed is None else np.asarray(needed["g"], dtype=float)[:, column]
+    return child_of(topology, number, np.maximum(capacity, 0.0), None if traffic is None else traffic[number])
 
 
-def child_of(topology: Topology, number: int, capacity: NDArray[np.float64]) -> model.ConcurrentFlow:
-    """The child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``."""
+def child_of(
+    topology: Topology, number: int, capacity: NDArray[np.float64], shards: NDArray[np.float64] | None = None
+) -> model.ConcurrentFlow:
+    """The child LP of rank ``number`` under the master's flow ``capacity``, shape ``(m,)``.
+
+    ``shards`` are the demands of all ranks from this one, ``(N,)``; 1 for each other rank if None.
+    """
     source = topology.terminals[number]
-    targets = np.delete(topology.terminals, number)
-    return model.by_commodity(topology, np.full(targets.size, source), targets, capacity=capacity)
+    to = np.flatnonzero(np.arange(topology.ranks) != number if shards is None else shards)
+    amount = None if shards is None else shards[to]
+    sources = np.full(to.size, source)
+    return model.by_commodity(topology, sources, topology.terminals[to], amount, capacity=capacity)
 
 
 def bounds(data: model.ConcurrentFlow) -> list[Bound]:
     """Hop distances under g, and the inflow of g into each destination."""
     targets = np.argmax(data.demand, axis=0)
-    inflow = np.bincount(data.topology.head, data.capacity, data.topology.n)[targets]
+    inflow = np.bincount(data.topology.head, data.capacity, data.topology.n)[targets] / data.demand.max(axis=0)
     hop = model.length_bound(data, np.ones(data.topology.arcs))
     return [
         Bound("distance", hop, "Theorem 1 under the capacities g", "alltoall"),
         Bound(
             "inflow",
-            float(outward.up(inflow.min(), int(data.topology.in_degree.max()))),
+            float(outward.up(inflow.min(), int(data.topology.in_degree.max()) + 1)),
             "what g brings to the destination that gets least",
             "alltoall",
         ),
     ]
+
+
+def index_sets(data: model.ConcurrentFlow, _values: object = None) -> dict[str, Names]:
+    """Names of arcs and destinations."""
+    targets = np.argmax(data.demand, axis=0)
+    return {"arc": arc_labels(data.topology), "destination": vertex_labels(data.topology, targets)}
 
 
 FORMULATION = Formulation(
@@ -87,17 +108,24 @@ FORMULATION = Formulation(
     title="Child LP: one source's flow split by destination",
     sense="max",
     problem="LP",
-    parameters=(Parameter("source", int, default=0, help="number of the rank whose flow is split"),),
+    parameters=(
+        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
+        model.demand_parameter(),
+    ),
     prepare=prepare,
     build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
     residuals=model.residuals,
     objective=model.objective,
     bounds=bounds,
-    arrays=model.arrays,
+    arrays=lambda data, names: model.arrays(data, names, "destination"),
     certify=model.certify,
     dual_arrays=model.dual_arrays,
     repair=model.repair,
     metrics=model.metrics,
+    meaning="concurrent flow F_s of one source [link bandwidths / shard]",
+    shards=True,
+    index_sets=index_sets,
+    links=model.links,
     estimate=model.estimate,
     needs="alltoall.master",
     concurrent="F",

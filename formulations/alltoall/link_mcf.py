@@ -2,7 +2,8 @@ r"""Link-based maximum concurrent multicommodity flow: one flow per commodity.
 
 Source  all-to-all paper, (1)-(5), and its matrix form (25)-(28)
 Sets    u in V vertices; a in A arcs; k = (s,t) in K ordered pairs of distinct ranks
-Data    c_a > 0 capacity [link bandwidths], (m,); D_uk = 1 at u = t_k, else 0
+Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of k [shards], (n, |K|), 0 but at u = t_k: 1 (the
+        paper's) or ``--set demand=...`` (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K
 Vars    f_ak >= 0 flow of commodity k over arc a, (m, |K|); F >= 0 concurrent flow
 
 max F  s.t.
@@ -14,7 +15,7 @@ max F  s.t.
 ``printed=true`` builds (1)-(5) as they stand in the paper, a *relaxation*:
 
     conservation[u,k]   outflow_u(f_k) <= inflow_u(f_k)     u not in {s_k, t_k}      (3)
-    delivery[k]         sum_{a into t_k} f_ak >= F                                  (4)
+    delivery[k]         sum_{a into t_k} f_ak >= F D_k                              (4), D_k = D_uk at u = t_k
 
 Commodity k may leave t_k again, so that a cycle through t_k delivers without using s_k:
 T = 3 on ``path:4`` (true: 4), T = 6 on ``ring:8`` (true: 8). Its dual certificate needs min(dist_l(s,t), shortest
@@ -30,10 +31,12 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.arrays import Names, arc_labels, arc_names, pair_labels, vertex_names
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
 from opticoll.formulations.flows.flow_bounds import closed_forms as flow_closed_forms
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, Parameter, PyomoModel
+from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
@@ -53,6 +56,11 @@ class LinkFlow:
     printed: bool
 
     @property
+    def amount(self) -> NDArray[np.float64]:
+        """D_k, shape ``(|K|,)``."""
+        return self.flow.demand[self.targets, np.arange(self.targets.size)]
+
+    @property
     def inner(self) -> NDArray[np.bool_]:
         """Vertices that only forward a commodity (the rows of ``conservation``), shape ``(n, |K|)``."""
         mask = self.flow.served.copy()
@@ -66,17 +74,19 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks.
+        If the instance is not a topology of at least two ranks with a path for every demand.
+    BadInput
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    topology = model.all_to_all_topology(instance, NAME)
+    topology, traffic = model.demanded_traffic(instance, parameters, NAME)
     printed = bool((parameters or {}).get("printed", False))
-    sources, targets = model.commodities(topology)
-    return LinkFlow(model.by_commodity(topology, sources, targets, block=not printed), targets, printed)
+    sources, targets, amount = model.pairs_of(topology, traffic)
+    return LinkFlow(model.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
 
 
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Size of the model before its data are computed."""
-    if not isinstance(instance, Topology):
+    if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
         return None
     return model.size(instance, instance.ranks * (instance.ranks - 1))
 
@@ -87,33 +97,31 @@ def build_pyomo(data: LinkFlow) -> PyomoModel:
         return model.build_pyomo(data.flow)
     import pyomo.environ as pyo
 
-    topology, groups = data.flow.topology, data.flow.groups
-    m = topology.arcs
-    entering = [np.flatnonzero(topology.head == u).tolist() for u in range(topology.n)]
-    leaving = [np.flatnonzero(topology.tail == u).tolist() for u in range(topology.n)]
+    topology = data.flow.topology
+    V, A = vertex_names(topology), arc_names(topology)
+    into: dict[int | str, list[str]] = {u: [] for u in V}
+    out_of: dict[int | str, list[str]] = {u: [] for u in V}
+    for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
+        out_of[V[u]].append(a)
+        into[V[v]].append(a)
+    c = dict(zip(A, data.flow.capacity.tolist(), strict=True))
+    K = [(V[s], V[t]) for s, t in zip(data.flow.sources.tolist(), data.targets.tolist(), strict=True)]
+    D = dict(zip(K, data.amount.tolist(), strict=True))
     built = pyo.ConcreteModel(name="link MCF as printed")
-    built.f = pyo.Var(range(m), range(groups), bounds=(0, None))
-    built.F = pyo.Var(bounds=(0, None))
+    built.f = pyo.Var(A, K, domain=pyo.NonNegativeReals)
+    built.F = pyo.Var(domain=pyo.NonNegativeReals)
     built.throughput = pyo.Objective(expr=built.F, sense=pyo.maximize)
-
-    def conservation(built: pyo.ConcreteModel, u: int, k: int) -> object:
-        inflow = pyo.quicksum(built.f[a, k] for a in entering[u])
-        return pyo.quicksum(built.f[a, k] for a in leaving[u]) - inflow <= 0
-
-    built.conservation = pyo.Constraint([(int(u), int(k)) for u, k in np.argwhere(data.inner)], rule=conservation)
+    built.conservation = pyo.Constraint(
+        [(u, *k) for u in V for k in K if u not in k],
+        rule=lambda b, u, s, t: (
+            pyo.quicksum(b.f[a, s, t] for a in out_of[u]) - pyo.quicksum(b.f[a, s, t] for a in into[u]) <= 0
+        ),
+    )
     built.delivery = pyo.Constraint(
-        range(groups),
-        rule=lambda built, k: pyo.quicksum(built.f[a, k] for a in entering[data.targets[k]]) - built.F >= 0,
+        K, rule=lambda b, s, t: pyo.quicksum(b.f[a, s, t] for a in into[t]) - D[s, t] * b.F >= 0
     )
-    built.capacity = pyo.Constraint(
-        range(m),
-        rule=lambda built, a: pyo.quicksum(built.f[a, k] for k in range(groups)) <= float(data.flow.capacity[a]),
-    )
-    return PyomoModel(
-        built,
-        variables={"f": (m, groups), "F": ()},
-        constraints={"conservation": (topology.n, groups), "delivery": (groups,), "capacity": (m,)},
-    )
+    built.capacity = pyo.Constraint(A, rule=lambda b, a: pyo.quicksum(b.f[a, k] for k in K) <= c[a])
+    return PyomoModel(built, {"f": (A, K), "F": ()}, {"conservation": (V, K), "delivery": (K,), "capacity": (A,)})
 
 
 def build_cvxpy(data: LinkFlow) -> CvxpyModel:
@@ -135,7 +143,7 @@ def build_cvxpy(data: LinkFlow) -> CvxpyModel:
     conservation = forward @ flat >= 0
     entering = sp.csr_array((np.ones(m), (topology.head, np.arange(m))), shape=(n, m))
     arrive = sp.kron(sp.eye_array(groups), entering, format="csr")
-    delivery = sp.csr_array(arrive[np.arange(groups) * n + data.targets]) @ flat >= F
+    delivery = sp.csr_array(arrive[np.arange(groups) * n + data.targets]) @ flat >= F * data.amount
     capacity = cp.sum(f, axis=1) <= data.flow.capacity
     return CvxpyModel(
         cp.Problem(cp.Maximize(F), [conservation, delivery, capacity]),
@@ -166,7 +174,7 @@ def residuals(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     return {
         "nonnegative": float(max(0.0, (-f.min(axis=1, initial=0.0) / capacity).max(), -F / capacity.min())),
         "conservation": float(np.where(data.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
-        "delivery": float(np.maximum(F - arrived, 0.0).max(initial=0.0)) / size,
+        "delivery": float(np.maximum(F - arrived / data.amount, 0.0).max(initial=0.0)) / size,
         "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
     }
 
@@ -182,13 +190,13 @@ def certify(data: LinkFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
 
 
 def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
-    """``sum c l / sum_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
+    """``sum c l / sum_k D_k min(dist_l(s_k,t_k), girth_l(t_k))``, rounded up: the dual bound of (1)-(5) as printed.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
     from scipy.sparse.csgraph import dijkstra
 
-    lengths = model.usable_lengths(data.flow.capacity, lengths)
+    lengths = outward.usable_lengths(data.flow.capacity, lengths)
     if not lengths.size:
         return np.inf
     topology = data.flow.topology
@@ -196,8 +204,8 @@ def printed_length_bound(data: LinkFlow, lengths: NDArray[np.float64]) -> float:
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
     direct = reach[data.flow.sources, data.targets]
-    cost = float(outward.down(outward.sum_down(np.minimum(direct, cycle[data.targets])), topology.n + 1))
-    return model.weighted_capacity(data.flow.capacity, lengths, cost)
+    cost = float(outward.down(outward.dot_down(data.amount, np.minimum(direct, cycle[data.targets])), topology.n + 1))
+    return outward.weighted_capacity(data.flow.capacity, lengths, cost)
 
 
 def bounds(data: LinkFlow) -> list[Bound]:
@@ -225,6 +233,12 @@ def repair(data: LinkFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     return None if data.printed else model.repair(data.flow, values)
 
 
+def index_sets(data: LinkFlow, _values: object = None) -> dict[str, Names]:
+    """Names of arcs and commodities."""
+    topology = data.flow.topology
+    return {"arc": arc_labels(topology), "commodity": pair_labels(topology, data.flow.sources, data.targets)}
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -232,20 +246,28 @@ FORMULATION = Formulation(
     title="All-to-all as link-based concurrent multicommodity flow",
     sense="max",
     problem="LP",
-    parameters=(Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),),
+    parameters=(
+        Parameter("printed", bool, default=False, help="the paper's (1)-(5) as printed, a relaxation"),
+        model.demand_parameter(),
+    ),
+    label_invariant=model.equal_demands,
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
     objective=lambda data, values: model.objective(data.flow, values),
     bounds=bounds,
     closed_forms=closed_forms,
-    arrays=lambda data, names: model.arrays(data.flow, names),
+    arrays=lambda data, names: model.arrays(data.flow, names, "commodity"),
     certify=certify,
     dual_arrays=lambda data: model.dual_arrays(data.flow),
     repair=repair,
-    metrics=lambda data, value: model.metrics(data.flow, value),
+    metrics=lambda data, value: model.traffic_metrics(data.flow, value),
     estimate=lambda data: model.estimate(data.flow),
     early_estimate=early_estimate,
     concurrent="F",
     size="N(N-1) m + 1 variables",
+    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    shards=True,
+    index_sets=index_sets,
+    links=lambda data, values: model.links(data.flow, values),
 )

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
-from opticoll.formulations.model import Formulation, Parameter
-from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
+from opticoll.formulations.model import Formulation
+from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
 from opticoll.instances.readers.untrusted import PREFIX
 
@@ -44,26 +44,15 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     BadInput
         For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    text = (parameters or {}).get("demand", UNIFORM)
-    if text == UNIFORM:
-        return model.by_source(model.all_to_all_topology(instance, NAME))
-    topology = model.ranks_of(instance, NAME)
-    return model.by_source(topology, read_demand(text, topology, NAME))
+    return model.by_source(*model.demanded_traffic(instance, parameters, NAME))
 
 
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Size of the model for all ranks; None for a demand from a file, whose sources are not yet known."""
-    if not isinstance(instance, Topology) or str(parameters.get("demand", UNIFORM)).startswith(PREFIX):
+    """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
+    demand = parameters.get("demand", UNIFORM)
+    if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:
         return None
-    return model.size(instance, instance.ranks)
-
-
-def metrics(data: model.ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
-    """F, T, ranks and, for demands that are not uniform, their total [shards] and the number of sources."""
-    found = model.metrics(data, value)
-    if not data.uniform:
-        found |= {"shards": float(data.demand.sum()), "sources": data.groups}
-    return found
+    return None if str(demand).startswith(PREFIX) else model.size(instance, instance.ranks)
 
 
 FORMULATION = Formulation(
@@ -73,7 +62,8 @@ FORMULATION = Formulation(
     title="All-to-all as concurrent flow grouped by source",
     sense="max",
     problem="LP",
-    parameters=(Parameter("demand", DemandSpec, default=DemandSpec(UNIFORM), help=f"what is sent: {FORMS}"),),
+    parameters=(model.demand_parameter(),),
+    label_invariant=model.equal_demands,
     prepare=prepare,
     build={"cvxpy": model.build_cvxpy, "pyomo": model.build_pyomo, "matrix": model.build_matrix},
     residuals=model.residuals,
@@ -84,9 +74,13 @@ FORMULATION = Formulation(
     certify=model.certify,
     dual_arrays=model.dual_arrays,
     repair=model.repair,
-    metrics=metrics,
+    metrics=model.traffic_metrics,
     estimate=model.estimate,
     early_estimate=early_estimate,
     concurrent="F",
     size="|S| m + 1 variables",
+    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    shards=True,
+    index_sets=model.index_sets,
+    links=model.links,
 )

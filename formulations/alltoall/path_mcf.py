@@ -2,12 +2,13 @@
 
 Source  all-to-all paper, (21)-(24)
 Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, P = union of all P_k
-Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|), 1 where p uses a;
-        B commodity-path incidence, (|K|, |P|), 1 where p carries k
+Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|), 1 where p uses a; B commodity-path
+        incidence, (|K|, |P|), 1 where p carries k; D_k > 0 demand of k [shards], (|K|,): 1 (the paper's) or ``--set
+        demand=...`` (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K
 Vars    f_p >= 0 flow along path p [shards per unit time], (|P|,); F >= 0 concurrent flow
 
 max F  s.t.
-    serve[k]       (B f)_k >= F                 (23)
+    serve[k]       (B f)_k >= F D_k             (23)
     capacity[a]    (A f)_a <= c_a               (22)
 
 The path set (:mod:`opticoll.formulations.flows.path_sets`) is ``paths`` = disjoint (the paper's tractable choice),
@@ -15,8 +16,9 @@ shortest, k, or all. Over all simple paths the optimum is that of ``alltoall.lin
 and bound and proof are those *of the path set*. The metrics of a record give the set, its size, and the best analytic
 bound on the optimum over all paths.
 
-Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k min_{p in P_k} l(p). Over all simple paths the
-minimum is a shortest path; with ``lmax`` it is a shortest walk of at most lmax arcs (removing its cycles gives a path).
+Certificate of a set: for any lengths l >= 0, F <= sum_a c_a l_a / sum_k D_k min_{p in P_k} l(p). Over all simple
+paths the minimum is a shortest path; with ``lmax`` it is a shortest walk of at most lmax arcs (removing its cycles
+gives a path).
 
 Solutions over sets that are too large to list (method ``column-generation``) bring their own paths, see
 :mod:`opticoll.formulations.flows.path_flow`. The checker then verifies each path as well.
@@ -30,14 +32,19 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import BANDWIDTHS, Array, Links, arc_names
 from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
     arc_load,
     bounded_distances,
+    known_paths,
+    label_invariant,
+    named_paths,
     path_arrays,
+    path_sets,
     prepare_paths,
+    restriction,
     serve_alike,
 )
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
@@ -58,34 +65,27 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves some
+        pair without a path.
     """
     return prepare_paths(instance, parameters or {}, NAME)
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
-    """The model in Pyomo: ``f[p]``, ``F``, ``serve[k]``, ``capacity[a]``."""
+    """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
     import pyomo.environ as pyo
 
-    paths, m = data.paths, data.topology.arcs
-    over = paths.over()
+    c = dict(zip(arc_names(data.topology), data.topology.capacity.tolist(), strict=True))
+    K, of, over = named_paths(data.paths)
+    P = [p for k in K for p in of[k]]
+    D = dict(zip(K, data.amount.tolist(), strict=True))
     model = pyo.ConcreteModel(name="path MCF")
-    model.f = pyo.Var(range(paths.paths), bounds=(0, None))
-    model.F = pyo.Var(bounds=(0, None))
+    model.f = pyo.Var(P, domain=pyo.NonNegativeReals)
+    model.F = pyo.Var(domain=pyo.NonNegativeReals)
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
-    model.serve = pyo.Constraint(
-        range(paths.pairs),
-        rule=lambda model, k: pyo.quicksum(model.f[p] for p in paths.of_pair(k)) - model.F >= 0,
-    )
-    used = [a for a in range(m) if over[a]]
-    model.capacity = pyo.Constraint(
-        used, rule=lambda model, a: pyo.quicksum(model.f[p] for p in over[a]) <= float(data.topology.capacity[a])
-    )
-    return PyomoModel(
-        model,
-        variables={"f": (paths.paths,), "F": ()},
-        constraints={"serve": (paths.pairs,), "capacity": (m,)},
-    )
+    model.serve = pyo.Constraint(K, rule=lambda m, s, t: pyo.quicksum(m.f[p] for p in of[s, t]) - D[s, t] * m.F >= 0)
+    model.capacity = pyo.Constraint(list(over), rule=lambda m, a: pyo.quicksum(m.f[p] for p in over[a]) <= c[a])
+    return PyomoModel(model, {"f": (P,), "F": ()}, {"serve": (K,), "capacity": (list(c),)})
 
 
 def build_cvxpy(data: PathFlow) -> CvxpyModel:
@@ -96,7 +96,7 @@ def build_cvxpy(data: PathFlow) -> CvxpyModel:
     f = cp.Variable(paths.paths, name="f", nonneg=True)
     F = cp.Variable(name="F", nonneg=True)
     used = np.unique(paths.arcs)
-    serve = paths.membership @ f >= F
+    serve = paths.membership @ f >= F * data.amount
     capacity = paths.incidence.tocsr()[used] @ f <= data.topology.capacity[used]
     return CvxpyModel(
         cp.Problem(cp.Maximize(F), [serve, capacity]),
@@ -106,14 +106,16 @@ def build_cvxpy(data: PathFlow) -> CvxpyModel:
 
 
 def build_matrix(data: PathFlow) -> MatrixModel:
-    """The same rows and columns without a modelling layer: f, then F."""
+    """The same problem without a modelling layer, for methods that solve many: f, then F."""
     import scipy.sparse as sp
 
     paths, m = data.paths, data.topology.arcs
     used = np.unique(paths.arcs)
-    A = sp.block_array(
-        [[paths.membership, -np.ones((paths.pairs, 1))], [paths.incidence.tocsr()[used], None]], format="csc"
-    )
+    at = np.concatenate([paths.pair, paths.pairs + np.searchsorted(used, paths.arcs)])
+    column = np.concatenate([np.arange(paths.paths), np.repeat(np.arange(paths.paths), paths.length)])
+    flows = sp.csc_array((np.ones(at.size), (at, column)), shape=(paths.pairs + used.size, paths.paths))
+    served = np.concatenate([data.amount, np.zeros(used.size)])
+    A = sp.hstack([flows, -sp.csc_array(served[:, None])], format="csc")
     cost = np.zeros(paths.paths + 1)
     cost[-1] = 1.0
     capacity = np.full(m, -1, dtype=np.int64)
@@ -144,7 +146,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
     """The flows f and F, and the paths where the solution brings its own."""
-    return path_arrays(data, "f", "F", names)
+    return path_arrays(data, "f", "F", names, (BANDWIDTHS, f"{BANDWIDTHS} / shard"))
 
 
 def dual_arrays(data: PathFlow) -> dict[str, Array]:
@@ -156,7 +158,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     """Worst violation of every block, from numpy alone.
 
     ``paths`` is 0 if every path is a simple chain from its source to its target of allowed length, else infinite;
-    ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F.
+    ``nonnegative`` and ``capacity`` are relative to every arc's own capacity, ``serve`` to F D_k.
     """
     f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
     paths = data.paths_of(values)
@@ -167,7 +169,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
         return dict.fromkeys(blocks, np.inf)
     capacity = data.topology.capacity
     unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
-    carried = np.bincount(paths.pair, f, paths.pairs)
+    carried = np.bincount(paths.pair, f, paths.pairs) / data.amount
     negative = np.repeat(np.maximum(-f, 0.0), paths.length) / capacity[paths.arcs]
     return {
         "paths": 0.0,
@@ -183,24 +185,25 @@ def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np
         return data.paths.shortest(lengths)
     sources = data.topology.terminals
     if data.rule.lmax is None:
-        reach = concurrent_flow.distances(data.flow, lengths).T
+        reach, sources = concurrent_flow.distances(data.flow, lengths).T, data.flow.sources
     else:
         reach = bounded_distances(data.topology, lengths, data.rule.lmax)[-1]
-    table = reach[:, sources]
-    return table[~np.eye(sources.size, dtype=bool)]
+    starts, ends = data.commodities
+    return reach[np.searchsorted(sources, starts), ends]
 
 
 def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
-    """``sum c l / sum_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set for any lengths, ``(m,)``.
+    """``sum c l / sum_k D_k min_{p in P_k} l(p)``, rounded up: a bound on F over the path set.
 
-    Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
+    Any lengths ``(m,)`` prove one. They are read as by
+    :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
-    lengths = concurrent_flow.usable_lengths(data.topology.capacity, lengths)
+    lengths = outward.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
     # A path has at most n arcs: that many additions, and those of the sum.
-    cost = float(outward.down(outward.sum_down(shortest_lengths(data, lengths)), data.topology.n + 1))
-    return concurrent_flow.weighted_capacity(data.topology.capacity, lengths, cost)
+    cost = float(outward.down(outward.dot_down(data.amount, shortest_lengths(data, lengths)), data.topology.n + 1))
+    return outward.weighted_capacity(data.topology.capacity, lengths, cost)
 
 
 def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
@@ -223,7 +226,9 @@ def bounds(data: PathFlow) -> list[Bound]:
 
 
 def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
-    """A feasible flow in the same proportions, all commodities served equally; None if the paths are malformed.
+    """A feasible flow in the same proportions, the same fraction of every demand served.
+
+    None if the paths are malformed.
 
     A commodity without any flow goes over its first path, which is a shortest of its set.
     """
@@ -235,7 +240,7 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
         return None
     if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
         return None
-    share = serve_alike(paths, f)
+    share = serve_alike(paths, f) * data.amount[paths.pair]
     load = arc_load(paths, share)
     used = load > 0
     F = float((data.topology.capacity[used] / load[used]).min())
@@ -244,12 +249,17 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
 
 
 def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str | None]:
-    """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths."""
+    """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
+
+    ``unrestricted_proven`` says whether F meets that bound to 1e-6.
+    """
+    over_all = min(b.value for b in data.unrestricted_bounds)
     return {
-        **concurrent_flow.metrics(data.flow, value),
+        **concurrent_flow.traffic_metrics(data.flow, value),
         "path_set": str(data.rule),
         "paths": None if data.rule.kind == "all" and "paths" not in vars(data) else data.paths.paths,
-        "unrestricted_bound": min(b.value for b in data.unrestricted_bounds),
+        "unrestricted_bound": over_all,
+        "unrestricted_proven": None if value is None else bool(value >= over_all * (1 - 1e-6)),
     }
 
 
@@ -273,6 +283,12 @@ def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tu
     return found
 
 
+def links(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Flow over every arc, all paths together."""
+    load = arc_load(known_paths(data, values), np.asarray(values["f"], dtype=float))
+    return Links(data.topology, load, data.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -280,7 +296,8 @@ FORMULATION = Formulation(
     title="All-to-all as concurrent flow over path sets",
     sense="max",
     problem="LP",
-    parameters=rule_parameters("disjoint"),
+    parameters=(*rule_parameters("disjoint"), concurrent_flow.demand_parameter()),
+    label_invariant=label_invariant,
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo, "matrix": build_matrix},
     residuals=residuals,
@@ -291,7 +308,12 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
+    restriction=restriction,
     estimate=estimate,
     concurrent="F",
     size="|P| + 1 variables",
+    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    shards=True,
+    index_sets=path_sets,
+    links=links,
 )

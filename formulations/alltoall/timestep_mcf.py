@@ -4,7 +4,7 @@ Source  all-to-all paper, (15)-(20)
 Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k; t = 1..L steps
 Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|); L steps
 Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L)
-        U_t >= 0  utilisation: the time that step t takes [shards / link bandwidth], (L,)
+        0 <= U_t <= sum_uk D_uk / min_a c_a  utilisation: the time that step t takes [shards / link bandwidth], (L,)
 
 min sum_t U_t  s.t.
     capacity[a,t]     sum_k f_akt <= c_a U_t                                                        (16)
@@ -12,19 +12,20 @@ min sum_t U_t  s.t.
     balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u != s_k    (18), (19)
 
 Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes (an arc
-whose tail is more than t-1 hops from s_k, or whose head is more than L-t hops from every destination). Balance sums to
-what leaves s_k, so that the other half of (19) is implied. U_t <= |K'| / min c (all shards over one arc) excludes
-no optimum and keeps every dual bound finite.
+whose tail is more than t-1 hops from s_k, or whose head is more than L-t hops from every destination). Causality has
+no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so that the other half of (19) is
+implied. U_t <= sum D / min c (all shards over one arc) excludes no optimum and keeps every dual bound finite.
 
-Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination.
-``aggregate=source`` has one group per source, D_uk = 1 at every other rank, and N - 1 times fewer variables. It is
-exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0) to the (u, L) in
-the graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A single-source flow in an
-acyclic graph decomposes into paths; those that end in (u, L) are commodity (s_k, u), and a path that passes its own
-destination or its source again can wait there instead. Two similar aggregations are not exact and not offered: groups
-of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with the inflow of u in
-place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4 takes 3 although
-T = 4.
+Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination, or for
+``--set demand=...`` (:mod:`opticoll.instances.demands`) the demand of that pair; pairs without demand have no group.
+``aggregate=source`` has one group per source, D_uk = 1 (the demand) at every other rank, and N - 1 times fewer
+variables. It is exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0)
+to the (u, L) in the graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A
+single-source flow in an acyclic graph decomposes into paths; those that end in (u, L) are commodity (s_k, u), and a
+path that passes its own destination or its source again can wait there instead. Two similar aggregations are not exact
+and not offered: groups of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with
+the inflow of u in place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4
+takes 3 although T = 4.
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
@@ -32,12 +33,14 @@ Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
 where dist_p is the least cost within L steps with free waiting: the flow pays at least that, and at most U_t in step t.
 The duals of ``capacity`` attain it. Prices that are the same in every step prove sum_t U_t >= T, the fluid optimum of
-``alltoall.link-mcf``. No feasible flow has fewer steps than the diameter. alpha-beta time: alpha L + beta sum_t U_t.
+``alltoall.link-mcf``. No feasible flow has fewer steps than the largest distance of a pair with demand.
+alpha-beta time: alpha L + beta sum_t U_t.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +48,23 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import (
+    BANDWIDTHS,
+    SHARDS,
+    TIME,
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    pair_labels,
+    vertex_labels,
+    vertex_names,
+)
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
@@ -115,16 +131,21 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or has a larger diameter than steps.
+        If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
+        larger distance than steps.
+    BadInput
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
     given = parameters or {}
-    topology = static.all_to_all_topology(instance, NAME)
-    diameter = int(topology.diameter)
-    steps = int(given.get("steps", 0)) or diameter
-    if steps < diameter:
+    topology, traffic = static.demanded_traffic(instance, given, NAME)
+    far = topology.diameter if traffic is None else topology.hops[:, topology.terminals][traffic > 0].max()
+    least = int(far)
+    steps = int(given.get("steps", 0)) or least
+    if steps < least:
+        reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
         msg = (
-            f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {diameter}, and a shard moves "
-            f"one hop per step; set steps={diameter} or more"
+            f"{NAME}: steps={steps} are too few for {topology.spec}: {reason} {least}, and a shard moves "
+            f"one hop per step; set steps={least} or more"
         )
         raise NotApplicable(msg)
     alpha, beta = float(given.get("alpha", 0.0)), float(given.get("beta", 1.0))
@@ -133,52 +154,69 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
         raise NotApplicable(msg)
     aggregate = str(given.get("aggregate", "commodity"))
     if aggregate == "source":
-        groups = static.by_source(topology, flow="f")
+        groups = static.by_source(topology, traffic, flow="f")
     else:
-        groups = static.by_commodity(topology, *static.commodities(topology))
+        groups = static.by_commodity(topology, *static.pairs_of(topology, traffic))
     return StepFlow(groups, steps, aggregate, alpha, beta)
 
 
 def build_pyomo(data: StepFlow) -> PyomoModel:
-    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``; constraints as in the docstring (steps count from 0)."""
+    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L."""
     import pyomo.environ as pyo
 
-    topology, (m, groups, steps) = data.topology, data.shape
-    entering: list[list[int]] = [[] for _ in range(topology.n)]
-    leaving: list[list[int]] = [[] for _ in range(topology.n)]
-    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        leaving[tail].append(a)
-        entering[head].append(a)
-    upper = data.upper
+    topology, groups, L = data.topology, data.groups, data.steps
+    V, A, K = vertex_names(topology), arc_names(topology), static.group_names(groups)
+    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+    head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+    c = dict(zip(A, topology.capacity.tolist(), strict=True))
+    into: dict[Any, list[str]] = {u: [a for a in A if head[a] == u] for u in V}
+    out_of: dict[Any, list[str]] = {u: [a for a in A if tail[a] == u] for u in V}
+    source = {k: V[s] for k, s in zip(K, groups.sources.tolist(), strict=True)}
+    D = {(u, *k): float(groups.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
+    targets = {k: [u for u in V if D[(u, *k)] > 0] for k in K}
+    total = {k: sum(D[(u, *k)] for u in V) for k in K}
+    ranks = [V[u] for u in topology.terminals.tolist()]
+    onward, back = topology.hops.tolist(), topology.reversed().hops.tolist()
+    from_rank = {(s, u): onward[i][j] for i, s in enumerate(ranks) for j, u in enumerate(V)}
+    to_rank = {(u, d): back[i][j] for i, d in enumerate(ranks) for j, u in enumerate(V)}
 
+    def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
+        """Whether causality lets group k use arc a in step t."""
+        if head[a] == source[k] or (data.aggregate == "commodity" and tail[a] in targets[k]):
+            return False
+        return from_rank[source[k], tail[a]] <= t - 1 and min(to_rank[head[a], d] for d in targets[k]) <= L - t
+
+    steps = range(1, L + 1)
     model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
-    model.f = pyo.Var(range(m), range(groups), range(steps), bounds=lambda _, a, k, t: (0, float(upper[a, k, t])))
-    model.U = pyo.Var(range(steps), bounds=(0, data.longest))
-    model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in range(steps)), sense=pyo.minimize)
+    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=pyo.NonNegativeReals)
+    sends: set[tuple[Any, ...]] = set()
+    for a in A:
+        for k in K:
+            for t in steps:
+                f[(a, *k, t)].setub(total[k] if possible(a, k, t) else 0)
+                if possible(a, k, t):
+                    sends.add((tail[a], *k))
+    model.U = pyo.Var(steps, bounds=(0, sum(total.values()) / min(c.values())))
+    model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
 
-    def total(arcs: list[int], k: int, until: int) -> Any:
-        return pyo.quicksum(model.f[a, k, t] for a in arcs for t in range(until))
+    def moved(arcs: list[str], k: tuple[Any, ...], until: int) -> Any:
+        return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(1, until + 1))
 
     model.capacity = pyo.Constraint(
-        range(m), range(steps),
-        rule=lambda b, a, t: pyo.quicksum(b.f[a, k, t] for k in range(groups)) - float(topology.capacity[a]) * b.U[t]
-        <= 0,
-    )  # fmt: skip
+        A, steps, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
+    )
     model.causality = pyo.Constraint(
-        [(int(u), int(k), t) for u, k in np.argwhere(data.forwarding) for t in range(steps - 1)],
-        rule=lambda _, u, k, t: total(entering[u], k, t + 1) - total(leaving[u], k, t + 2) >= 0,
+        [(u, *k, t) for u in V for k in K if u != source[k] and (u, *k) in sends for t in range(1, L)],
+        rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1]) - moved(out_of[u], k[:-1], k[-1] + 1) >= 0,
     )
     model.balance = pyo.Constraint(
-        [(int(u), int(k)) for u, k in np.argwhere(data.groups.served)],
-        rule=lambda _, u, k: (
-            total(entering[u], k, steps) - total(leaving[u], k, steps) == float(data.groups.demand[u, k])
-        ),
+        [(u, *k) for u in V for k in K if u != source[k]],
+        rule=lambda _, u, *k: moved(into[u], k, L) - moved(out_of[u], k, L) == D[(u, *k)],
     )
-    n = topology.n
     return PyomoModel(
         model,
-        variables={"f": (m, groups, steps), "U": (steps,)},
-        constraints={"capacity": (m, steps), "causality": (n, groups, max(steps - 1, 0)), "balance": (n, groups)},
+        variables={"f": (A, K, list(steps)), "U": (list(steps),)},
+        constraints={"capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K)},
     )
 
 
@@ -243,7 +281,8 @@ def estimate(data: StepFlow) -> dict[str, int]:
 
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Lower bound on the size of the model before its data are computed: two nonzeros per flow variable."""
-    if not isinstance(instance, Topology) or not instance.connected:
+    uniform = parameters.get("demand", UNIFORM) == UNIFORM
+    if not isinstance(instance, Topology) or not instance.connected or not uniform:
         return None
     groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
     steps = int(parameters["steps"]) or int(instance.diameter)
@@ -253,7 +292,27 @@ def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str,
 
 def arrays(data: StepFlow, _names: Collection[str]) -> dict[str, Array]:
     """The flows f and the utilisations U."""
-    return {"f": Array(data.shape), "U": Array((data.steps,))}
+    group = "source" if data.aggregate == "source" else "commodity"
+    return {
+        "f": Array(data.shape, axes=("arc", group, "step"), unit=SHARDS),
+        "U": Array((data.steps,), axes=("step",), unit=TIME),
+    }
+
+
+def index_sets(data: StepFlow, _values: object = None) -> dict[str, Names]:
+    """Names of arcs, sources or commodities, and steps from 1."""
+    topology, sources = data.topology, data.groups.sources
+    steps = range(1, data.steps + 1)
+    if data.aggregate == "source":
+        return {"arc": arc_labels(topology), "source": vertex_labels(topology, sources), "step": steps}
+    targets = np.argmax(data.groups.demand, axis=0)
+    return {"arc": arc_labels(topology), "commodity": pair_labels(topology, sources, targets), "step": steps}
+
+
+def links(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Shards over every arc in all steps, within the time of all steps."""
+    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+    return Links(data.topology, load, data.topology.capacity, objective(data, values), SHARDS, BANDWIDTHS)
 
 
 def dual_arrays(data: StepFlow) -> dict[str, Array]:
@@ -267,7 +326,10 @@ def objective(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> floa
 
 
 def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone, step by step; flows are relative to one shard."""
+    """Worst violation of every block, from numpy alone, step by step.
+
+    Flows are relative to the demand of the vertex, or to the group's least where that is 0.
+    """
     f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
     names = ("shape", "nonnegative", "blocked", "causality", "balance", "capacity")
     if f.shape != data.shape or U.shape != (data.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
@@ -275,21 +337,22 @@ def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     topology, (_, groups, steps) = data.topology, data.shape
     held = np.zeros((topology.n, groups))
     served = data.groups.served
-    early = 0.0
+    early, wanted = 0.0, static.demand_units(data.groups.demand)
+    least = float(wanted.min(initial=np.inf))
     for t in range(steps):  # what a vertex sends in step t it has received before step t
         out = np.zeros_like(held)
         np.add.at(out, topology.tail, f[:, :, t])
         held -= out
-        early = max(early, float(np.where(served, -held, 0.0).max(initial=0.0)))
+        early = max(early, float((np.where(served, -held, 0.0) / wanted).max(initial=0.0)))
         np.add.at(held, topology.head, f[:, :, t])
     load = f.sum(axis=1)
     unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
     return {
         "shape": 0.0,
-        "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))),
-        "blocked": float(np.where(data.upper == 0, np.abs(f), 0.0).max(initial=0.0)),
+        "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))) / least,
+        "blocked": float(np.where(data.upper == 0, np.abs(f), 0.0).max(initial=0.0)) / least,
         "causality": early,
-        "balance": float(np.abs(np.where(served, held - data.groups.demand, 0.0)).max(initial=0.0)),
+        "balance": float((np.abs(np.where(served, held - data.groups.demand, 0.0)) / wanted).max(initial=0.0)),
         "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
     }
 
@@ -325,7 +388,7 @@ def certify(data: StepFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound |
 
 def bounds(data: StepFlow) -> list[Bound]:
     """Every bound on the fluid time T bounds ``sum_t U_t`` as well."""
-    fluid = static.by_source(data.topology)
+    fluid = static.by_source(data.topology, None if data.groups.uniform else data.groups.traffic)
     return [
         Bound(b.name, outward.quotient_down(1.0, b.value), f"sum U_t >= T; {b.reason}", b.paper)
         for b in fluid_bounds(fluid)
@@ -372,12 +435,14 @@ def waiting(data: StepFlow, f: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
     """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
+    diameter = data.topology.diameter
     return {
         "steps": data.steps,
-        "diameter": int(data.topology.diameter),
+        "diameter": int(diameter) if np.isfinite(diameter) else None,
         "T_steps": value,
         "alpha_beta_time": None if value is None else data.alpha * data.steps + data.beta * value,
         "ranks": data.topology.ranks,
+        **static.demand_metrics(data.groups),
     }
 
 
@@ -448,6 +513,12 @@ def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray
     return reach
 
 
+def derived(data: StepFlow) -> list[Fraction]:
+    """The bounds of variables that are sums and quotients of the data: the groups' demands, and ``longest``."""
+    each = [sum(map(outward.entered, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
+    return [*each, sum(each, Fraction(0)) / outward.entered(float(data.topology.capacity.min()))]
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -456,14 +527,16 @@ FORMULATION = Formulation(
     sense="min",
     problem="LP",
     parameters=(
-        Parameter("steps", int, default=0, help="number of steps L, at least the diameter; 0 for the diameter"),
+        Parameter("steps", int, default=0, help="number of steps L, at least (0: equal to) the largest distance"),
         Parameter(
             "aggregate", str, default="commodity", choices=("commodity", "source"),
             help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
         ),
+        static.demand_parameter(),
         Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time"),
     ),
+    label_invariant=static.equal_demands,
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
@@ -474,7 +547,13 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     repair=repair,
     metrics=metrics,
+    restriction=lambda data: f"in {data.steps} steps",
     estimate=estimate,
+    derived=derived,
     early_estimate=early_estimate,
     size="N(N-1) m L + L variables; N m L + L by source",
+    meaning="time of all steps, sum of U_t [shards / link bandwidth]",
+    shards=True,
+    index_sets=index_sets,
+    links=links,
 )  # fmt: skip

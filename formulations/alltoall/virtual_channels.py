@@ -3,12 +3,12 @@ r"""Fewest layers of virtual channels for given routes such that no cycle of dep
 Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(5), 1987; fewest layers: Domke,
         Hoefler & Nagel, IPDPS 2011 (NP-hard)
 Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
-        (a,b) in E dependencies: some route takes b right after a; E_r those of route r
+        e = (a,b) in E dependencies: some route takes b right after a; E_r those of route r
 Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
         method ``routes``); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
-        z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l,
-        (m, L)
+        z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l, for arcs of
+        some dependency, (m, L)
 
 min sum_l z_l  s.t.
     assign[r]      sum_l y_rl = 1
@@ -28,15 +28,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations.alltoall import PAPER, min_congestion
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import (
+    BANDWIDTHS,
+    SHARDS,
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    pair_names,
+    path_names,
+)
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.single_path import chosen_paths
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -118,46 +129,76 @@ def prepare(
     return LayeredRoutes(routing.topology, routes, layers)
 
 
-def for_routes(routes: PathSet, layers: int = 4) -> LayeredRoutes:
-    """The data for given routes, one path per commodity."""
-    return LayeredRoutes(routes.topology, routes, layers)
-
-
 def build_pyomo(data: LayeredRoutes) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo, constraints named as in the docstring: r is a pair of ranks (s,t), e of arcs (a,b)."""
     import pyomo.environ as pyo
 
-    m, layers, routes = data.topology.arcs, range(data.layers), data.known_routes.paths
-    pairs = data.dependencies.tolist()
-    owner, used = data.follows
-    occurrences = sorted({(r, e) for r, e in zip(owner.tolist(), used.tolist(), strict=True)})
+    topology, routes = data.topology, data.known_routes
+    A, R = arc_names(topology), pair_names(topology, routes.sources, routes.targets)
+    taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
+    follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
+    number = {a: i for i, a in enumerate(A)}
+    E = sorted({e for pairs in follows.values() for e in pairs}, key=lambda e: (number[e[0]], number[e[1]]))
+    m, L = len(A), range(1, data.layers + 1)
     model = pyo.ConcreteModel(name="virtual channels")
-    model.y = pyo.Var(range(routes), layers, domain=pyo.Binary)
-    model.w = pyo.Var(range(len(pairs)), layers, domain=pyo.Binary)
-    model.z = pyo.Var(layers, domain=pyo.Binary)
-    model.u = pyo.Var(range(m), layers, bounds=(0, m - 1))
-    model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in layers), sense=pyo.minimize)
-    model.assign = pyo.Constraint(range(routes), rule=lambda model, r: pyo.quicksum(model.y[r, i] for i in layers) == 1)
-    model.occur = pyo.Constraint(
-        [(r, e, i) for r, e in occurrences for i in layers],
-        rule=lambda model, r, e, i: model.w[e, i] - model.y[r, i] >= 0,
-    )
-    model.use = pyo.Constraint(range(routes), layers, rule=lambda model, r, i: model.z[i] - model.y[r, i] >= 0)
-    model.order = pyo.Constraint(
-        range(len(pairs)), layers,
-        rule=lambda model, e, i: (
-            model.u[pairs[e][1], i] - model.u[pairs[e][0], i] - m * model.w[e, i] >= 1 - m
-        ),
-    )  # fmt: skip
-    model.symmetry = pyo.Constraint(range(data.layers - 1), rule=lambda model, i: model.z[i] - model.z[i + 1] >= 0)
-    count = data.layers
+    model.y = pyo.Var(R, L, domain=pyo.Binary)
+    model.w = pyo.Var(E, L, domain=pyo.Binary)
+    model.z = pyo.Var(L, domain=pyo.Binary)
+    model.u = pyo.Var(A, L, bounds=(0, m - 1))
+    model.used = pyo.Objective(expr=pyo.quicksum(model.z[i] for i in L), sense=pyo.minimize)
+    model.assign = pyo.Constraint(R, rule=lambda b, *r: pyo.quicksum(b.y[(*r, i)] for i in L) == 1)
+    uses = [(*r, *e) for r in R for e in follows[r]]
+    model.occur = pyo.Constraint(uses, L, rule=lambda b, s, t, p, q, i: b.w[p, q, i] - b.y[s, t, i] >= 0)
+    model.use = pyo.Constraint(R, L, rule=lambda b, s, t, i: b.z[i] - b.y[s, t, i] >= 0)
+    model.order = pyo.Constraint(E, L, rule=lambda b, p, q, i: b.u[q, i] - b.u[p, i] - m * b.w[p, q, i] >= 1 - m)
+    model.symmetry = pyo.Constraint(L[:-1], rule=lambda b, i: b.z[i] - b.z[i + 1] >= 0)
     return PyomoModel(
         model,
-        variables={"y": (routes, count), "w": (len(pairs), count), "z": (count,), "u": (m, count)},
-        constraints={
-            "assign": (routes,), "use": (routes, count), "order": (len(pairs), count), "symmetry": (count - 1,),
-        },
-    )  # fmt: skip
+        variables={"y": (R, L), "w": (E, L), "z": (L,), "u": (A, L)},
+        constraints={"assign": (R,), "occur": (uses, L), "use": (R, L), "order": (E, L), "symmetry": (L[:-1],)},
+    )
+
+
+def build_cvxpy(data: LayeredRoutes) -> CvxpyModel:
+    """The model in matrix form: ``y 1 = 1``, ``T w >= S y``, ``1 z' >= y``, ``B u - m w >= 1 - m``.
+
+    S and T are the incidence of uses (a route and a dependency of it) with routes and with dependencies, B that of
+    dependencies with arcs, +1 at the second.
+    """
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    m, routes, L = data.topology.arcs, data.known_routes.paths, data.layers
+    y = cp.Variable((routes, L), name="y", boolean=True)
+    z = cp.Variable(L, name="z", boolean=True)
+    named = {
+        "assign": Named(cp.sum(y, axis=1) == 1, (routes,)),
+        "use": Named(np.ones((routes, 1)) @ cp.reshape(z, (1, L), order="C") >= y, (routes, L)),
+    }
+    variables = {"y": Named(y, (routes, L)), "z": Named(z, (L,))}
+    owner, of = data.follows
+    edges = data.dependency_keys.size
+    if edges:
+        w = cp.Variable((edges, L), name="w", boolean=True)
+        arcs, place = np.unique(data.dependencies, return_inverse=True)
+        u = cp.Variable((arcs.size, L), name="u", bounds=[0, m - 1])
+        place = place.reshape(edges, 2)
+        count, rows = np.arange(owner.size), np.arange(edges)
+        S = sp.csr_array((np.ones(owner.size), (count, owner)), shape=(owner.size, routes))
+        T = sp.csr_array((np.ones(owner.size), (count, of)), shape=(owner.size, edges))
+        B = sp.csr_array((np.ones(edges), (rows, place[:, 1])), shape=(edges, arcs.size))
+        B = B - sp.csr_array((np.ones(edges), (rows, place[:, 0])), shape=(edges, arcs.size))
+        named["occur"] = Named(T @ w >= S @ y, (owner.size, L))
+        named["order"] = Named(B @ u - m * w >= 1 - m, (edges, L))
+        # CVXPY numbers entries by column, the named array by row.
+        variables |= {
+            "w": Named(w, (edges, L)),
+            "u": Named(u, (m, L), (arcs[None, :] * L + np.arange(L)[:, None]).ravel()),
+        }
+    if L > 1:
+        named["symmetry"] = Named(z[:-1] >= z[1:], (L - 1,))
+    problem = cp.Problem(cp.Minimize(cp.sum(z)), [block.item for block in named.values()])
+    return CvxpyModel(problem, variables, named)
 
 
 def estimate(data: LayeredRoutes) -> dict[str, int]:
@@ -204,11 +245,25 @@ def arrays(data: LayeredRoutes, _names: Collection[str]) -> dict[str, Array]:
     """y, and the other variables of the program, which are optional."""
     count = data.layers
     return {
-        "y": Array((data.known_routes.paths, count)),
-        "w": Array((data.dependency_keys.size, count), required=False),
-        "z": Array((count,), required=False),
-        "u": Array((data.topology.arcs, count), required=False),
+        "y": Array((data.known_routes.paths, count), axes=("route", "layer")),
+        "w": Array((data.dependency_keys.size, count), required=False, axes=("dependency", "layer")),
+        "z": Array((count,), required=False, axes=("layer",)),
+        "u": Array((data.topology.arcs, count), required=False, axes=("arc", "layer")),
     }
+
+
+def index_sets(data: LayeredRoutes, _values: object = None) -> dict[str, Names]:
+    """Names of arcs, routes, dependencies (``arc, next arc``), and layers from 1."""
+    arcs, routes = arc_labels(data.topology), path_names(data.known_routes)
+    follows = [f"{arcs[a]}, {arcs[b]}" for a, b in data.dependencies.tolist()]
+    named = {"commodity": routes["commodity"], "route": routes["path"]}
+    return {"arc": arcs, "route": named, "dependency": follows, "layer": range(1, data.layers + 1)}
+
+
+def links(data: LayeredRoutes, _values: object = None) -> Links:
+    """The given routes over every arc, each of one shard."""
+    load, capacity = arc_load(data.known_routes, np.ones(data.known_routes.paths)), data.topology.capacity
+    return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
 def residuals(data: LayeredRoutes, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -279,13 +334,18 @@ FORMULATION = Formulation(
         ),
     ),
     prepare=prepare,
-    build={"pyomo": build_pyomo},
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
     objective=objective,
     bounds=bounds,
     arrays=arrays,
     metrics=metrics,
+    restriction=lambda _data: "for the given routes",
     estimate=estimate,
     needs="alltoall.min-congestion",
     size="(|R| + |E| + m + 1) L variables",
+    meaning="layers of virtual channels",
+    shards=True,
+    index_sets=index_sets,
+    links=links,
 )  # fmt: skip

@@ -5,7 +5,8 @@ Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one sourc
 Data    c_a >= 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|),
         D_{s_k,k} = 0; M incidence, (n, m), +1 where an arc enters a vertex and -1 where it leaves
 Vars    x_ak >= 0 flow of group k over arc a [shards per unit time], (m, |K|); F >= 0 served fraction
-        (concurrent flow) [shards per unit time]; x_ak = 0 where blocked_ak
+        (concurrent flow) [shards per unit time]; x_ak = 0 on arcs into s_k and, where k is one commodity (s,t), on
+        arcs out of t
 
 max F  s.t.
     balance[u,k]   (M x)_uk - F D_uk  >= 0 (or = 0 with ``equality``)      u != s_k
@@ -28,17 +29,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
-from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, PyomoModel
-from opticoll.instances.digraph import Topology
+from opticoll.formulations.arrays import (
+    BANDWIDTHS,
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    pair_names,
+    vertex_labels,
+    vertex_names,
+)
+from opticoll.formulations.model import Bound, CvxpyModel, MatrixModel, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
+from opticoll.instances.digraph import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -62,9 +74,9 @@ class ConcurrentFlow:
     capacity
         c, shape ``(m,)``; the topology's own unless a child LP replaces it.
     blocked
-        Arcs that group k may not use, shape ``(m, |K|)``.
+        Arcs on which x_ak = 0, shape ``(m, |K|)``.
     equality
-        Whether surplus may not be dropped on the way.
+        Whether surplus may not be dropped on the way; then every group is one commodity.
     flow
         Name of the flow variable in the formulation's docstring.
     """
@@ -137,10 +149,60 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
         source, target = (instance.labels[instance.terminals[i]] for i in (s, t))
         msg = (
             f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
-            f"({int((~reach).sum())} such pairs); use a connected topology or another failure seed"
+            f"({int((~reach).sum())} such pairs); {connecting_remedy(instance)}"
         )
         raise NotApplicable(msg)
     return instance
+
+
+def demand_parameter() -> Parameter:
+    """The ``--set`` parameter ``demand``."""
+    return Parameter("demand", DemandSpec, default=DemandSpec(UNIFORM), help=f"amounts sent: {FORMS}")
+
+
+def equal_demands(parameters: Mapping[str, Any]) -> bool:
+    """Whether all ranks send the same to all others: then isomorphic topologies have the same optimum."""
+    return bool(parameters.get("demand", UNIFORM) == UNIFORM)
+
+
+def demanded_traffic(
+    instance: object, parameters: Mapping[str, Any] | None, formulation: str
+) -> tuple[Topology, NDArray[np.float64] | None]:
+    """The topology of a model, and its demand D ``(N, N)``, None for one shard between all ranks.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is not a topology of at least two ranks with a path for every demand.
+    BadInput
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
+    """
+    stated = (parameters or {}).get("demand", UNIFORM)
+    if isinstance(stated, str) and stated == UNIFORM:
+        return all_to_all_topology(instance, formulation), None
+    topology = ranks_of(instance, formulation)
+    traffic = read_demand(stated, topology, formulation)
+    refuse_unreached(topology, traffic)
+    return topology, traffic
+
+
+def refuse_unreached(topology: Topology, traffic: NDArray[np.float64]) -> None:
+    """Refuse traffic ``(N, N)`` between ranks that no path connects.
+
+    Raises
+    ------
+    NotApplicable
+        The message names the first such pair.
+    """
+    ends = topology.terminals
+    cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
+    if cut_off.size:
+        source, target = (topology.labels[ends[i]] for i in cut_off[0])
+        msg = (
+            f"{topology.spec}: no path from {source} to {target}, and {len(cut_off)} such pairs have demand; "
+            f"{connecting_remedy(topology)}, or give another demand"
+        )
+        raise NotApplicable(msg)
 
 
 def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *, flow: str = "g") -> ConcurrentFlow:
@@ -166,14 +228,7 @@ def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *,
         sources, shards = ends, np.ones((ends.size, ends.size))
         np.fill_diagonal(shards, 0.0)
     else:
-        cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
-        if cut_off.size:
-            source, target = (topology.labels[ends[i]] for i in cut_off[0])
-            msg = (
-                f"{topology.spec}: no path from {source} to {target}, and {len(cut_off)} such pairs have demand; "
-                "use a connected topology or another demand"
-            )
-            raise NotApplicable(msg)
+        refuse_unreached(topology, traffic)
         sends = np.flatnonzero(traffic.any(axis=1))
         sources, shards = ends[sends], traffic[sends]
     demand = np.zeros((topology.n, sources.size))
@@ -186,15 +241,16 @@ def by_commodity(
     topology: Topology,
     sources: NDArray[np.int64],
     targets: NDArray[np.int64],
+    amount: NDArray[np.float64] | None = None,
     *,
     capacity: NDArray[np.float64] | None = None,
     flow: str = "f",
     block: bool = True,
 ) -> ConcurrentFlow:
-    """Unit demand between given pairs, one group per pair (link MCF and child LPs)."""
+    """Demand between given pairs, 1 or ``amount`` ``(|K|,)``, one group per pair (link MCF and child LPs)."""
     count = sources.size
     demand = np.zeros((topology.n, count))
-    demand[targets, np.arange(count)] = 1.0
+    demand[targets, np.arange(count)] = 1.0 if amount is None else amount
     blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
     caps = topology.capacity if capacity is None else capacity
     return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
@@ -208,48 +264,101 @@ def commodities(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64
     return sources[distinct], targets[distinct]
 
 
+def pairs_of(
+    topology: Topology, traffic: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The commodities of a demand ``(N, N)``, or of the uniform one: sources, targets and amounts, each ``(|K|,)``.
+
+    Pairs without demand are left out; sources ascend, then targets.
+    """
+    if traffic is None:
+        sources, targets = commodities(topology)
+        return sources, targets, np.ones(sources.size)
+    source, target = np.nonzero(traffic)
+    return topology.terminals[source], topology.terminals[target], traffic[source, target]
+
+
 def demanded(data: ConcurrentFlow) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Pairs with positive demand in a flow by source: sources and targets, ascending, and shards, each ``(K,)``."""
     group, target = np.nonzero(data.demand.T)
     return data.sources[group], target, data.demand[target, group]
 
 
+def group_names(data: ConcurrentFlow) -> list[tuple[Hashable, ...]]:
+    """Indices of the groups in Pyomo, ``(|K|,)``, see :func:`build_pyomo`."""
+    V, targets = vertex_names(data.topology), data.demand.argmax(axis=0)
+    if not data.equality:
+        return [(V[s],) for s in data.sources.tolist()]
+    if (data.sources == data.sources[0]).all():
+        return [(V[t],) for t in targets.tolist()]
+    return pair_names(data.topology, data.sources, targets)
+
+
 def build_pyomo(data: ConcurrentFlow) -> PyomoModel:
-    """The model in Pyomo: variables ``flow[a,k]`` and ``F``, constraints ``balance[u,k]``, ``capacity[a]``."""
+    """The model in Pyomo: ``flow[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``.
+
+    k is the source s of a group, the pair (s,t) of a commodity, or its target t if all have one source.
+    """
     import pyomo.environ as pyo
 
-    topology, m, groups = data.topology, data.topology.arcs, data.groups
-    entering: list[list[int]] = [[] for _ in range(topology.n)]
-    leaving: list[list[int]] = [[] for _ in range(topology.n)]
-    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        leaving[tail].append(a)
-        entering[head].append(a)
-    blocked = data.blocked
+    topology = data.topology
+    V, A = vertex_names(topology), arc_names(topology)
+    ends = {a: (V[u], V[v]) for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True)}
+    into: dict[Hashable, list[str]] = {u: [] for u in V}
+    out_of: dict[Hashable, list[str]] = {u: [] for u in V}
+    for a, (u, v) in ends.items():
+        out_of[u].append(a)
+        into[v].append(a)
+    c = dict(zip(A, data.capacity.tolist(), strict=True))
+    K = group_names(data)
+    source = {k: V[s] for k, s in zip(K, data.sources.tolist(), strict=True)}
+    target = {k: V[t] for k, t in zip(K, data.demand.argmax(axis=0).tolist(), strict=True)}
+    D = {(u, *k): float(data.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
 
     model = pyo.ConcreteModel(name="maximum concurrent flow")
-    x = pyo.Var(range(m), range(groups), bounds=lambda _, a, k: (0, 0 if blocked[a, k] else None))
+    x = pyo.Var([(a, *k) for a in A for k in K], domain=pyo.NonNegativeReals)
     model.add_component(data.flow, x)
-    model.F = pyo.Var(bounds=(0, None))
+    for a, (u, v) in ends.items():
+        for k in K:
+            if v == source[k] or (data.equality and u == target[k]):
+                x[(a, *k)].setub(0)
+    model.F = pyo.Var(domain=pyo.NonNegativeReals)
     model.throughput = pyo.Objective(expr=model.F, sense=pyo.maximize)
 
-    def balance(model: pyo.ConcreteModel, u: int, k: int) -> object:
-        net = pyo.quicksum(x[a, k] for a in entering[u]) - pyo.quicksum(x[a, k] for a in leaving[u])
-        surplus = net - float(data.demand[u, k]) * model.F
-        return surplus == 0 if data.equality else surplus >= 0
+    def balance(model: pyo.ConcreteModel, u: Hashable, *k: Hashable) -> object:
+        inflow, outflow = (pyo.quicksum(x[(a, *k)] for a in arcs[u]) for arcs in (into, out_of))
+        demand = D[(u, *k)]
+        net = inflow - outflow - (demand * model.F if demand else 0)
+        return net == 0 if data.equality else net >= 0
 
-    model.balance = pyo.Constraint([(int(u), int(k)) for u, k in np.argwhere(data.served)], rule=balance)
-    model.capacity = pyo.Constraint(
-        range(m), rule=lambda _, a: pyo.quicksum(x[a, k] for k in range(groups)) <= float(data.capacity[a])
+    model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != source[k]], rule=balance)
+    model.capacity = pyo.Constraint(A, rule=lambda _, a: pyo.quicksum(x[(a, *k)] for k in K) <= c[a])
+    return PyomoModel(model, {data.flow: (A, K), "F": ()}, {"balance": (V, K), "capacity": (A,)})
+
+
+def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
+    """The model in matrix form: ``M x >= F D`` without the rows of the sources, ``x 1 <= c``."""
+    import cvxpy as cp
+
+    m, groups, n = data.topology.arcs, data.groups, data.topology.n
+    x = cp.Variable((m, groups), name=data.flow, bounds=[0, np.where(data.blocked, 0.0, np.inf)])
+    F = cp.Variable(name="F", nonneg=True)
+    u, k = np.nonzero(np.arange(n)[:, None] != data.sources[None, :])
+    net = (data.topology.incidence() @ x)[u, k]
+    balance = net == F * data.demand[u, k] if data.equality else net >= F * data.demand[u, k]
+    capacity = cp.sum(x, axis=1) <= data.capacity
+    return CvxpyModel(
+        cp.Problem(cp.Maximize(F), [balance, capacity]),
+        variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
+        constraints={
+            "balance": Named(balance, (n, groups), u * groups + k),
+            "capacity": Named(capacity, (m,)),
+        },
     )
-    return PyomoModel(
-        model,
-        variables={data.flow: (m, groups), "F": ()},
-        constraints={"balance": (topology.n, groups), "capacity": (m,)},
-    )
 
 
-def balance_matrix(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.int64]]:
-    """Balance rows over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
+def _balance_rows(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.int64]]:
+    """Balance rows of :func:`build_matrix` over vec(x), column-major: ``(I (x) M)`` without the rows of the sources.
 
     Returns
     -------
@@ -268,34 +377,12 @@ def balance_matrix(data: ConcurrentFlow) -> tuple[sp.csr_array, NDArray[np.float
     return sp.csr_array(full[keep]), data.demand[u, k], u * data.groups + k
 
 
-def build_cvxpy(data: ConcurrentFlow) -> CvxpyModel:
-    """The model in matrix form: ``(I (x) M) vec(x) - F d >= 0``, ``x 1 <= c``."""
-    import cvxpy as cp
-
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    upper = np.where(data.blocked, 0.0, np.inf)
-    x = cp.Variable((m, groups), name=data.flow, bounds=[0, upper])
-    F = cp.Variable(name="F", nonneg=True)
-    matrix, demand, index = balance_matrix(data)
-    net = matrix @ cp.vec(x, order="F")
-    balance = net == F * demand if data.equality else net >= F * demand
-    capacity = cp.sum(x, axis=1) <= data.capacity
-    return CvxpyModel(
-        cp.Problem(cp.Maximize(F), [balance, capacity]),
-        variables={data.flow: Named(x, (m, groups)), "F": Named(F, ())},
-        constraints={
-            "balance": Named(balance, (n, groups), index),
-            "capacity": Named(capacity, (m,)),
-        },
-    )
-
-
 def build_matrix(data: ConcurrentFlow) -> MatrixModel:
-    """The same rows and columns without a modelling layer: vec(x) column-major, then F."""
+    """The same problem without a modelling layer, for methods that solve many: vec(x) column-major, then F."""
     import scipy.sparse as sp
 
     m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    net, demand, index = balance_matrix(data)
+    net, demand, index = _balance_rows(data)
     load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
     rows = demand.size
     A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
@@ -335,9 +422,24 @@ def size(topology: Topology, groups: int) -> dict[str, int]:
     }
 
 
-def arrays(data: ConcurrentFlow, _names: Collection[str]) -> dict[str, Array]:
-    """The flow, under its own name, and F."""
-    return {data.flow: Array((data.topology.arcs, data.groups)), "F": Array()}
+def arrays(data: ConcurrentFlow, _names: Collection[str], group: str = "source") -> dict[str, Array]:
+    """The flow, under its own name, and F; ``group`` is the name of the index set K."""
+    shape = (data.topology.arcs, data.groups)
+    return {
+        data.flow: Array(shape, axes=("arc", group), unit=BANDWIDTHS),
+        "F": Array(unit=f"{BANDWIDTHS} / shard"),
+    }
+
+
+def index_sets(data: ConcurrentFlow, _values: object = None) -> dict[str, Names]:
+    """Names of arcs and, for groups by source, sources."""
+    return {"arc": arc_labels(data.topology), "source": vertex_labels(data.topology, data.sources)}
+
+
+def links(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Flow over every arc, all groups together."""
+    load = np.asarray(values[data.flow], dtype=float).sum(axis=1)
+    return Links(data.topology, load, data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
 
 
 def dual_arrays(data: ConcurrentFlow) -> dict[str, Array]:
@@ -382,7 +484,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
         if data.equality:
             np.abs(short, out=short)
         short[~data.served[:, batch]] = 0.0
-        short /= _wanted(data.demand[:, batch])
+        short /= demand_units(data.demand[:, batch])
         missing = max(missing, float(short.max(initial=0.0)))
     return {
         "nonnegative": max(-least, -F * mean / unit, 0.0),
@@ -392,7 +494,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
     }
 
 
-def _wanted(demand: NDArray[np.float64]) -> NDArray[np.float64]:
+def demand_units(demand: NDArray[np.float64]) -> NDArray[np.float64]:
     """Demands by vertex and group, those of 0 replaced by the least positive one of their group (1 without any)."""
     least = np.where(demand > 0, demand, np.inf).min(axis=0, initial=np.inf)
     return np.where(demand > 0, demand, np.where(np.isfinite(least), least, 1.0)[None, :])
@@ -411,7 +513,7 @@ def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
     """``sum c l / sum D dist_l``, rounded up: a bound on F for any lengths, shape ``(m,)``; ``inf`` if none is > 0."""
     from scipy.sparse.csgraph import dijkstra
 
-    lengths = usable_lengths(data.capacity, lengths)
+    lengths = outward.usable_lengths(data.capacity, lengths)
     if not lengths.size:
         return np.inf
     graph, parts = data.topology.length_matrix(lengths), []
@@ -426,24 +528,7 @@ def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
         parts.append(outward.dot_down(wanted[needed], reach[needed]))
     # A distance is the sum of at most n - 1 lengths, computed too long by no more than their additions lose.
     cost = float(outward.down(outward.sum_down(parts), data.topology.n))
-    return weighted_capacity(data.capacity, lengths, cost, power)
-
-
-def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty where the shape is another or none is positive.
-
-    Any lengths prove a bound. What is negative or not finite counts as 0, and zeros are replaced by lengths too small
-    to matter beside the capacities ``(m,)``: a zero would be no arc to the shortest-path code.
-    """
-    lengths = np.asarray(lengths, dtype=float)
-    if lengths.shape != capacity.shape:
-        return np.zeros(0)
-    lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
-    if not lengths.any():
-        return np.zeros(0)
-    lengths = np.ldexp(lengths, -outward.exponent(lengths))
-    sizes = np.maximum(np.ldexp(capacity, -outward.exponent(capacity)), 1e-300)
-    return np.maximum(lengths, np.clip(1e-16 * (sizes * lengths).max() / sizes, 1e-290, 1e-15))
+    return outward.weighted_capacity(data.capacity, lengths, cost, power)
 
 
 def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
@@ -452,15 +537,6 @@ def scaled_demand(data: ConcurrentFlow) -> tuple[NDArray[np.float64], int]:
     if abs(power) < 256:
         return data.demand, 0
     return outward.scaled_down(data.demand, -power), power
-
-
-def weighted_capacity(
-    capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
-) -> float:
-    """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite unless it is positive."""
-    scale = outward.exponent(capacity)
-    total = outward.dot_up(outward.scaled_up(capacity, -scale), lengths)
-    return float(outward.scaled_up(outward.quotient_up(total, cost), scale - power))
 
 
 def certify(data: ConcurrentFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
@@ -508,3 +584,15 @@ def metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int 
         "ranks": data.topology.ranks,
         "diameter": int(diameter) if np.isfinite(diameter) else None,
     }
+
+
+def traffic_metrics(data: ConcurrentFlow, value: float | None) -> dict[str, float | int | None]:
+    """:func:`metrics` and, for a demand that is not uniform, its total and the number of ranks that send."""
+    return metrics(data, value) | demand_metrics(data)
+
+
+def demand_metrics(data: ConcurrentFlow) -> dict[str, float | int | None]:
+    """Total of a demand and the number of ranks that send; nothing for the uniform demand."""
+    if data.uniform:
+        return {}
+    return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand, weighted_capacity
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, length_bound, scaled_demand
 from opticoll.formulations.model import Bound
 from opticoll.instances.digraph import Topology
 from opticoll.instances.spec import family_of, parse
@@ -176,7 +176,7 @@ def length_bound_and_load(data: ConcurrentFlow, lengths: NDArray[np.float64]) ->
     needed = wanted > 0
     cost = outward.dot_down(wanted[needed], reach[needed])
     cost = float(outward.down(cost, topology.n + _groups_of_a_source(data)))
-    value = weighted_capacity(data.capacity, lengths, cost, power)
+    value = outward.weighted_capacity(data.capacity, lengths, cost, power)
 
     # Leaves first: every vertex adds its demand and the load it forwards to its parent, one tree level at a time.
     rows = np.arange(unique.size)[:, None]

@@ -7,19 +7,37 @@ commodity of every path, ascending.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import (
+    TIME,
+    Array,
+    Names,
+    Size,
+    arc_labels,
+    arc_names,
+    pair_labels,
+    pair_names,
+    path_names,
+)
 from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.path_sets import PathRule, PathSet, build_path_set, check_reach, from_arrays, read_rule
+from opticoll.formulations.flows.path_sets import (
+    PathRule,
+    PathSet,
+    build_path_set,
+    check_reach,
+    from_arrays,
+    read_rule,
+)
+from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from numpy.typing import NDArray
 
@@ -29,11 +47,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathFlow:
-    """A topology and the rule that defines its path set, which is listed on first use; ``name`` is for messages."""
+    """A topology and the rule that defines its path set, which is listed on first use.
+
+    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all.
+    """
 
     topology: Topology
     rule: PathRule
     name: str
+    traffic: NDArray[np.float64] | None = field(default=None, kw_only=True)
+
+    #: Unit of the largest load per capacity.
+    load_unit: ClassVar[str] = TIME
 
     @cached_property
     def paths(self) -> PathSet:
@@ -48,13 +73,21 @@ class PathFlow:
 
     @cached_property
     def commodities(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Sources and targets, vertices, each ``(|K|,)``: all ordered pairs of distinct ranks."""
-        return concurrent_flow.commodities(self.topology)
+        """Sources and targets, vertices, each ``(|K|,)``: all ordered pairs of ranks with demand."""
+        sources, targets, _ = concurrent_flow.pairs_of(self.topology, self.traffic)
+        return sources, targets
+
+    @cached_property
+    def amount(self) -> NDArray[np.float64]:
+        """D_k, the demand of every commodity, ``(|K|,)``."""
+        if self.traffic is None:
+            return np.ones(self.commodities[0].size)
+        return concurrent_flow.pairs_of(self.topology, self.traffic)[2]
 
     @cached_property
     def flow(self) -> concurrent_flow.ConcurrentFlow:
         """The unrestricted problem, grouped by source."""
-        return concurrent_flow.by_source(self.topology)
+        return concurrent_flow.by_source(self.topology, self.traffic)
 
     @cached_property
     def unrestricted_bounds(self) -> list[Bound]:
@@ -68,35 +101,104 @@ class PathFlow:
         return self.paths
 
 
+def label_invariant(parameters: Mapping[str, Any]) -> bool:
+    """Whether isomorphic topologies have the same optimum: ``k`` and ``disjoint`` break ties by number."""
+    return parameters["paths"] in {"all", "shortest"} and concurrent_flow.equal_demands(parameters)
+
+
+def restriction(data: PathFlow) -> str | None:
+    """The path set, unless it has all simple paths."""
+    return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
+
+
 def prepare_paths(instance: object, parameters: Mapping[str, Any], name: str) -> PathFlow:
     """The data of an all-to-all model called ``name`` over path sets.
 
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a topology of at least two ranks with a path for every demand, or the rule leaves some
+        pair without a path.
+    BadInput
+        For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
     """
-    topology = concurrent_flow.all_to_all_topology(instance, name)
+    topology, traffic = concurrent_flow.demanded_traffic(instance, parameters, name)
     rule = read_rule(parameters, "disjoint", name)
-    check_reach(topology, rule, name)
-    return PathFlow(topology, rule, name)
+    data = PathFlow(topology, rule, name, traffic=traffic)
+    check_reach(topology, rule, name, None if traffic is None else data.commodities)
+    return data
 
 
-def path_arrays(data: PathFlow, weight: str, scalar: str, names: Collection[str]) -> dict[str, Array]:
-    """The arrays of a solution with a ``weight`` per path, listed or its own, and a ``scalar``."""
+def path_arrays(
+    data: PathFlow, weight: str, scalar: str, names: Collection[str], units: tuple[str, str]
+) -> dict[str, Array]:
+    """The arrays of a solution with a ``weight`` per path, listed or its own, and a ``scalar``, with their units."""
+    of_path, of_scalar = units
     if "path_arcs" in names and data.rule.kind == "all":
         count, topology = Size("paths"), data.topology
         return {
-            weight: Array((count,)),
-            scalar: Array(),
-            "path_arcs": Array((count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1),
-            "path_pair": Array((count,), low=0, high=data.commodities[0].size),
-        }
-    return {weight: Array((data.paths.paths,)), scalar: Array()}
+            weight: Array((count,), axes=("path",), unit=of_path),
+            scalar: Array(unit=of_scalar),
+            "path_arcs": Array(
+                (count, Size("longest", most=topology.n)), low=0, high=topology.arcs + 1,
+                axes=("path", "position"), entries="arc", base=1,
+            ),
+            "path_pair": Array(
+                (count,), low=0, high=data.commodities[0].size, axes=("path",), entries="commodity"
+            ),
+        }  # fmt: skip
+    return {weight: Array((data.paths.paths,), axes=("path",), unit=of_path), scalar: Array(unit=of_scalar)}
+
+
+def known_paths(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> PathSet:
+    """The paths that verified ``values`` refer to.
+
+    Raises
+    ------
+    NotApplicable
+        If their own paths are malformed.
+    """
+    paths = data.paths_of(values)
+    if paths is None:
+        msg = f"{data.name}: the values bring paths that cannot be read"
+        raise NotApplicable(msg)
+    return paths
+
+
+def path_sets(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Names]:
+    """Names of arcs, commodities and paths."""
+    return {
+        "arc": arc_labels(data.topology),
+        "commodity": pair_labels(data.topology, *data.commodities),
+        "path": path_names(known_paths(data, values)),
+    }
+
+
+def named_paths(
+    paths: PathSet,
+) -> tuple[list[tuple[Hashable, ...]], dict[tuple[Hashable, ...], list[tuple[Hashable, ...]]], dict[str, list[Any]]]:
+    """Indices in Pyomo of commodities and paths.
+
+    Returns
+    -------
+    commodities
+        k = (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated.
+    of
+        The paths p = (s,t,i) of every k, i = 1, 2, ....
+    over
+        The paths over every arc that some path uses.
+    """
+    K = pair_names(paths.topology, paths.sources, paths.targets)
+    of = {k: [(*k, i + 1) for i in range(len(paths.of_pair(j)))] for j, k in enumerate(K)}
+    names = [p for k in K for p in of[k]]
+    over = {
+        a: [names[p] for p in used] for a, used in zip(arc_names(paths.topology), paths.over(), strict=True) if used
+    }
+    return K, of, over
 
 
 def arc_load(paths: PathSet, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Load of every arc under path weights ``(|P|,)``, shape ``(m,)``."""
+    """Load of every arc under flows on paths ``(|P|,)``, shape ``(m,)``."""
     load = np.bincount(paths.arcs, np.repeat(weight, paths.length), paths.topology.arcs)
     return np.asarray(load, dtype=float)
 

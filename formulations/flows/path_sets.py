@@ -260,7 +260,7 @@ def count_all(
     Their number, their total length, and whether these are complete: counting stops after ``most`` steps. A pair that
     is wanted several times counts once.
     """
-    from opticoll.formulations.flows.path_kernels import count_paths
+    from opticoll.formulations.flows.flow_kernels import count_paths
 
     paths = total = steps = 0
     for source, allowed, end, longest in _searches(topology, rule, commodities(topology) if pairs is None else pairs):
@@ -294,7 +294,7 @@ def _searches(
 
 
 def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> PathSet:
-    from opticoll.formulations.flows.path_kernels import count_paths, list_paths
+    from opticoll.formulations.flows.flow_kernels import count_paths, list_paths
 
     paths, total, complete = count_all(topology, rule, pairs=pairs)
     if not complete or paths > MOST_PATHS:
@@ -384,7 +384,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
     """The k simple paths with the fewest arcs (Yen, with Lawler's rule where to branch), shortest first."""
-    from opticoll.formulations.flows.path_kernels import shortest_path
+    from opticoll.formulations.flows.flow_kernels import shortest_path
 
     first_out, head = _arcs(topology)
     tail = topology.tail
@@ -416,7 +416,7 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
     """A largest set of arc-disjoint paths, of least total length among such sets."""
-    from opticoll.formulations.flows.path_kernels import disjoint_flow
+    from opticoll.formulations.flows.flow_kernels import disjoint_flow
 
     first_out, head = _arcs(topology)
     used = np.zeros(topology.arcs, dtype=bool)

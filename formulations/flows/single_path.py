@@ -1,27 +1,29 @@
 r"""Single-path routing: one path per commodity, with the largest load per capacity as small as possible.
 
 Sets    a in A arcs; k in K commodities; p in P_k paths of k
-Data    c_a > 0 capacity, (m,); A arc-path incidence, (m, |P|); B commodity-path incidence, (|K|, |P|)
-Vars    x_p in {0,1} path taken, (|P|,); Lambda >= 0 largest load per capacity, integer where all capacities are 1
+Data    c_a > 0 capacity, (m,); D_k > 0 amount that commodity k sends, (|K|,); D_p that of the commodity
+        of p; A arc-path incidence, (m, |P|); B commodity-path incidence, (|K|, |P|)
+Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. sum_k D_k / min c largest load per capacity, integer where all
+        capacities are 1 and all amounts integers
 
 min Lambda  s.t.
-    congestion[a]   (A x)_a - c_a Lambda <= 0
+    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0
     choose[k]       (B x)_k = 1
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
-from opticoll.formulations.flows.path_flow import PathFlow, arc_load, path_arrays
+from opticoll.formulations.arrays import Array, arc_names
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths, path_arrays
 from opticoll.formulations.flows.path_sets import path_violations, subset
-from opticoll.formulations.model import CvxpyModel, Named, NotApplicable, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Named, NotApplicable, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -31,62 +33,108 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet
 
 
+#: Capacities that are tried as the width of paths.
+WIDTHS = 32
+
+
 def unit_capacities(data: PathFlow) -> bool:
-    """Whether Lambda is integer."""
-    return bool((data.topology.capacity == 1.0).all())
+    """Whether Lambda is integer: all capacities are 1, all amounts integers."""
+    whole = (data.topology.capacity == 1.0).all() and (data.amount == np.round(data.amount)).all()
+    return bool(whole)
 
 
-def round_up(time: float, capacity: NDArray[np.float64]) -> float:
-    """The least multiple of some 1/c_a that is at least ``time``, rounded down: a lower bound for single paths."""
-    rooms, exact = (Fraction(c) for c in np.unique(capacity).tolist()), Fraction(time)
+def quantum(amount: NDArray[np.float64]) -> Fraction:
+    """The largest number of which all amounts ``(|K|,)`` are integer multiples, exactly."""
+    parts = [Fraction(one) for one in np.unique(amount).tolist()]
+    return Fraction(gcd(*(p.numerator for p in parts)), lcm(*(p.denominator for p in parts)))
+
+
+def round_up(time: float, capacity: NDArray[np.float64], unit: Fraction = Fraction(1)) -> float:
+    """The least multiple of some ``unit``/c_a that is at least ``time``, rounded down: a lower bound for single paths.
+
+    Loads are multiples of ``unit``, see :func:`quantum`.
+    """
+    rooms, exact = (Fraction(c) / unit for c in np.unique(capacity).tolist()), Fraction(time)
     return outward.fraction_down(min(ceil(exact * room) / room for room in rooms))
 
 
 def largest_load(data: PathFlow) -> float:
     """An upper bound on Lambda: all commodities over the arc of least capacity."""
-    return float(data.paths.pairs / data.topology.capacity.min())
+    return float(data.amount.sum() / data.topology.capacity.min())
+
+
+def derived(data: PathFlow) -> list[Fraction]:
+    """The bound of Lambda, the sum of all amounts over the least capacity."""
+    total = sum(map(outward.entered, data.amount.tolist()), Fraction(0))
+    return [total / outward.entered(float(data.topology.capacity.min()))]
+
+
+def carried(data: PathFlow, paths: PathSet, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Load per capacity of every arc where commodities send their amounts over ``x`` ``(|P|,)``, shape ``(m,)``."""
+    return arc_load(paths, x * data.amount[paths.pair]) / data.topology.capacity
+
+
+def unsplit_bounds(data: PathFlow) -> list[Bound]:
+    """A demand is not split: it crosses the narrowest arc of one path. Nothing for demands of 1."""
+    if data.traffic is None:
+        return []
+    needed = data.amount / widths(data)
+    k = int(np.argmax(needed))
+    names = [data.topology.labels[ends[k]] for ends in data.commodities]
+    value = float(outward.down(needed[k]))
+    return [Bound("widest-path", value, f"the demand of {names[0]} to {names[1]} over its widest path")]
+
+
+def widths(data: PathFlow) -> NDArray[np.float64]:
+    """An upper bound on the width of every commodity's widest path, ``(|K|,)``; exact up to WIDTHS capacities."""
+    topology = data.topology
+    values = np.unique(topology.capacity)
+    found = np.full(data.amount.size, values[-1])
+    starts, ends = np.searchsorted(topology.terminals, data.commodities[0]), data.commodities[1]
+    steps = (
+        np.unique(np.linspace(1, values.size - 1, min(WIDTHS, values.size - 1)).astype(int)) if values.size > 1 else ()
+    )
+    for i in reversed(steps):  # paths over arcs of at least values[i], the widest first
+        kept = topology.capacity >= values[i]
+        wide = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
+        found[~np.isfinite(wide.hops[starts, ends])] = values[i - 1]
+    return found
 
 
 def build_pyomo(data: PathFlow) -> PyomoModel:
-    """The model in Pyomo: ``x[p]``, ``Lambda``, ``congestion[a]``, ``choose[k]``."""
+    """The model in Pyomo: ``x[s,t,i]`` for the i-th path of (s,t), ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
     import pyomo.environ as pyo
 
-    paths, m = data.paths, data.topology.arcs
-    over = paths.over()
+    c = dict(zip(arc_names(data.topology), data.topology.capacity.tolist(), strict=True))
+    K, of, over = named_paths(data.paths)
+    P = [p for k in K for p in of[k]]
+    amount = dict(zip(K, data.amount.tolist(), strict=True))
+    D = {p: amount[k] for k in K for p in of[k]}
+    whole = all(number.is_integer() for number in amount.values()) and all(capacity == 1 for capacity in c.values())
+    most = sum(amount.values()) / min(c.values())
     model = pyo.ConcreteModel(name="minimum congestion")
-    model.x = pyo.Var(range(paths.paths), domain=pyo.Binary)
-    whole = unit_capacities(data)
-    model.Lambda = pyo.Var(
-        domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, largest_load(data))
-    )
+    model.x = pyo.Var(P, domain=pyo.Binary)
+    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals, bounds=(0, most))
     model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
     model.congestion = pyo.Constraint(
-        [a for a in range(m) if over[a]],
-        rule=lambda model, a: (
-            pyo.quicksum(model.x[p] for p in over[a]) - float(data.topology.capacity[a]) * model.Lambda <= 0
-        ),
+        list(over), rule=lambda m, a: pyo.quicksum(D[p] * m.x[p] for p in over[a]) - c[a] * m.Lambda <= 0
     )
-    model.choose = pyo.Constraint(
-        range(paths.pairs),
-        rule=lambda model, k: pyo.quicksum(model.x[p] for p in paths.of_pair(k)) == 1,
-    )
-    return PyomoModel(
-        model,
-        variables={"x": (paths.paths,), "Lambda": ()},
-        constraints={"congestion": (m,), "choose": (paths.pairs,)},
-    )
+    model.choose = pyo.Constraint(K, rule=lambda m, *k: pyo.quicksum(m.x[p] for p in of[k]) == 1)
+    return PyomoModel(model, {"x": (P,), "Lambda": ()}, {"congestion": (list(c),), "choose": (K,)})
 
 
 def build_cvxpy(data: PathFlow) -> CvxpyModel:
-    """The model in matrix form: ``A x <= Lambda c``, ``B x = 1`` (arcs that no path uses have no row)."""
+    """The model in matrix form: ``A diag(D) x <= Lambda c``, ``B x = 1`` (arcs that no path uses have no row)."""
     import cvxpy as cp
+    import scipy.sparse as sp
 
     paths, m = data.paths, data.topology.arcs
     x = cp.Variable(paths.paths, name="x", boolean=True)
     whole = unit_capacities(data)
     Lambda = cp.Variable(name="Lambda", integer=whole, bounds=[0, largest_load(data)])
     used = np.unique(paths.arcs)
-    congestion = paths.incidence.tocsr()[used] @ x - Lambda * data.topology.capacity[used] <= 0
+    amount = sp.diags_array(data.amount[paths.pair])
+    congestion = (paths.incidence.tocsr()[used] @ amount) @ x - Lambda * data.topology.capacity[used] <= 0
     choose = paths.membership @ x == 1
     return CvxpyModel(
         cp.Problem(cp.Minimize(Lambda), [congestion, choose]),
@@ -109,7 +157,7 @@ def estimate(data: PathFlow) -> dict[str, int]:
 
 def arrays(data: PathFlow, names: Collection[str]) -> dict[str, Array]:
     """The choice x and Lambda, and the paths where the solution brings its own."""
-    return path_arrays(data, "x", "Lambda", names)
+    return path_arrays(data, "x", "Lambda", names, ("", data.load_unit))
 
 
 def dual_arrays(data: PathFlow) -> dict[str, Array]:
@@ -132,7 +180,7 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     if path_violations(paths, data.rule) > 0:
         return dict.fromkeys(blocks, np.inf)
     taken = np.bincount(paths.pair, x, paths.pairs)
-    worst = float((arc_load(paths, x) / data.topology.capacity).max(initial=0.0))
+    worst = float(carried(data, paths, x).max(initial=0.0))
     whole = abs(stated - round(stated)) if unit_capacities(data) else 0.0
     return {
         "paths": 0.0,
@@ -147,7 +195,7 @@ def objective(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> floa
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
     if paths is None or x.shape != (paths.paths,):
         return np.inf
-    return float((arc_load(paths, x) / data.topology.capacity).max(initial=0.0))
+    return float(carried(data, paths, x).max(initial=0.0))
 
 
 def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]] | None:
@@ -161,7 +209,7 @@ def repair(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
     chosen = order[paths.first[:-1]]
     routed = np.zeros(paths.paths)
     routed[chosen] = 1.0
-    worst = float((arc_load(paths, routed) / data.topology.capacity).max())
+    worst = float(carried(data, paths, routed).max())
     kept = {name: values[name] for name in ("path_arcs", "path_pair") if name in values}
     return {"x": routed, "Lambda": np.asarray(worst), **kept}
 

@@ -3,7 +3,8 @@ r"""Routes of least overlap: one path per circuit, fewest circuits on the busies
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
 Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
-Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda integer, the overlap
+Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L| integer,
+        the overlap
 
 Arc form (``model=arc``), as printed:  min Lambda  s.t.
 
@@ -21,8 +22,13 @@ a second time with in(v) at d; the sums of (13)-(16) are over the arcs at s or d
 by their position in the list, so pairs may repeat. Cycles disjoint from the path satisfy the model; they never help,
 and are dropped when the routes are traced.
 
-Path form (``model=path``): the same over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by
-Yen):  min Lambda  s.t.  congestion[a] (A x)_a <= Lambda, choose[k] (B x)_k = 1. Its optimum is one *of the route set*.
+Path form (``model=path``), over a route set (``paths``, ``k``, ``lmax``; k is the paper's k shortest paths by Yen):
+min Lambda  s.t.
+
+    congestion[a]     (A x)_a <= Lambda
+    choose[k]         (B x)_k = 1
+
+Its optimum is one *of the route set*.
 
 Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
 topology is allowed, also with missing links, if every circuit has a path.
@@ -40,14 +46,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import (
+    Array,
+    Links,
+    Names,
+    arc_labels,
+    arc_names,
+    pair_labels,
+    pair_names,
+    vertex_names,
+)
 from opticoll.formulations.flows import single_path
-from opticoll.formulations.flows.path_flow import PathFlow, bounded_distances
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load, bounded_distances, known_paths, path_sets
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
 from opticoll.formulations.lumorph import PAPER
 from opticoll.formulations.lumorph.circuits import (
@@ -61,7 +76,7 @@ from opticoll.formulations.lumorph.circuits import (
     read_circuits,
 )
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.instances.digraph import Topology
+from opticoll.instances.digraph import Topology, connecting_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -84,6 +99,8 @@ class Overlap(PathFlow):
     circuits: Circuits
     model: str
     name: str = NAME
+
+    load_unit: ClassVar[str] = "circuits"
 
     @cached_property
     def commodities(self) -> tuple[I64, I64]:
@@ -148,8 +165,8 @@ def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
     if cut_off.size:
         s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
         msg = (
-            f"{NAME}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); use another failure "
-            "seed, or remove these circuits"
+            f"{NAME}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); "
+            f"{connecting_remedy(topology)}, or remove these circuits"
         )
         raise NotApplicable(msg)
 
@@ -236,51 +253,51 @@ def _arc_cvxpy(data: Overlap) -> CvxpyModel:
 
 
 def _arc_pyomo(data: Overlap) -> PyomoModel:
-    """The arc form in Pyomo: ``x[a,k]``, ``Lambda`` and the constraints of the docstring."""
+    """The arc form in Pyomo: ``x[a,k]``, ``Lambda`` and the constraints of the docstring; k is (s_k, d_k)."""
     import pyomo.environ as pyo
 
     _refuse_large(data)
-    topology, m, n, count = data.topology, data.topology.arcs, data.topology.n, data.circuits.count
-    entering: list[list[int]] = [[] for _ in range(n)]
-    leaving: list[list[int]] = [[] for _ in range(n)]
-    for a, (tail, head) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        leaving[tail].append(a)
-        entering[head].append(a)
-    s, d = (ends.tolist() for ends in data.commodities)
-    circuits = range(count)
-    through = [(v, k) for v in range(n) for k in circuits if v not in (s[k], d[k])]
+    topology = data.topology
+    V, A, L = vertex_names(topology), arc_names(topology), pair_names(topology, *data.commodities)
+    into: dict[Any, list[str]] = {v: [] for v in V}
+    out_of: dict[Any, list[str]] = {v: [] for v in V}
+    for a, u, v in zip(A, topology.tail.tolist(), topology.head.tolist(), strict=True):
+        out_of[V[u]].append(a)
+        into[V[v]].append(a)
+    s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in data.commodities)
+    inner = [(v, *k) for v in V for k in L if v not in (s[k], d[k])]
 
     model = pyo.ConcreteModel(name="minimum overlap")
-    model.x = pyo.Var(range(m), circuits, domain=pyo.Binary)
-    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, count))
-    x = model.x
+    model.x = pyo.Var([(a, *k) for a in A for k in L], domain=pyo.Binary)
+    model.Lambda = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, len(L)))
     model.worst = pyo.Objective(expr=model.Lambda, sense=pyo.minimize)
 
-    def total(arcs: list[int], k: int) -> Any:
-        return pyo.quicksum(x[a, k] for a in arcs)
+    def over(arcs: list[str], k: tuple[Any, ...]) -> Any:
+        return pyo.quicksum(model.x[(a, *k)] for a in arcs)
 
-    model.congestion = pyo.Constraint(
-        range(m), rule=lambda model, a: pyo.quicksum(x[a, k] for k in circuits) - model.Lambda <= 0
-    )
+    model.congestion = pyo.Constraint(A, rule=lambda m, a: pyo.quicksum(m.x[(a, *k)] for k in L) - m.Lambda <= 0)
     model.balance = pyo.Constraint(
-        [(v, k) for v, k in through if entering[v] or leaving[v]],
-        rule=lambda _, v, k: total(entering[v], k) - total(leaving[v], k) == 0,
+        [(v, *k) for v, *k in inner if into[v] or out_of[v]],
+        rule=lambda _, v, *k: over(into[v], k) - over(out_of[v], k) == 0,
     )
-    for name, arcs in (("enter_once", entering), ("leave_once", leaving)):
-        rows = [(v, k) for v, k in through if arcs[v]]
-        model.add_component(name, pyo.Constraint(rows, rule=lambda _, v, k, arcs=arcs: total(arcs[v], k) <= 1))
-    for name, arcs, at, right in (("depart", leaving, s, 1), ("arrive", entering, d, 1)):
-        sums = {k: total(arcs[at[k]], k) for k in circuits}
-        model.add_component(name, pyo.Constraint(circuits, rule=lambda _, k, e=sums, b=right: e[k] == b))
-    for name, arcs, at in (("no_return", entering, s), ("no_exit", leaving, d)):
-        sums = {k: total(arcs[at[k]], k) for k in circuits if arcs[at[k]]}
-        model.add_component(name, pyo.Constraint(list(sums), rule=lambda _, k, e=sums: e[k] <= 0))
-    inner, ends = dict.fromkeys(("balance", "enter_once", "leave_once"), (n, count)), ("depart", "no_return")
+    model.enter_once = pyo.Constraint(
+        [(v, *k) for v, *k in inner if into[v]], rule=lambda _, v, *k: over(into[v], k) <= 1
+    )
+    model.leave_once = pyo.Constraint(
+        [(v, *k) for v, *k in inner if out_of[v]], rule=lambda _, v, *k: over(out_of[v], k) <= 1
+    )
+    model.depart = pyo.Constraint(L, rule=lambda _, *k: over(out_of[s[k]], k) == 1)
+    model.no_return = pyo.Constraint([k for k in L if into[s[k]]], rule=lambda _, *k: over(into[s[k]], k) <= 0)
+    model.no_exit = pyo.Constraint([k for k in L if out_of[d[k]]], rule=lambda _, *k: over(out_of[d[k]], k) <= 0)
+    model.arrive = pyo.Constraint(L, rule=lambda _, *k: over(into[d[k]], k) == 1)
     return PyomoModel(
         model,
-        variables={"x": (m, count), "Lambda": ()},
-        constraints={"congestion": (m,), **inner, **dict.fromkeys((*ends, "no_exit", "arrive"), (count,))},
-    )
+        variables={"x": (A, L), "Lambda": ()},
+        constraints={
+            "congestion": (A,), "balance": (V, L), "enter_once": (V, L), "leave_once": (V, L), "depart": (L,),
+            "no_return": (L,), "no_exit": (L,), "arrive": (L,),
+        },
+    )  # fmt: skip
 
 
 def build_cvxpy(data: Overlap) -> CvxpyModel:
@@ -326,8 +343,25 @@ def _on_arcs(data: Overlap, values: Mapping[str, F64]) -> bool:
 def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
     """Shapes of x and Lambda, on arcs or on paths."""
     if data.model == "arc" and "path_arcs" not in names:
-        return {"x": Array((data.topology.arcs, data.circuits.count)), "Lambda": Array()}
+        shape = (data.topology.arcs, data.circuits.count)
+        return {"x": Array(shape, axes=("arc", "circuit")), "Lambda": Array(unit=data.load_unit)}
     return single_path.arrays(data, names)
+
+
+def index_sets(data: Overlap, values: Mapping[str, F64]) -> dict[str, Names]:
+    """Names of arcs, circuits and paths; equal circuits are numbered by the list."""
+    topology = data.topology
+    if not _on_arcs(data, values):
+        return path_sets(data, values)
+    pairs = pair_labels(topology, *data.commodities)
+    return {"arc": arc_labels(topology), "circuit": {"circuit": range(data.circuits.count), "commodity": pairs}}
+
+
+def links(data: Overlap, values: Mapping[str, F64]) -> Links:
+    """Circuits over every arc, relative to those on the busiest."""
+    x = np.asarray(values["x"], dtype=float)
+    load = x.sum(axis=1) if _on_arcs(data, values) else arc_load(known_paths(data, values), x)
+    return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "circuits", "arcs")
 
 
 def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
@@ -492,7 +526,7 @@ def bounds(data: Overlap) -> list[Bound]:
 
 
 def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
-    """The overlap, the circuit list and form, and every analytic bound by name."""
+    """The overlap, the circuit list and form, and every analytic bound by name; they hold for all routes."""
     return {
         "max_load": value,
         "circuits": data.circuits.count,
@@ -501,7 +535,13 @@ def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
         "model": data.model,
         "path_set": str(data.rule),
         "bounds": {bound.name: int(bound.value) for bound in bounds(data)},
+        "unrestricted_proven": None if value is None else bool(value <= max(bound.value for bound in bounds(data))),
     }
+
+
+def restriction(data: Overlap) -> str | None:
+    """The route set of the path form, unless it has all simple paths."""
+    return None if data.model == "arc" or data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:
@@ -535,6 +575,10 @@ FORMULATION = Formulation(
     dual_arrays=single_path.dual_arrays,
     repair=repair,
     metrics=metrics,
+    restriction=restriction,
     estimate=estimate,
     size="m |L| + 1 variables on arcs, |P| + 1 over a route set",
+    meaning="overlap Lambda: circuits on the busiest arc",
+    index_sets=index_sets,
+    links=links,
 )  # fmt: skip

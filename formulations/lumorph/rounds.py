@@ -1,22 +1,28 @@
 r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 
 Source  LuMorph, Algorithm 1, (1)-(9)
-Sets    r in 0..R-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
+Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
+        p phases, whose rounds follow each other; g images (c, d) of the first delivery under the symmetries of the mesh
 Data    Pre, Post collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of a tile;
         W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
-Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, listed flat (N,);
-        R[p,r] in {0,1} round r of phase p is used;
-        H[k,r] in [0,1] delivery k = (c, d) is made in round r or before, listed flat; only where chunks are forwarded
+Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]
+        without Pre[c] and s in Pre[c] or Post[c], in the first round s in Pre[c]; R[r] in {0,1} round r is used;
+        H[c,d,r] in {0,1} c is delivered to d in round r or before, r not the last of its phase; only in phases where
+        chunks are forwarded. In files, C and H are listed flat in the order of their indices (H by phase first).
+        As printed and as coded: C, R, and z for the last round
 
-min sum_pr R[p,r]  s.t.
-    deliver[k]           sum of C over delivery k = (c, d)  = 1                 (3)
-    received[k,r]        H[k,r] - H[k,r-1] - sum of C[r] over delivery k = 0
-    hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - H[(c,s),r-1] <= 0   for s not in Pre[c]                     (2)
-    laser[r,s,w]         sum_dci C - R[p,r] <= 0                                (4), (7)
-    photodiode[r,d,w]    sum_sci C - R[p,r] <= 0                                (5), (7)
-    waveguide[r,e,w]     sum over routes through e of C - W R[p,r] <= 0         (6), (7)
-    order[r]             R[p,r] - R[p,r-1] <= 0                                 (9)
-    R[p,r] = 1 for r < R_min                                                    (8)
+min sum_r R[r]  s.t.
+    deliver[p,c,d]       sum_rsiw C[r,s,d,c,i,w] = 1      over the rounds of p                                   (3)
+    received[c,d,r]      H[c,d,r] - H[c,d,r-1] - sum_siw C[r,s,d,c,i,w] = 0
+    hold[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - H[c,s,r-1] <= 0      for s not in Pre[c]                        (2)
+    laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
+    photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
+    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
+    order[r]             R[r] - R[r-1] <= 0               within a phase                                         (9)
+    R[r] = 1 for the first R_min rounds of a phase                                                               (8)
+
+Rows of ``waveguide`` with at most W terms cannot bind and are left out. Both builds
+(:mod:`opticoll.formulations.lumorph.round_builds`) follow these lines and share no rows.
 
 Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it holds at the start) and sums over Post;
 (3) is one constraint per chunk *and destination*, and only vertices of Post receive a chunk; (4) and (5) are "at most
@@ -24,11 +30,14 @@ Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it h
 max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4)-(6) carry R_r on the right-hand side,
 (7) row by row, so that the linear relaxation respects the limits on receptions, sends and cuts.
 
+``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are stated
+below (:mod:`opticoll.formulations.lumorph.round_programs`). All else is about ``program=corrected``, the default.
+
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
-here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``. A larger
-``rmin`` forces that many rounds, and is refused if a shorter schedule is known. R_max is ``rmax``, or by default the
-upper bound of :func:`opticoll.formulations.lumorph.round_rows.sufficient_rounds`. Possession of chunks cannot
-express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
+here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; an
+``rmin`` above that is refused, since nothing proves it. R_max is ``rmax``, or by default the least of the closed forms
+of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every instance. Possession of chunks cannot express
+sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
 The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
@@ -37,11 +46,14 @@ schedule over any routes, where two vertices may exchange whole buffers in one r
 ``composition_proven`` whether each phase on its own is proven, over any routes.
 
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
-``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_rows.RoundProgram.wave`.
+``fixed`` uses :meth:`~opticoll.formulations.lumorph.round_sets.RoundProgram.wave`.
 
-Symmetry (``symmetry=true``) is broken twice: wavelengths are numbered round by round by the busiest receiver, and
-    mirror[g]            round of delivery 0 <= round of its image under g, for every symmetry g of the mesh that
-                         preserves arcs, collective and routes (:mod:`opticoll.formulations.lumorph.round_rows`).
+Symmetry (``symmetry=true``) is broken twice. Wavelengths are numbered by the busiest receiver v (the lowest one of
+several): C[r,s,v,c,i,w] exists for w <= q only, where c is the q-th chunk, from 0, that v must receive. And
+
+    mirror[g]            sum r C over the first delivery - sum r C over its image g <= 0,
+
+for the symmetries of the mesh that preserve arcs, collective and routes.
 
 Schedules by other methods are given as the named arrays of :mod:`opticoll.formulations.rounds.round_schedule`, over any
 routes.
@@ -49,26 +61,17 @@ routes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array
-from opticoll.formulations.lumorph import PAPER
+from opticoll.formulations.arrays import Array, round_links, round_sets
+from opticoll.formulations.lumorph import PAPER, round_builds, round_programs
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
-from opticoll.formulations.lumorph.round_rows import RoundProgram, Rows, rows, sufficient_rounds
-from opticoll.formulations.model import (
-    Bound,
-    CvxpyModel,
-    Formulation,
-    MatrixModel,
-    Named,
-    NotApplicable,
-    Parameter,
-    PyomoModel,
-)
+from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds import select
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
 from opticoll.formulations.rounds.round_schedule import (
@@ -85,14 +88,18 @@ from opticoll.instances import Topology
 from opticoll.instances.photonic import LightpathMesh
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.lumorph.round_sets import Version
+    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
+
+__doc__ = f"{__doc__}\n{round_programs.__doc__}"
 
 NAME = "lumorph.rounds"
 PARAMETERS = (
@@ -100,15 +107,17 @@ PARAMETERS = (
               "all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH"),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce"),
     Parameter("pieces", int, 1, "chunks per shard"),
-    Parameter("paths", int, 2, "routes per pair, K"),
+    Parameter("program", str, "corrected", "Algorithm 1 corrected, as in the authors' code, or as printed",
+              ("corrected", "coded", "printed")),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (coded: 1)"),
     Parameter("routes", str, "straight", "route set: straight routes first, or Yen's shortest", ("straight", "yen")),
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
-    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
-    Parameter("rmin", int, 0, "number of rounds that are always used; 0 for the best bound"),
-    Parameter("rmax", int, 0, "most rounds of a phase; 0 for a sufficient number"),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
+    Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),
+    Parameter("rmin", int, 0, "number of rounds that are always used; 0 for the best bound (coded, printed: 1)"),
+    Parameter("rmax", int, 0, "most rounds of a phase; 0 for a number that suffices (coded: 5)"),
     Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
-    Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh"),
+    Parameter("symmetry", bool, True, "break the symmetries of wavelengths and of the mesh (corrected)"),
 )  # fmt: skip
 
 
@@ -117,7 +126,8 @@ class RoundModel:
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` are those of one round; ``given`` programs replace the default
-    ones; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` are the parameters.
+    ones; ``version`` is the parameter ``program``; ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``,
+    ``use_bounds``, ``symmetry`` are the others.
     """
 
     topology: Topology
@@ -132,6 +142,7 @@ class RoundModel:
     use_bounds: bool
     symmetry: bool
     given: tuple[RoundProgram, ...] | None = None
+    version: Version = "corrected"
 
     def arena(self, phase: Phase) -> Topology:
         """The topology on which a phase is scheduled: reversed if the phase runs backwards."""
@@ -170,16 +181,24 @@ class RoundModel:
         Raises
         ------
         NotApplicable
-            If it is too large to list.
+            If it is too large to list, or ``rmin`` is above the default R_max.
         """
         if self.given is not None:
             return self.given
-        return tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
+        found = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
+        if self.version != "corrected" and self.rmin > found[0].rounds:
+            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={found[0].rounds}; set rmax too"
+            raise NotApplicable(msg)
+        return found
+
+    @cached_property
+    def floors(self) -> list[int]:
+        """R_min of every phase (8): ``rmin``, and the best bound where bounds are used."""
+        return [max(self.rmin, least if self.use_bounds else 0) for least in self.least]
 
     def _default_rounds(self, phase: Phase) -> int:
-        # Check the size first: at 256 tiles the upper bound takes a minute, and the program is too large anyway.
-        self.program(phase, max(self.least)).refuse_size()
-        return sufficient_rounds(self.program_of_one(phase))
+        self.program(phase, max(max(self.least), 1)).refuse_size()  # before routes are listed
+        return sufficient_rounds(replace(self.program_of_one(phase), version="corrected"))
 
     def program_of_one(self, phase: Phase) -> RoundProgram:
         """The program of a phase in a single round: its moves and routes."""
@@ -189,7 +208,7 @@ class RoundModel:
         """The program of a phase with R_max = ``rounds``."""
         return RoundProgram(
             self.arena(phase), phase.copying, self.limits, rounds, self.paths, self.routes_kind, self.fixed,
-            self.symmetry,
+            self.symmetry, version=self.version,
         )  # fmt: skip
 
 
@@ -216,10 +235,14 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     if 0 < given["rmax"] < given["rmin"]:
         msg = f"{NAME}: rmin={given['rmin']} is above rmax={given['rmax']}; remove one of them"
         raise NotApplicable(msg)
-    if not 1 <= given["paths"] <= 64:
-        msg = f"{NAME}: paths={given['paths']} is not between 1 and 64"
+    if not 0 <= given["paths"] <= 64:
+        msg = f"{NAME}: paths={given['paths']} is not between 1 and 64, nor 0 for the default"
         raise NotApplicable(msg)
+    version: Version = given["program"]
+    coded = version == "coded"
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
+    if coded:
+        own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES)
     lasers, waveguides = given["lasers"] or own[0], given["waveguides"] or own[1]
     if not lasers or not waveguides:
         msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
@@ -228,11 +251,38 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     if not len(wanted.post):
         msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
         raise NotApplicable(msg)
+    if instance.ranks < instance.n:  # circuits and chunks may pass through every vertex
+        instance = Topology(
+            instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
+        )
     _refuse_unreachable(instance, wanted)
-    return RoundModel(
-        instance, wanted, phases(wanted), Limits(lasers, waveguides), given["paths"], given["routes"],
-        given["wavelengths"] == "fixed", given["rmin"], given["rmax"], given["bounds"], given["symmetry"],
+    rmin, rmax = given["rmin"], given["rmax"]
+    if version != "corrected":
+        _refuse_published(version, wanted, fixed=given["wavelengths"] == "fixed")
+        rmin = rmin or round_programs.CODED_RMIN
+        rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
+        if rmin > rmax > 0:
+            msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
+            raise NotApplicable(msg)
+    data = RoundModel(
+        instance, wanted, phases(wanted), Limits(lasers, waveguides),
+        given["paths"] or (round_programs.CODED_PATHS if coded else 2), given["routes"],
+        given["wavelengths"] == "fixed", rmin, rmax, given["bounds"], given["symmetry"], version=version,
     )  # fmt: skip
+    if version == "corrected" and rmin and rmin > min(data.least):
+        msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
+        raise NotApplicable(msg)
+    return data
+
+
+def _refuse_published(version: str, wanted: Collective, *, fixed: bool) -> None:
+    """Refuse what Algorithm 1 as printed or coded does not state."""
+    if wanted.summing:
+        msg = f"{NAME}: program={version} states copies and {wanted.name!r} sums; use program=corrected"
+        raise NotApplicable(msg)
+    if fixed:
+        msg = f"{NAME}: program={version} offers every route on every wavelength; remove wavelengths=fixed"
+        raise NotApplicable(msg)
 
 
 def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
@@ -255,123 +305,31 @@ def _refuse_unreachable(topology: Topology, wanted: Collective) -> None:
 # Builds ---------------------------------------------------------------------------------------------------------
 
 
-def _fixed_rounds(data: RoundModel) -> F64:
-    """Lower bounds of R[p, r], ``(phases, T)`` flat: 1 for r < R_min (8).
-
-    Raises
-    ------
-    NotApplicable
-        For an ``rmin`` above the length of a known schedule.
-    """
-    blocks = []
-    for number, program in enumerate(data.programs):
-        if data.rmin > data.least[number]:
-            known = sufficient_rounds(program) if data.rmax else program.rounds
-            if known < data.rmin:
-                msg = f"{NAME}: rmin={data.rmin} is not a lower bound: a schedule of {known} rounds is known; remove it"
-                raise NotApplicable(msg)
-        least = max(data.rmin, data.least[number] if data.use_bounds else 0)
-        blocks.append((np.arange(program.rounds) < least).astype(float))
-    return np.concatenate(blocks)
-
-
 def build_pyomo(data: RoundModel) -> PyomoModel:
-    """The model in Pyomo: ``C[j]``, ``H[k]``, ``R[t]``, and the constraints of the docstring by name."""
-    import pyomo.environ as pyo
-
-    blocks = rows(data.programs)
-    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
-    floor = _fixed_rounds(data)
-    model = pyo.ConcreteModel(name="rounds")
-    model.C = pyo.Var(range(N), domain=pyo.Binary)
-    model.H = pyo.Var(range(K), bounds=(0.0, 1.0))
-    model.R = pyo.Var(range(T), domain=pyo.Binary, bounds=lambda _, t: (floor[t], 1.0))
-    model.rounds = pyo.Objective(expr=pyo.quicksum(model.R.values()), sense=pyo.minimize)
-    variables = {"C": list(model.C.values()), "H": list(model.H.values()), "R": list(model.R.values())}
-    for block in blocks:
-        sums = _linear_rows(block, variables)
-        if block.lower == block.upper:
-            rule = {k: (expression == block.upper) for k, expression in enumerate(sums)}
-        else:
-            rule = {k: (expression <= block.upper) for k, expression in enumerate(sums)}
-        model.add_component(block.name, pyo.Constraint(range(len(rule)), rule=lambda _, k, rule=rule: rule[k]))
-    return PyomoModel(
-        model,
-        variables={"C": (N,), "H": (K,), "R": (T,)},
-        constraints={block.name: (block.count,) for block in blocks},
-    )
-
-
-def _linear_rows(block: Rows, variables: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """The left-hand sides of a block as Pyomo expressions."""
-    from pyomo.core.expr.numeric_expr import LinearExpression
-
-    for k in range(block.count):
-        coefficients: list[float] = []
-        taken: list[Any] = []
-        for name, matrix in block.parts.items():
-            here = slice(matrix.indptr[k], matrix.indptr[k + 1])
-            coefficients += matrix.data[here].tolist()
-            taken += [variables[name][j] for j in matrix.indices[here]]
-        yield LinearExpression(constant=0.0, linear_coefs=coefficients, linear_vars=taken)
+    """The model in Pyomo, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+    if data.version != "corrected":
+        return round_programs.build_pyomo(data.programs[0], data.rmin)
+    return round_builds.build_pyomo(data.programs, data.floors)
 
 
 def build_cvxpy(data: RoundModel) -> CvxpyModel:
-    """The model in CVXPY."""
-    import cvxpy as cp
-
-    blocks = rows(data.programs)
-    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
-    variables = {
-        "C": cp.Variable(N, name="C", boolean=True),
-        "H": cp.Variable(K, name="H", bounds=[0.0, 1.0]),
-        "R": cp.Variable(T, name="R", integer=True, bounds=[_fixed_rounds(data), np.ones(T)]),
-    }
-    constraints = {}
-    # With a single round "order" has no rows.
-    blocks = [block for block in blocks if any(matrix.nnz for matrix in block.parts.values())]
-    for block in blocks:
-        terms = [matrix @ variables[name] for name, matrix in block.parts.items() if matrix.nnz]
-        left = sum(terms[1:], terms[0])
-        constraints[block.name] = left == block.upper if block.lower == block.upper else left <= block.upper
-    return CvxpyModel(
-        cp.Problem(cp.Minimize(cp.sum(variables["R"])), list(constraints.values())),
-        variables={name: Named(item, item.shape) for name, item in variables.items() if item.size},
-        constraints={block.name: Named(constraints[block.name], (block.count,)) for block in blocks},
-    )
-
-
-def build_matrix(data: RoundModel) -> MatrixModel:
-    """The model as sparse matrices."""
-    import scipy.sparse as sp
-
-    blocks = rows(data.programs)
-    N, K, T = (blocks[0].parts[name].shape[1] for name in ("C", "H", "R"))
-    A = sp.csc_array(sp.vstack([sp.hstack(list(block.parts.values())) for block in blocks]))
-    count = [block.count for block in blocks]
-    first = np.cumsum([0, *count])
-    return MatrixModel(
-        A,
-        np.repeat([block.lower for block in blocks], count),
-        np.repeat([block.upper for block in blocks], count),
-        np.concatenate([np.zeros(N + K), _fixed_rounds(data)]),
-        np.ones(N + K + T),
-        np.concatenate([np.zeros(N + K), np.ones(T)]),
-        "min",
-        variables={"C": ((N,), np.arange(N)), "H": ((K,), N + np.arange(K)), "R": ((T,), N + K + np.arange(T))},
-        constraints={
-            block.name: ((c,), first[k] + np.arange(c)) for k, (block, c) in enumerate(zip(blocks, count, strict=True))
-        },
-        integer=np.concatenate([np.ones(N, dtype=bool), np.zeros(K, dtype=bool), np.ones(T, dtype=bool)]),
-    )
+    """The model in CVXPY, see :mod:`opticoll.formulations.lumorph.round_builds`."""
+    if data.version != "corrected":
+        return round_programs.build_cvxpy(data.programs[0], data.rmin)
+    return round_builds.build_cvxpy(data.programs, data.floors)
 
 
 # Solutions --------------------------------------------------------------------------------------------------------
 
 
+def program_only(data: RoundModel) -> str | None:
+    """The reason why special methods do not take the data: they solve the corrected program alone."""
+    return None if data.version == "corrected" else f"solves program=corrected only, not program={data.version}"
+
+
 def schedule_of(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The schedule in the values: its named arrays, or else C of the program; None if neither is valid."""
-    if "transfer_round" in values or "C" not in values:
+    if data.version == "corrected" and ("transfer_round" in values or "C" not in values):
         return from_values(values)
     return _of_columns(data, np.asarray(values["C"], dtype=float))
 
@@ -401,16 +359,26 @@ def _taken(program: RoundProgram, taken: NDArray[np.bool_]) -> RoundSchedule:
 
 
 def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a schedule, of the program, or of both."""
+    """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
     found: dict[str, Array] = {}
+    if data.version != "corrected":
+        program = data.programs[0]
+        found = {
+            "C": Array((program.columns["round"].size,), axes=("transfer",)),
+            "R": Array((program.rounds,), axes=("round",)),
+            "z": Array(required=False),
+        }
+        if "transfer_round" in names:
+            found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+        return found
     if "transfer_round" in names or "C" not in names:
         found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
     if not {"C", "H", "R"}.isdisjoint(names):
         programs = data.programs
-        later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.steps)
-        found["C"] = Array((sum(one.columns["round"].size for one in programs),))
-        found["H"] = Array((later,), required=False)
-        found["R"] = Array((sum(one.rounds for one in programs),), required=False)
+        later = sum(len(one.collective.deliveries) * (one.rounds - 1) for one in programs if one.forwards)
+        found["C"] = Array((sum(one.columns["round"].size for one in programs),), axes=("transfer",))
+        found["H"] = Array((later,), required=False, axes=("delivery by round",))
+        found["R"] = Array((sum(one.rounds for one in programs),), required=False, axes=("round",))
     return found
 
 
@@ -419,8 +387,16 @@ def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str,
 
     ``wave`` counts circuits that are not on their fixed wavelength, ``rmax`` rounds beyond R_max of all phases.
     If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
+    As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.round_programs`; ``replay`` is the
+    worst of the schedule as coded.
     """
     schedule = schedule_of(data, values)
+    if data.version != "corrected":
+        C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
+        found = round_programs.residuals(data.programs[0], data.rmin, C, R)
+        if data.version == "coded":
+            found["replay"] = max(violations(data.topology, data.collective, data.limits, schedule).values())
+        return found
     found = violations(data.topology, data.collective, data.limits, schedule)
     if data.rmax:
         found["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax * len(data.phases), 0))
@@ -460,7 +436,9 @@ def _off_wave(data: RoundModel, schedule: RoundSchedule) -> float:
 
 
 def objective(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> float:
-    """Rounds of the schedule; infinite if the values hold none."""
+    """Rounds of the schedule, infinite if the values hold none; as printed and coded, max r R[r]."""
+    if data.version != "corrected":
+        return round_programs.objective(data.programs[0], data.rmin, np.asarray(values["R"], dtype=float))
     schedule = schedule_of(data, values)
     return np.inf if schedule is None else float(schedule.rounds)
 
@@ -472,7 +450,11 @@ def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, ND
     C = np.rint(np.asarray(values["C"], dtype=float))
     if C.shape != (sum(program.columns["round"].size for program in data.programs),):
         return None
-    return unfold(data, {"C": C, "H": made_by(data, C), "R": np.rint(np.asarray(values["R"], dtype=float))})
+    R = np.rint(np.asarray(values["R"], dtype=float))
+    if data.version != "corrected":
+        z = round_programs.objective(data.programs[0], data.rmin, R)
+        return unfold(data, {"C": C, "R": R, "z": np.array(z)})
+    return unfold(data, {"C": C, "H": made_by(data, C), "R": R})
 
 
 def made_by(data: RoundModel, C: F64) -> F64:
@@ -482,32 +464,46 @@ def made_by(data: RoundModel, C: F64) -> F64:
         columns, T = program.columns, program.rounds
         own = C[first : first + columns["round"].size]
         first += own.size
-        if program.steps:
+        if program.forwards:
             made = np.zeros((len(program.collective.deliveries), T))
-            np.add.at(made, (program.ends["delivery"], columns["round"]), own)
+            np.add.at(made, (program.delivery, columns["round"]), own)
             parts.append(np.cumsum(made, axis=1)[:, :-1].ravel())
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def bounds(data: RoundModel) -> list[Bound]:
     """The analytic bounds for any routes and composition; none with ``bounds=false``."""
-    return data.any_bounds if data.use_bounds else []
+    if not data.use_bounds or data.version == "corrected":
+        return data.any_bounds if data.use_bounds else []
+    return round_programs.bounds(data.version, data.rmin, data.any_bounds)
 
 
 def refute(data: RoundModel) -> Bound | None:
-    """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one."""
+    """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one.
+
+    As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.
+    """
+    if data.version != "corrected":
+        reason = round_programs.contradiction(data.version, data.collective)
+        if reason is not None and (data.use_bounds or data.version == "coded"):
+            return Bound(f"program={data.version}", np.inf, reason, PAPER)
+        if not data.use_bounds:
+            return None
     for phase_bounds in data.phase_bounds if data.rmax else []:
         best = max(phase_bounds, key=lambda bound: bound.value)
         if best.value > data.rmax:
             reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-            return Bound(best.name, best.value, reason, best.paper)
+            return Bound(best.name, best.value - (data.version == "coded"), reason, best.paper)
     return None
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
     """Rounds, size of the collective, limits, and the scope of the proof (see the module)."""
     composed = sum(data.least)
+    if value is not None and data.version != "corrected":
+        value += 1.0 - (data.version == "printed")  # as coded, the first round is round 0
     return {
+        **({} if data.version == "corrected" else {"program": data.version}),
         "rounds": None if value is None or not np.isfinite(value) else int(value),
         "collective": data.collective.name,
         "chunks": data.collective.chunks,
@@ -519,6 +515,12 @@ def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
         "composition_proven": None if value is None else bool(value <= composed),
         "unrestricted_proven": None if value is None else bool(value <= max(b.value for b in data.any_bounds)),
     }
+
+
+def restriction(data: RoundModel) -> str:
+    """The candidate routes and, where there are several, the phases."""
+    phases = "" if len(data.phases) == 1 else f", in {len(data.phases)} phases"
+    return f"over the candidate routes ({data.paths} {data.routes_kind} per pair{phases})"
 
 
 def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
@@ -538,6 +540,8 @@ def decode(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedul
 
 def estimate(data: RoundModel) -> dict[str, int]:
     """Size with ``rmax`` rounds, or with as few as the bounds allow, counted without listing columns."""
+    if data.version != "corrected":
+        return round_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
     variables = constraints = nonzeros = integers = 0
     hops = data.topology.hops
     far = float(hops[np.isfinite(hops)].max(initial=1.0))
@@ -551,7 +555,7 @@ def estimate(data: RoundModel) -> dict[str, int]:
         constraints += deliveries + made + forwarded * (T - 1)
         constraints += T * data.limits.wavelengths * (2 * data.topology.n + data.topology.arcs)
         nonzeros += int(columns * (4 + far))
-        integers += columns + T
+        integers += columns + made + T
     return {"variables": variables, "constraints": constraints, "nonzeros": nonzeros, "integers": integers}
 
 
@@ -564,7 +568,7 @@ FORMULATION = Formulation(
     problem="MILP",
     parameters=PARAMETERS,
     prepare=prepare,
-    build={"pyomo": build_pyomo, "cvxpy": build_cvxpy, "matrix": build_matrix},
+    build={"pyomo": build_pyomo, "cvxpy": build_cvxpy},
     residuals=residuals,
     objective=objective,
     bounds=bounds,
@@ -572,7 +576,15 @@ FORMULATION = Formulation(
     repair=repair,
     unfold=unfold,
     metrics=metrics,
+    restriction=restriction,
     estimate=estimate,
     refute=refute,
     size="R |moves| K L variables",
+    meaning="rounds of circuits",
+    index_sets=lambda data, values: round_sets(data.topology),
+    links=lambda data, values: round_links(
+        data.topology, decode(data, values), data.limits.wavelengths * data.limits.waveguides
+    ),
+    rounds=decode,
+    replay=lambda data, schedule: residuals(replace(data, version="corrected"), schedule.values()),
 )

@@ -24,9 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import Array, Links, Names, arc_names, pair_labels
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
+from opticoll.formulations.rounds import select
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
 from opticoll.formulations.rounds.wavelengths import (
     arcs_taken,
     assign,
@@ -39,7 +42,6 @@ from opticoll.formulations.rounds.wavelengths import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from opticoll.instances.photonic import WdmFibres
@@ -126,14 +128,6 @@ def _refuse_large(data: AllToAll) -> None:
         raise NotApplicable(msg)
 
 
-def _incidence(data: AllToAll) -> sp.csr_array:
-    """Arc-route incidence, ``(m, |R|)``."""
-    import scipy.sparse as sp
-
-    arc, route = data.taken
-    return sp.csr_array((np.ones(arc.size), (arc, route)), shape=(data.fibres.arcs, data.routes))
-
-
 def build_cvxpy(data: AllToAll) -> CvxpyModel:
     """The model in matrix form; entry (r, c) of x in C order."""
     import cvxpy as cp
@@ -147,7 +141,9 @@ def build_cvxpy(data: AllToAll) -> CvxpyModel:
     member = sp.csr_array((np.ones(routes), (data.pair, np.arange(routes))), shape=(pairs, routes))
     choose = sp.kron(member, np.ones((1, count)), format="csr") @ x == 1
     per_arc = sp.kron(np.ones((data.fibres.arcs, 1)), sp.eye_array(count), format="csr")
-    conflict = sp.kron(_incidence(data), sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
+    arc, route = data.taken
+    over = sp.csr_array((np.ones(arc.size), (arc, route)), shape=(data.fibres.arcs, routes))
+    conflict = sp.kron(over, sp.eye_array(count), format="csr") @ x - per_arc @ y <= 0
     rows: list[Any] = [choose, conflict]
     named = {"choose": Named(choose, (pairs,)), "conflict": Named(conflict, (data.fibres.arcs, count))}
     every = {name: Named(row.item, row.shape, np.arange(row.item.size)) for name, row in named.items()}
@@ -163,33 +159,36 @@ def build_cvxpy(data: AllToAll) -> CvxpyModel:
 
 
 def build_pyomo(data: AllToAll) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
     import pyomo.environ as pyo
 
     _refuse_large(data)
-    routes, count, m = data.routes, data.colours, data.fibres.arcs
-    pairs, colours = data.n * (data.n - 1), range(data.colours)
-    of_pair: list[list[int]] = [[] for _ in range(pairs)]
-    for r, k in enumerate(data.pair.tolist()):
-        of_pair[k].append(r)
-    over: list[list[int]] = [[] for _ in range(m)]
-    for a, r in zip(*(part.tolist() for part in data.taken), strict=True):
-        over[a].append(r)
+    fibres, n, ring = data.fibres, data.n, data.fibres.circular
+    A, C = arc_names(fibres), range(data.colours)
+    up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
+    K = [(u, v) for u in range(n) for v in range(n) if u != v]
+    R = [(u, v, way) for u, v in K for way in ("onward", "backward") if ring or (way == "onward") == (u < v)]
+    of: dict[tuple[int, int], list[tuple[int, int, str]]] = {k: [] for k in K}
+    over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
+    for u, v, way in R:
+        of[u, v].append((u, v, way))
+        at = u
+        while at != v:
+            over[up[at] if way == "onward" else down[at - 1]].append((u, v, way))
+            at = (at + (1 if way == "onward" else -1)) % n
     model = pyo.ConcreteModel(name="one-stage all-to-all")
-    model.x = pyo.Var(range(routes), colours, domain=pyo.Binary)
-    model.y = pyo.Var(colours, domain=pyo.Binary)
-    model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in colours), sense=pyo.minimize)
-    model.choose = pyo.Constraint(
-        range(pairs), rule=lambda model, k: pyo.quicksum(model.x[r, c] for r in of_pair[k] for c in colours) == 1
-    )
+    model.x = pyo.Var(R, C, domain=pyo.Binary)
+    model.y = pyo.Var(C, domain=pyo.Binary)
+    model.used = pyo.Objective(expr=pyo.quicksum(model.y[c] for c in C), sense=pyo.minimize)
+    model.choose = pyo.Constraint(K, rule=lambda b, u, v: pyo.quicksum(b.x[(*r, c)] for r in of[u, v] for c in C) == 1)
     model.conflict = pyo.Constraint(
-        range(m), colours, rule=lambda model, a, c: pyo.quicksum(model.x[r, c] for r in over[a]) - model.y[c] <= 0
+        A, C, rule=lambda b, a, c: pyo.quicksum(b.x[(*r, c)] for r in over[a]) - b.y[c] <= 0
     )
-    named: dict[str, tuple[int, ...]] = {"choose": (pairs,), "conflict": (m, count)}
-    if count > 1:
-        model.symmetry = pyo.Constraint(range(count - 1), rule=lambda model, c: model.y[c + 1] - model.y[c] <= 0)
-        named["symmetry"] = (count - 1,)
-    return PyomoModel(model, variables={"x": (routes, count), "y": (count,)}, constraints=named)
+    named: dict[str, tuple[Any, ...]] = {"choose": (K,), "conflict": (A, C)}
+    if len(C) > 1:
+        model.symmetry = pyo.Constraint(C[:-1], rule=lambda b, c: b.y[c + 1] - b.y[c] <= 0)
+        named["symmetry"] = (C[:-1],)
+    return PyomoModel(model, {"x": (R, C), "y": (C,)}, named)
 
 
 def estimate(data: AllToAll) -> dict[str, int]:
@@ -224,8 +223,29 @@ def _matrix_or_colours(data: AllToAll, values: Mapping[str, NDArray[np.float64]]
 def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``route_colour``, or of x and y."""
     if "route_colour" in names:
-        return {"route_colour": Array((data.routes,), low=-1, high=data.routes + 1)}
-    return {"x": Array((data.routes, data.colours)), "y": Array((data.colours,), required=False)}
+        top = data.routes + 1
+        return {"route_colour": Array((data.routes,), low=-1, high=top, axes=("route",), entries="wavelength")}
+    return {
+        "x": Array((data.routes, data.colours), axes=("route", "wavelength")),
+        "y": Array((data.colours,), required=False, axes=("wavelength",)),
+    }
+
+
+def index_sets(data: AllToAll, _values: object = None) -> dict[str, Names]:
+    """The commodity and the direction of every route."""
+    source, target, onward = data.ends
+    ways = ["onward" if one else "backward" for one in onward.tolist()]
+    return {"route": {"commodity": pair_labels(data.fibres, source, target), "direction": ways}}
+
+
+def links(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Circuits over every fibre, within the rounds that its wavelengths take."""
+    taken = _matrix_or_colours(data, values)
+    used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
+    arc, route = data.taken
+    load, width = np.bincount(arc, used[route], data.fibres.arcs).astype(float), data.fibres.wavelengths
+    rounds = -(-objective(data, values) // width)
+    return Links(data.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
 
 
 def residuals(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -312,6 +332,33 @@ def values_of(data: AllToAll) -> dict[str, NDArray[np.float64]]:
     return {"route_colour": np.where(chosen, colour[source, target], -1).astype(float)}
 
 
+def decode(data: AllToAll, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
+    """The circuits, in as many rounds as the fibres' wavelengths take; chunk s n + t goes from s to t.
+
+    Raises
+    ------
+    NotApplicable
+        If the values are malformed.
+    """
+    read = _matrix_or_colours(data, values)
+    if read is None:
+        msg = f"{NAME}: the values are not an assignment of wavelengths"
+        raise NotApplicable(msg)
+    routes, colour, _ = read
+    when, wavelength = np.divmod(colour, data.fibres.wavelengths)
+    order = np.lexsort((routes, when))
+    arc, owner = data.taken
+    start, arcs = select(np.searchsorted(owner, np.arange(data.routes + 1)), arc, routes[order])
+    source, target, _ = (ends[routes[order]] for ends in data.ends)
+    return direct(when[order], source, target, source * data.n + target, wavelength[order], start, arcs)
+
+
+def replay(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
+    """Violations of a schedule of rounds: one circuit of a wavelength on an arc, one chunk per circuit."""
+    limits = Limits(data.fibres.wavelengths, waveguides=1, ports=None, load=1)
+    return violations(data.fibres, collective("all-to-all", data.n), limits, schedule)
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -331,4 +378,9 @@ FORMULATION = Formulation(
     estimate=estimate,
     refute=refute,
     size="(|R| + 1) C variables",
+    meaning="wavelengths",
+    index_sets=index_sets,
+    links=links,
+    rounds=decode,
+    replay=replay,
 )

@@ -34,7 +34,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array, Names, Size, round_links
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
 from opticoll.formulations.optree import tree_theory as theory
@@ -125,31 +125,31 @@ def build_cvxpy(data: TreeChoice) -> CvxpyModel:
 
 
 def build_pyomo(data: TreeChoice) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
     import pyomo.environ as pyo
 
-    graph, n = data.graph, data.fabric.n
-    out: list[list[int]] = [[] for _ in range(n + 1)]
-    into: list[list[int]] = [[] for _ in range(n + 1)]
-    for e, (P, Q) in enumerate(zip(graph.product.tolist(), graph.reached.tolist(), strict=True)):
-        out[P].append(e)
-        into[Q].append(e)
-    cost = graph.cost.astype(float).tolist()
+    n, graph = data.fabric.n, data.graph
+    E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]
+    c = dict(zip(E, graph.cost.astype(float).tolist(), strict=True))
+    into: dict[int, list[tuple[int, int]]] = {}
+    for P, m in E:
+        into.setdefault(min(P * m, n), []).append((P, m))
     model = pyo.ConcreteModel(name="all-gather tree")
-    model.y = pyo.Var(range(graph.arcs), domain=pyo.Binary)
-    model.steps = pyo.Objective(expr=pyo.quicksum(c * model.y[e] for e, c in enumerate(cost)), sense=pyo.minimize)
+    model.y = pyo.Var(E, domain=pyo.Binary)
+    model.steps = pyo.Objective(expr=pyo.quicksum(c[e] * model.y[e] for e in E), sense=pyo.minimize)
     model.walk = pyo.Constraint(
-        range(n),
-        rule=lambda model, i: (
-            pyo.quicksum(model.y[e] for e in out[i + 1]) - pyo.quicksum(model.y[e] for e in into[i + 1])
-            == (1 if i == 0 else -1 if i == n - 1 else 0)
+        range(1, n + 1),
+        rule=lambda b, P: (
+            pyo.quicksum(b.y[P, m] for m in range(2, -(-n // P) + 1 if n > P else 2))
+            - pyo.quicksum(b.y[e] for e in into.get(P, []))
+            == (P == 1) - (n == P)
         ),
     )
-    named: dict[str, tuple[int, ...]] = {"walk": (n,)}
+    named: dict[str, tuple[Any, ...]] = {"walk": (range(1, n + 1),)}
     if data.depth:
-        model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in range(graph.arcs)) == data.depth)
+        model.stages = pyo.Constraint(expr=pyo.quicksum(model.y[e] for e in E) == data.depth)
         named["stages"] = ()
-    return PyomoModel(model, variables={"y": (graph.arcs,)}, constraints=named)
+    return PyomoModel(model, {"y": (E,)}, named)
 
 
 def estimate(data: TreeChoice) -> dict[str, int]:
@@ -189,8 +189,16 @@ def radices_of(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> l
 def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``radices``, or of y."""
     if "radices" in names:
-        return {"radices": Array((Size("stages", most=data.fabric.n),), low=2, high=data.fabric.n + 1)}
-    return {"y": Array((data.graph.arcs,))}
+        shape = (Size("stages", most=data.fabric.n),)
+        return {"radices": Array(shape, low=2, high=data.fabric.n + 1, axes=("stage",))}
+    return {"y": Array((data.graph.arcs,), axes=("stage",))}
+
+
+def index_sets(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Names]:
+    """Product and radix of every stage; stages of ``radices`` are numbered from 1."""
+    if "radices" in values:
+        return {"stage": range(1, values["radices"].size + 1)}
+    return {"stage": {"product": data.graph.product.tolist(), "radix": data.graph.radix.tolist()}}
 
 
 def dual_arrays(data: TreeChoice) -> dict[str, Array]:
@@ -305,6 +313,13 @@ def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dic
     return found
 
 
+def restriction(data: TreeChoice) -> str | None:
+    """The count of steps, unless it is exact, and the depth."""
+    rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
+    parts = [rule.get(data.fabric.count), f"at depth {data.depth}" if data.depth else None]
+    return ", ".join(part for part in parts if part) or None
+
+
 def decode(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> RoundSchedule:
     """The schedule of the tree, circuit by circuit.
 
@@ -343,6 +358,12 @@ FORMULATION = Formulation(
     dual_arrays=dual_arrays,
     metrics=metrics,
     describe=describe,
+    restriction=restriction,
     estimate=estimate,
     size="|E| (about n ln n) variables",
+    meaning="steps (rounds) of the tree",
+    index_sets=index_sets,
+    links=lambda data, values: round_links(data.fibres, decode(data, values), data.fibres.wavelengths),
+    rounds=decode,
+    replay=lambda data, schedule: violations(data.fibres, schedule),
 )  # fmt: skip

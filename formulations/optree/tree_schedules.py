@@ -190,11 +190,6 @@ def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], here: I64, there: I6
     return _listed(fibres, _Sends(*sends, onward), colour)
 
 
-def one_stage_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """All-gather in one stage: every node to every other on an optimal wavelength assignment."""
-    return tree_schedule(fibres, [fibres.n])
-
-
 def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
     """Ring all-gather on wavelength 0: in round r node i sends chunk i - r to node i + 1; n - 1 rounds.
 

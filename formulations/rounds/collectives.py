@@ -74,10 +74,10 @@ class Collective:
     summing: bool = False
 
     def __post_init__(self) -> None:
-        for what in ("pre", "post"):
-            pairs = _pairs(getattr(self, what), self, what)
+        for column in ("pre", "post"):
+            pairs = _pairs(getattr(self, column), self, column)
             pairs.setflags(write=False)
-            object.__setattr__(self, what, pairs)
+            object.__setattr__(self, column, pairs)
         held = np.zeros(self.chunks, dtype=bool)
         held[self.pre[:, 0]] = True
         missing = self.post[~held[self.post[:, 0]]]
@@ -139,25 +139,25 @@ def phases(collective: Collective) -> tuple[Phase, ...]:
         return (Phase(collective, backwards=False),)
     first = np.searchsorted(collective.post[:, 0], np.arange(collective.chunks))
     count = np.bincount(collective.post[:, 0], minlength=collective.chunks)
-    wanted = np.flatnonzero(count)
-    root = collective.post[first[wanted] + wanted % count[wanted], 1]
-    roots = np.column_stack([wanted, root])
+    summed = np.flatnonzero(count)
+    root = collective.post[first[summed] + summed % count[summed], 1]
+    roots = np.column_stack([summed, root])
     name, n, chunks = collective.name, collective.n, collective.chunks
-    contributors = collective.pre[np.isin(collective.pre[:, 0], wanted)]
+    contributors = collective.pre[np.isin(collective.pre[:, 0], summed)]
     gathered = Phase(Collective(name, n, chunks, roots, contributors), backwards=True)
     if (count <= 1).all():
         return (gathered,)
     return gathered, Phase(Collective(name, n, chunks, roots, collective.post), backwards=False)
 
 
-def _pairs(given: ArrayLike, collective: Collective, what: str) -> I64:
-    pairs = np.asarray(given, dtype=np.int64).reshape(-1, 2)
+def _pairs(rows: ArrayLike, collective: Collective, name: str) -> I64:
+    pairs = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
     limits = (collective.chunks, collective.n)
     for column, kind in enumerate(("chunk", "vertex")):
         out = (pairs[:, column] < 0) | (pairs[:, column] >= limits[column])
         if out.any():
             msg = (
-                f"collective {collective.name!r}: {what} contains {kind} {pairs[out, column][0]}; "
+                f"collective {collective.name!r}: {name} contains {kind} {pairs[out, column][0]}; "
                 f"use 0..{limits[column] - 1}"
             )
             raise BadInput(msg)
@@ -310,16 +310,16 @@ def read_collective(name: str | Path, n: int) -> Collective:
         if not isinstance(entry, dict) or set(entry) != {"pre", "post"}:
             msg = f'collective file {path}: chunk {chunk} must have exactly the keys "pre" and "post"'
             raise BadInput(msg)
-        for what, pairs in columns.items():
-            pairs += [(chunk, vertex) for vertex in _vertices(entry[what], n, f"{path}: chunk {chunk}, {what}")]
-    pre, post = (np.asarray(columns[what], dtype=np.int64).reshape(-1, 2) for what in ("pre", "post"))
+        for column, pairs in columns.items():
+            pairs += [(chunk, vertex) for vertex in _vertices(entry[column], n, f"{path}: chunk {chunk}, {column}")]
+    pre, post = (np.asarray(columns[column], dtype=np.int64).reshape(-1, 2) for column in ("pre", "post"))
     name = document.get("name", path.stem)
     return Collective(str(name)[:80], n, len(document["chunks"]), pre, post, bool(document.get("sum", False)))
 
 
-def _vertices(given: Any, n: int, where: str) -> Sequence[int]:
-    good = isinstance(given, list) and all(isinstance(v, int) and not isinstance(v, bool) for v in given)
-    if not good or any(not 0 <= v < n for v in given):
+def _vertices(entries: Any, n: int, where: str) -> Sequence[int]:
+    valid = isinstance(entries, list) and all(isinstance(v, int) and not isinstance(v, bool) for v in entries)
+    if not valid or any(not 0 <= v < n for v in entries):
         msg = f"collective file {where}: must be a list of vertices 0..{n - 1}"
         raise BadInput(msg)
-    return list(given)
+    return list(entries)

@@ -227,47 +227,54 @@ def schedule_arrays(n: int, arcs: int, chunks: int) -> dict[str, Array]:
     """Shapes and ranges of the named arrays."""
     circuits, transfers = Size("circuits"), Size("transfers")
     return {
-        "circuit_round": Array((circuits,), low=0, high=MOST_NUMBERED),
-        "circuit_source": Array((circuits,), low=0, high=n),
-        "circuit_target": Array((circuits,), low=0, high=n),
-        "circuit_wavelength": Array((circuits,), low=0, high=MOST_WAVELENGTHS),
-        "circuit_start": Array((Size("circuits", plus=1),), low=0, high=Size("hops", plus=1)),
-        "circuit_arcs": Array((Size("hops"),), low=0, high=arcs),
-        "transfer_round": Array((transfers,), low=0, high=MOST_NUMBERED),
-        "transfer_source": Array((transfers,), low=0, high=n),
-        "transfer_target": Array((transfers,), low=0, high=n),
-        "transfer_chunk": Array((transfers,), low=0, high=chunks),
-        "transfer_adds": Array((transfers,), low=0, high=2),
+        "circuit_round": _column(circuits, MOST_NUMBERED, "circuit", "round"),
+        "circuit_source": _column(circuits, n, "circuit", "vertex"),
+        "circuit_target": _column(circuits, n, "circuit", "vertex"),
+        "circuit_wavelength": _column(circuits, MOST_WAVELENGTHS, "circuit", "wavelength"),
+        "circuit_start": _column(Size("circuits", plus=1), Size("hops", plus=1), "boundary", "hop"),
+        "circuit_arcs": _column(Size("hops"), arcs, "hop", "arc"),
+        "transfer_round": _column(transfers, MOST_NUMBERED, "transfer", "round"),
+        "transfer_source": _column(transfers, n, "transfer", "vertex"),
+        "transfer_target": _column(transfers, n, "transfer", "vertex"),
+        "transfer_chunk": _column(transfers, chunks, "transfer", "chunk"),
+        "transfer_adds": _column(transfers, 2, "transfer", "flag"),
     }
+
+
+def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
+    return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """Read a schedule from named arrays; None if one is missing or not of whole numbers, or if sizes disagree."""
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in _NAMES:
         if name not in values:
             return None
-        given = np.asarray(values[name], dtype=np.float64)
-        if given.ndim != 1 or not np.isfinite(given).all() or (np.abs(given) > 2**53).any():
+        array = np.asarray(values[name], dtype=np.float64)
+        if array.ndim != 1 or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
             return None
-        if (given != np.rint(given)).any():
+        if (array != np.rint(array)).any():
             return None
-        found[name] = given.astype(np.int64)
-    circuits, transfers = found["circuit_round"].size, found["transfer_round"].size
-    start = found["circuit_start"]
-    sizes = all(found[name].size == circuits for name in CIRCUITS)
-    sizes &= all(found[name].size == transfers for name in (*TRANSFERS, "transfer_adds"))
-    if not sizes or start.size != circuits + 1 or start[0] != 0 or start[-1] != found["circuit_arcs"].size:
+        arrays[name] = array.astype(np.int64)
+    circuits, transfers = arrays["circuit_round"].size, arrays["transfer_round"].size
+    start = arrays["circuit_start"]
+    sizes = all(arrays[name].size == circuits for name in CIRCUITS)
+    sizes &= all(arrays[name].size == transfers for name in (*TRANSFERS, "transfer_adds"))
+    if not sizes or start.size != circuits + 1 or start[0] != 0 or start[-1] != arrays["circuit_arcs"].size:
         return None
-    if (np.diff(start) < 0).any() or not np.isin(found["transfer_adds"], (0, 1)).all():
+    if (np.diff(start) < 0).any() or not np.isin(arrays["transfer_adds"], (0, 1)).all():
         return None
-    return RoundSchedule(**{**found, "transfer_adds": found["transfer_adds"] == 1})
+    return RoundSchedule(**{**arrays, "transfer_adds": arrays["transfer_adds"] == 1})
 
 
-def opposite_arcs(topology: Topology, other: Topology) -> I64:
-    """The arc of ``topology`` opposite to every arc of ``other``, its reversed copy, ``(m,)``."""
+def opposite_arcs(topology: Topology, reversed_copy: Topology) -> I64:
+    """The arc of ``topology`` opposite to every arc of ``reversed_copy``, its reversed copy, ``(m,)``."""
     of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
-    return np.asarray([of[v, u] for u, v in zip(other.tail.tolist(), other.head.tolist(), strict=True)], dtype=np.int64)
+    return np.asarray(
+        [of[v, u] for u, v in zip(reversed_copy.tail.tolist(), reversed_copy.head.tolist(), strict=True)],
+        dtype=np.int64,
+    )
 
 
 def violations(
@@ -276,12 +283,12 @@ def violations(
     """Number of violations of each block (see the module); infinite without a valid schedule."""
     if schedule is None or not _in_range(topology, collective, schedule):
         return dict.fromkeys(BLOCKS, np.inf)
-    found = dict.fromkeys(BLOCKS, 0.0)
-    found["paths"] = _path_violations(topology, limits, schedule)
-    found |= _circuit_violations(topology, limits, schedule)
-    found["payload"] = _payload_violations(topology.n, limits, schedule)
-    found |= (_summed if collective.summing else _copied)(collective, schedule)
-    return found
+    counts = dict.fromkeys(BLOCKS, 0.0)
+    counts["paths"] = _path_violations(topology, limits, schedule)
+    counts |= _circuit_violations(topology, limits, schedule)
+    counts["payload"] = _payload_violations(topology.n, limits, schedule)
+    counts |= (_summed if collective.summing else _copied)(collective, schedule)
+    return counts
 
 
 def _in_range(topology: Topology, collective: Collective, schedule: RoundSchedule) -> bool:
@@ -325,13 +332,13 @@ def _over(keys: I64, most: int) -> float:
 def _circuit_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> dict[str, float]:
     colour = schedule.circuit_round * (int(schedule.circuit_wavelength.max(initial=0)) + 1)
     colour = colour + schedule.circuit_wavelength
-    found = {
+    counts = {
         "waveguides": _over(colour[schedule.circuit_of_arc] * topology.arcs + schedule.circuit_arcs, limits.waveguides)
     }
     if limits.ports is not None:
-        found["lasers"] = _over(colour * topology.n + schedule.circuit_source, limits.ports)
-        found["photodiodes"] = _over(colour * topology.n + schedule.circuit_target, limits.ports)
-    return found
+        counts["lasers"] = _over(colour * topology.n + schedule.circuit_source, limits.ports)
+        counts["photodiodes"] = _over(colour * topology.n + schedule.circuit_target, limits.ports)
+    return counts
 
 
 def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> float:
@@ -339,12 +346,12 @@ def _payload_violations(n: int, limits: Limits, schedule: RoundSchedule) -> floa
     connected = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
     pairs, circuits = np.unique(connected, return_counts=True)
-    wanted, transfers = np.unique(sent, return_counts=True)
+    needed, transfers = np.unique(sent, return_counts=True)
     if pairs.size == 0:
         return float(schedule.transfers)
-    at = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
-    there = np.where(pairs[at] == wanted, circuits[at], 0)
-    room = np.where(there > 0, transfers, 0) if limits.load is None else there * limits.load
+    at = np.minimum(np.searchsorted(pairs, needed), pairs.size - 1)
+    available = np.where(pairs[at] == needed, circuits[at], 0)
+    room = np.where(available > 0, transfers, 0) if limits.load is None else available * limits.load
     return float(np.maximum(transfers - room, 0).sum())
 
 
@@ -368,8 +375,8 @@ def _copied(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
         at = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
         return np.asarray(np.where(keys[at] == pairs, since[at], np.iinfo(np.int64).max), dtype=np.int64)
 
-    wanted = collective.key(collective.deliveries)
-    unwanted = ~np.isin(received, wanted)
+    deliveries = collective.key(collective.deliveries)
+    unwanted = ~np.isin(received, deliveries)
     again = received.size - np.unique(received).size
     causality = (held_since(sent) >= schedule.transfer_round).sum() if sent.size else 0
     missing = (held_since(collective.key(collective.post)) == np.iinfo(np.int64).max).sum()
@@ -386,16 +393,16 @@ def _summed(collective: Collective, schedule: RoundSchedule) -> dict[str, float]
     Adding uses the sender's sum at the beginning of the round; copying replaces the target's sum.
     """
     n, chunks = collective.n, collective.chunks
-    found = {"causality": 0.0, "redundant": 0.0, "post": 0.0}
+    counts = {"causality": 0.0, "redundant": 0.0, "post": 0.0}
     block = max(MOST_STATES // (n * n), 1)
     order = np.lexsort((schedule.transfer_round, schedule.transfer_chunk // block))
     whose = (schedule.transfer_chunk // block)[order]
     for first in range(0, chunks, block):
-        here = order[np.searchsorted(whose, first // block) : np.searchsorted(whose, first // block, side="right")]
+        members = order[np.searchsorted(whose, first // block) : np.searchsorted(whose, first // block, side="right")]
         last = min(first + block, chunks)
-        for name, count in _replay_sums(collective, schedule, here, first, last).items():
-            found[name] += count
-    return found
+        for name, count in _replay_sums(collective, schedule, members, first, last).items():
+            counts[name] += count
+    return counts
 
 
 def _replay_sums(
@@ -406,21 +413,21 @@ def _replay_sums(
     has = np.zeros((last - first, n, n), dtype=np.int16)
 
     def mine(pairs: I64) -> I64:
-        here = pairs[(pairs[:, 0] >= first) & (pairs[:, 0] < last)]
-        return here - np.array([first, 0], dtype=np.int64)
+        inside = pairs[(pairs[:, 0] >= first) & (pairs[:, 0] < last)]
+        return inside - np.array([first, 0], dtype=np.int64)
 
     pre, post = mine(collective.pre), mine(collective.post)
     has[pre[:, 0], pre[:, 1], pre[:, 1]] = 1
     causality = redundant = 0.0
     rounds = schedule.transfer_round[transfers]
-    for here in np.split(transfers, np.flatnonzero(np.diff(rounds)) + 1) if transfers.size else []:
-        chunk, source = schedule.transfer_chunk[here] - first, schedule.transfer_source[here]
-        target, adds = schedule.transfer_target[here], schedule.transfer_adds[here]
+    for moves in np.split(transfers, np.flatnonzero(np.diff(rounds)) + 1) if transfers.size else []:
+        chunk, source = schedule.transfer_chunk[moves] - first, schedule.transfer_source[moves]
+        target, adds = schedule.transfer_target[moves], schedule.transfer_adds[moves]
         sent = has[chunk, source]
         causality += float((~sent.any(axis=1)).sum())
-        whole = has[chunk, target].copy()
+        held = has[chunk, target].copy()
         # A copy onto a sum that already contains it is redundant, and so is the second of two simultaneous copies.
-        redundant += float((~adds & (whole >= sent).all(axis=1)).sum())
+        redundant += float((~adds & (held >= sent).all(axis=1)).sum())
         copied = chunk[~adds] * n + target[~adds]
         redundant += float(copied.size - np.unique(copied).size)
         has[chunk[~adds], target[~adds]] = sent[~adds]

@@ -6,6 +6,7 @@ lowering        a link schedule as a program: thread blocks, buffers, dependenci
 program         programs, collectives and verdicts
 msccl_xml       programs as MSCCL XML, written and read
 schedule_json   link schedules and routes as JSON, written and read
+foreign_schedules   schedules of TE-CCL, msccl-tools and ForestColl, read and executed
 interpreter     execution of programs
 verification    any schedule file against a topology
 """

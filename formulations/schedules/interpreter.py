@@ -36,7 +36,7 @@ from opticoll.formulations.schedules.program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -70,7 +70,7 @@ class _Link:
 
     queue: deque[tuple[float, list[Value], NDArray[np.int32]]] = field(default_factory=deque)
     sent: int = 0
-    taken: list[float] = field(default_factory=list)
+    grants: list[float] = field(default_factory=list)
     sender: int | None = None
     receiver: int | None = None
 
@@ -106,42 +106,49 @@ def numbering_violation(program: Program) -> Verdict | None:
     """
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
-            for position, one in enumerate(block.instructions):
-                if one.number is not None:
+            for position, instruction in enumerate(block.instructions):
+                if instruction.number is not None:
                     where = label(block, position)
-                    msg = f"rank {v}, {where}: the file numbers it {one.number}; number steps from 0 without gaps"
+                    msg = (
+                        f"rank {v}, {where}: the file numbers it {instruction.number}; number steps from 0 without gaps"
+                    )
                     return refused("numbering", msg, rank=v, step=where)
     return None
 
 
 def label(block: ThreadBlock, position: int) -> str:
     """The name of a step in messages."""
-    one = block.instructions[position] if position < len(block.instructions) else None
-    return f"tb {block.number} step {position}" + ("" if one is None else f" ({one.kind})")
+    instruction = block.instructions[position] if position < len(block.instructions) else None
+    return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
 
 
 def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
-    for position, one in enumerate(block.instructions):
-        where = label(block, position)
-        if one.waits is not None:
-            other = rank.blocks.get(one.waits[0])
-            if other is None or not 0 <= one.waits[1] < len(other.instructions):
-                msg = f"rank {v}, {where}: waits for tb {one.waits[0]} step {one.waits[1]}, which does not exist"
+    for position, step in enumerate(block.instructions):
+        if step.waits is not None:
+            other = rank.blocks.get(step.waits[0])
+            if other is None or not 0 <= step.waits[1] < len(other.instructions):
+                where = label(block, position)
+                msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
                 return refused("dependency", msg, rank=v, step=where)
-        peerless = (one.kind in SENDS and block.send < 0) or (one.kind in RECEIVES and block.receive < 0)
+        peerless = (step.kind in SENDS and block.send < 0) or (step.kind in RECEIVES and block.receive < 0)
         if peerless or v in (block.send, block.receive):
+            where = label(block, position)
             msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
             return refused("no-peer", msg, rank=v, step=where)
-        violation = _range_violation(v, rank, one, where)
+        violation = _range_violation(v, rank, block, position)
         if violation is not None:
             return violation
     return None
 
 
-def _range_violation(v: int, rank: Rank, one: Instruction, where: str) -> Verdict | None:
-    for place, used in ((one.source, one.kind in READS), (one.target, one.kind in WRITES)):
-        if used and not 0 <= place.offset <= rank.sizes[place.buffer] - one.count:
-            last = place.offset + one.count - 1
+def _range_violation(v: int, rank: Rank, block: ThreadBlock, position: int) -> Verdict | None:
+    instruction = block.instructions[position]
+    for place, used in (
+        (instruction.source, instruction.kind in READS),
+        (instruction.target, instruction.kind in WRITES),
+    ):
+        if used and not 0 <= place.offset <= rank.sizes[place.buffer] - instruction.count:
+            last, where = place.offset + instruction.count - 1, label(block, position)
             msg = (
                 f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
                 f"which has {rank.sizes[place.buffer]}"
@@ -155,7 +162,7 @@ def _connection_violations(program: Program) -> Verdict | None:
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
-                if not any(one.kind in kinds for one in block.instructions):
+                if not any(instruction.kind in kinds for instruction in block.instructions):
                     continue
                 key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
                 pair = ends.setdefault(key, [None, None])
@@ -202,12 +209,13 @@ def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver:
 
 
 def _those(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
-    return [] if block is None else [i for i, one in enumerate(block.instructions) if one.kind in kinds]
+    return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
 
 
 def run(
     program: Program,
     capacity: Mapping[tuple[int, int], float] | None = None,
+    ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None = None,
     *,
     alpha: float = 0.0,
     beta: float = 1.0,
@@ -217,9 +225,12 @@ def run(
     Parameters
     ----------
     program
-        The program to execute.
+        What to execute.
     capacity
-        Capacity between ranks (from, to), other pairs are refused; 1 for all pairs if None.
+        Capacity between vertices (from, to); 1 between all ranks if None.
+    ways
+        For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
+        refused. None if the vertices are the ranks and every message crosses one arc.
     alpha, beta
         Latency per message; time per shard over a link of capacity 1.
 
@@ -235,35 +246,74 @@ def run(
     """
     violation = static_violation(program)
     if violation is None and capacity is not None:
-        violation = _arc_violation(program, capacity)
+        violation = _arc_violation(program, capacity if ways is None else ways)
     if violation is not None:
         return violation
-    return _Execution(program, capacity, alpha, beta).run()
+    if capacity is not None and _clock_entries(program) > MOST_CLOCK_ENTRIES:
+        verdict = _run_large(program, capacity, ways, alpha, beta)
+        if verdict is not None:
+            return verdict
+    return _Execution(program, capacity, ways, alpha, beta).run()
 
 
-def _arc_violation(program: Program, capacity: Mapping[tuple[int, int], float]) -> Verdict | None:
+def _clock_entries(program: Program) -> int:
+    """Entries of the vector clocks of all thread blocks and dependencies."""
+    blocks = [block.instructions for rank in program.ranks for block in rank.blocks.values()]
+    return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
+
+
+def _run_large(
+    program: Program,
+    capacity: Mapping[tuple[int, int], float],
+    ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
+    alpha: float,
+    beta: float,
+) -> Verdict | None:
+    """Execute a large program that only copies, over single arcs, without vector clocks; None if it is not correct."""
+    if ways is not None and any(those != [[pair]] for pair, those in ways.items()):
+        return None
+    from opticoll.formulations.schedules.schedule_kernels import Copies
+
+    copies = Copies.of(program)
+    right = copies is not None and copies.ordered() and copies.correct(program)
+    time = copies.run(capacity, program.chunks, SLOTS, alpha, beta) if right and copies is not None else None
+    if copies is None or time is None:
+        return None
+    metrics: dict[str, float | list[str] | dict[str, str] | None] = {
+        "async_time": time, "transfers": int((copies.sends >= 0).sum()), "redundant": 0, "ranks": len(program.ranks),
+        "chunks": program.chunks,
+    }  # fmt: skip
+    return numbering_violation(program) or Verdict(True, metrics=metrics)
+
+
+def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> Verdict | None:
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
-            for position, one in enumerate(block.instructions):
-                if one.kind in SENDS and (v, block.send) not in capacity:
+            for position, instruction in enumerate(block.instructions):
+                if instruction.kind in SENDS and (v, block.send) not in capacity:
                     where = label(block, position)
                     msg = f"rank {v}, {where}: sends to rank {block.send}, but there is no arc {v}->{block.send}"
-                    return refused("no-arc", msg, rank=v, chunk=one.source.offset, step=where)
+                    return refused("no-arc", msg, rank=v, chunk=instruction.source.offset, step=where)
     return None
 
 
 class _Execution:
     def __init__(
-        self, program: Program, capacity: Mapping[tuple[int, int], float] | None, alpha: float, beta: float
+        self,
+        program: Program,
+        capacity: Mapping[tuple[int, int], float] | None,
+        ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
+        alpha: float,
+        beta: float,
     ) -> None:
+        self.ways = None if ways is None or all(those == [[pair]] for pair, those in ways.items()) else ways
         self.program, self.capacity, self.alpha, self.beta = program, capacity, alpha, beta
         pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
-        signalling = sum(one.signals for _, block in pairs for one in block.instructions)
         count = len(pairs)
-        if count * (count + signalling) > MOST_CLOCK_ENTRIES:
+        if _clock_entries(program) > MOST_CLOCK_ENTRIES:
             msg = (
-                f"simulation: {count} thread blocks with {signalling} dependencies are too many "
-                f"({MOST_CLOCK_ENTRIES} clock entries); check the schedule as .json, which has no thread blocks"
+                f"simulation: {count} thread blocks with their dependencies are too many ({MOST_CLOCK_ENTRIES} clock "
+                "entries); check the schedule as .json, which has no thread blocks"
             )
             raise BadInput(msg)
         self.blocks = [_Block(v, block, np.zeros(count, dtype=np.int32)) for v, block in pairs]
@@ -283,7 +333,10 @@ class _Execution:
             self._offer(g)
         while self.ready:
             start, g = heappop(self.ready)
-            self._execute(g, start)
+            if self.ways is not None and (free := self._free(g, start)) > start:
+                heappush(self.ready, (free, g))  # others may cross these arcs before
+            else:
+                self._execute(g, start)
         stuck = [g for g, b in enumerate(self.blocks) if b.position < len(b.block.instructions)]
         if stuck:
             return self._deadlock(stuck)
@@ -296,27 +349,27 @@ class _Execution:
         state = self.blocks[g]
         if state.position >= len(state.block.instructions):
             return
-        one, start = state.block.instructions[state.position], state.time
-        if one.waits is not None:
-            other = self.blocks[self.index[state.rank, one.waits[0]]]
-            at = bisect_left(other.signal_steps, one.waits[1])
+        instruction, start = state.block.instructions[state.position], state.time
+        if instruction.waits is not None:
+            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
+            at = bisect_left(other.signal_steps, instruction.waits[1])
             if at == len(other.signals):
                 other.waiters.append(g)
                 return
             start = max(start, other.signals[at][0])
-        if one.kind in RECEIVES:
+        if instruction.kind in RECEIVES:
             link = self._link(g, receiving=True)
             if not link.queue:
                 link.receiver = g
                 return
             start = max(start, link.queue[0][0])
-        if one.kind in SENDS:
+        if instruction.kind in SENDS:
             link = self._link(g, receiving=False)
-            if link.sent - len(link.taken) >= SLOTS:
+            if link.sent - len(link.grants) >= SLOTS:
                 link.sender = g
                 return
             if link.sent >= SLOTS:
-                start = max(start, link.taken[link.sent - SLOTS])
+                start = max(start, link.grants[link.sent - SLOTS])
         heappush(self.ready, (start, g))
 
     def _link(self, g: int, *, receiving: bool) -> _Link:
@@ -328,79 +381,103 @@ class _Execution:
     def _execute(self, g: int, start: float) -> None:
         state = self.blocks[g]
         position = state.position
-        one = state.block.instructions[position]
+        instruction = state.block.instructions[position]
         woken: list[int] = []
-        if one.waits is not None:
-            other = self.blocks[self.index[state.rank, one.waits[0]]]
-            at = bisect_left(other.signal_steps, one.waits[1])
+        if instruction.waits is not None:
+            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
+            at = bisect_left(other.signal_steps, instruction.waits[1])
             np.maximum(state.clock, other.signals[at][1], out=state.clock)
         values: list[Value] = []
-        if one.kind in RECEIVES:
+        if instruction.kind in RECEIVES:
             link = self._link(g, receiving=True)
             _, values, clock = link.queue.popleft()
             np.maximum(state.clock, clock, out=state.clock)
-            link.taken.append(start)
+            link.grants.append(start)
             if link.sender is not None:
                 woken.append(link.sender)
                 link.sender = None
         state.clock[g] = position + 1
-        values = self._compute(g, one, values)
+        values = self._compute(g, instruction, values)
         end = start
-        if one.kind in SENDS:
+        if instruction.kind in SENDS:
             link = self._link(g, receiving=False)
-            end = self._occupy(state.rank, state.block.send, one.count, start)
+            end = self._occupy(state.rank, state.block.send, instruction.count, start)
             link.queue.append((end + self.alpha, values, state.clock.copy()))
             link.sent += 1
             self.transfers += 1
             if link.receiver is not None:
                 woken.append(link.receiver)
                 link.receiver = None
-        if one.signals and one.kind != "nop":
+        if instruction.signals and instruction.kind != "nop":
             state.signal_steps.append(position)
             state.signals.append((end, state.clock.copy()))
             woken += state.waiters
             state.waiters = []
         state.time = end
         state.position += 1
-        for each in (g, *woken):
-            self._offer(each)
+        for ready in (g, *woken):
+            self._offer(ready)
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """When a message sent at ``start`` has left its link, which serves one message at a time."""
+        if self.ways is not None and self.capacity is not None:
+            begin, way = self._way(source, target, count, start)
+            for arc in way:
+                self.free[arc] = begin + self.beta * count / self.program.chunks / self.capacity[arc]
+            return max(self.free[arc] for arc in way)
         c = 1.0 if self.capacity is None else self.capacity[source, target]
         begin = max(start, self.free.get((source, target), 0.0))
         self.free[source, target] = begin + self.beta * count / self.program.chunks / c
         return self.free[source, target]
 
+    def _way(self, source: int, target: int, count: int, start: float) -> tuple[float, Sequence[tuple[int, int]]]:
+        """The way on which a message ends first, and when it can begin there."""
+        assert self.ways is not None
+        assert self.capacity is not None
+        found: list[tuple[float, float, Sequence[tuple[int, int]]]] = []
+        for way in self.ways[source, target]:
+            begin = max(start, *(self.free.get(arc, 0.0) for arc in way))
+            slowest = min(self.capacity[arc] for arc in way)
+            found.append((begin + self.beta * count / self.program.chunks / slowest, begin, way))
+        return min(found, key=lambda one: one[:2])[1:]
+
+    def _free(self, g: int, start: float) -> float:
+        """When the next message of a thread block can begin, from ``start`` on."""
+        state = self.blocks[g]
+        instruction = state.block.instructions[state.position]
+        if instruction.kind not in SENDS:
+            return start
+        return self._way(state.rank, state.block.send, instruction.count, start)[0]
+
     # Data
 
-    def _compute(self, g: int, one: Instruction, received: list[Value]) -> list[Value]:
+    def _compute(self, g: int, instruction: Instruction, received: list[Value]) -> list[Value]:
         """Read, sum and write; return the values that the instruction sends."""
-        if one.kind == "nop":
+        if instruction.kind == "nop":
             return []
         values = received
-        if one.kind in READS:
-            here = [self._read(g, one.source, c) for c in range(one.count)]
-            values = [self._sum(g, a, b) for a, b in zip(values, here, strict=True)] if received else here
-        if one.kind == "re":
-            there = [self._read(g, one.target, c) for c in range(one.count)]
-            values = [self._sum(g, a, b) for a, b in zip(there, values, strict=True)]
-        if one.kind in WRITES:
-            same = [self._write(g, one.target, c, value) for c, value in enumerate(values)]
-            if one.kind in RECEIVES and all(same):
+        if instruction.kind in READS:
+            source = [self._read(g, instruction.source, c) for c in range(instruction.count)]
+            values = [self._sum(g, a, b) for a, b in zip(values, source, strict=True)] if received else source
+        if instruction.kind == "re":
+            target = [self._read(g, instruction.target, c) for c in range(instruction.count)]
+            values = [self._sum(g, a, b) for a, b in zip(target, values, strict=True)]
+        if instruction.kind in WRITES:
+            same = [self._write(g, instruction.target, c, value) for c, value in enumerate(values)]
+            if instruction.kind in RECEIVES and all(same):
                 self.redundant += 1
         return values
 
     def _place(self, g: int, place: Place, c: int) -> tuple[str, int]:
-        found = self.program.located(self.blocks[g].rank, Place(place.buffer, place.offset + c))
-        return found.buffer, found.offset
+        located = self.program.located(self.blocks[g].rank, Place(place.buffer, place.offset + c))
+        return located.buffer, located.offset
 
     def _now(self, g: int) -> str:
         return f"rank {self.blocks[g].rank}, {label(self.blocks[g].block, self.blocks[g].position)}"
 
     def _content(self, rank: int, at: tuple[str, int]) -> Value | None:
-        found = self.memory[rank].get(at)
-        return self.program.initial(rank, Place(*at)) if found is None else found
+        value = self.memory[rank].get(at)
+        return self.program.initial(rank, Place(*at)) if value is None else value
 
     def _read(self, g: int, place: Place, c: int) -> Value:
         state, at = self.blocks[g], self._place(g, place, c)
@@ -423,9 +500,9 @@ class _Execution:
         if not same:
             writer = self.writer[rank].get(at)
             others = [*(self.readers[rank].get(at) or {}).items(), *([writer] if writer is not None else [])]
-            for h, done in others:
-                if h != g and state.clock[h] < done:
-                    self._racing(g, at, (h, done), "writes", "wrote" if (h, done) == writer else "read")
+            for h, finished in others:
+                if h != g and state.clock[h] < finished:
+                    self._racing(g, at, (h, finished), "writes", "wrote" if (h, finished) == writer else "read")
             self.readers[rank].pop(at, None)
         self.memory[rank][at] = value
         self.writer[rank][at] = (g, state.position + 1)
@@ -456,57 +533,59 @@ class _Execution:
         lines = []
         for g in stuck[:8]:
             state = self.blocks[g]
-            one = state.block.instructions[state.position]
-            lines.append(f"rank {state.rank} {label(state.block, state.position)} waits for {self._awaited(g, one)}")
+            instruction = state.block.instructions[state.position]
+            lines.append(
+                f"rank {state.rank} {label(state.block, state.position)} waits for {self._awaited(g, instruction)}"
+            )
         more = f", and {len(stuck) - 8} more" if len(stuck) > 8 else ""
         first = self.blocks[stuck[0]]
-        one = first.block.instructions[first.position]
-        chunk = one.target.offset if one.kind in WRITES else one.source.offset
+        instruction = first.block.instructions[first.position]
+        chunk = instruction.target.offset if instruction.kind in WRITES else instruction.source.offset
         where = label(first.block, first.position)
         return refused("deadlock", "; ".join(lines) + more, rank=first.rank, chunk=chunk, step=where)
 
-    def _awaited(self, g: int, one: Instruction) -> str:
+    def _awaited(self, g: int, instruction: Instruction) -> str:
         state = self.blocks[g]
-        if one.waits is not None:
-            other = self.blocks[self.index[state.rank, one.waits[0]]]
-            at = bisect_left(other.signal_steps, one.waits[1])
+        if instruction.waits is not None:
+            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
+            at = bisect_left(other.signal_steps, instruction.waits[1])
             if at == len(other.signals):
-                never = other.position > one.waits[1]
-                return f"tb {one.waits[0]} step {one.waits[1]}" + (
+                never = other.position > instruction.waits[1]
+                return f"tb {instruction.waits[0]} step {instruction.waits[1]}" + (
                     ", which does not signal (hasdep=0)" if never else ""
                 )
-        if one.kind in RECEIVES and not self._link(g, receiving=True).queue:
+        if instruction.kind in RECEIVES and not self._link(g, receiving=True).queue:
             return f"a message from rank {state.block.receive}"
         return f"buffer space towards rank {state.block.send}"
 
     def _wrong_output(self) -> Verdict | None:
         for rank in range(len(self.program.ranks)):
-            for place, wanted in self.program.demanded(rank):
-                found = self.program.located(rank, place)
-                at = (found.buffer, found.offset)
+            for place, demanded in self.program.demanded(rank):
+                located = self.program.located(rank, place)
+                at = (located.buffer, located.offset)
                 value = self._content(rank, at)
-                if value != wanted:
-                    return self._output_violation(rank, place, at, value, wanted)
+                if value != demanded:
+                    return self._output_violation(rank, place, at, value, demanded)
         return None
 
     def _output_violation(
-        self, rank: int, place: Place, at: tuple[str, int], value: Value | None, wanted: Contributions
+        self, rank: int, place: Place, at: tuple[str, int], value: Value | None, demanded: Contributions
     ) -> Verdict:
         writer = self.writer[rank].get(at)
         step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
-        here = f"rank {rank}, output chunk {place.offset}"
-        due = _sum_text(wanted)
+        where = f"rank {rank}, output chunk {place.offset}"
+        due = _sum_text(demanded)
         if value is None or (writer is None and not isinstance(value, InvalidValue)):
-            return refused("missing-chunk", f"{here}: {due} never arrives", rank=rank, chunk=place.offset, step=step)
+            return refused("missing-chunk", f"{where}: {due} never arrives", rank=rank, chunk=place.offset, step=step)
         if isinstance(value, InvalidValue):
-            msg = f"{here} should be {due}, but {value.message}"
+            msg = f"{where} should be {due}, but {value.message}"
             return refused(value.reason, msg, rank=rank, chunk=place.offset, step=step)
-        reason = "wrong-chunk" if len(wanted) == 1 else "wrong-sum"
-        msg = f"{here} should be {due} but is {_sum_text(value)}, written by {step}"
+        reason = "wrong-chunk" if len(demanded) == 1 else "wrong-sum"
+        msg = f"{where} should be {due} but is {_sum_text(value)}, written by {step}"
         return refused(reason, msg, rank=rank, chunk=place.offset, step=step)
 
     def _valid(self) -> Verdict:
-        metrics: dict[str, float | None] = {
+        metrics: dict[str, float | list[str] | dict[str, str] | None] = {
             "async_time": max((b.time for b in self.blocks), default=0.0),
             "transfers": self.transfers,
             "redundant": self.redundant,

@@ -1,21 +1,22 @@
 """Link schedules: construct them from routes, time them, and check them step by step.
 
 In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
-held by the tail of its arc before that step. With loads in chunks of 1/D shard, step t takes
-U_t = max_a load_at / (D c_a), and the schedule sum_t (alpha + beta U_t).
+held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward and hold nothing:
+what comes to one leaves it in the same step. A chunk is 1/D of the amount that s sends to d, 1 shard in an all-to-all.
+With loads in shards, step t takes U_t = max_a load_at / c_a, and the schedule sum_t (alpha + beta U_t).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations.schedules.program import Verdict, refused
-from opticoll.formulations.schedules.shard_routes import Chunked, cut
+from opticoll.formulations.schedules.shard_routes import Chunked, amounts_of, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 #: Chunks per step on the slowest arc that list scheduling tries, besides no limit.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+#: Those that are tried for schedules of more transfers than this.
+LARGE_BUDGETS, LARGE = (1, 4), 200_000
+#: Classes into which chunks of equal urgency are divided at random.
+MIXED = 8
+#: Chunks per shard up to which shards of unequal amounts are cut, to pipeline the large ones.
+MOST_FINE = 24
+#: Ways between two ranks, and paths to forwarding vertices from a rank, that are followed.
+MOST_WAYS, MOST_PARTIAL = 8, 10_000
 #: Tolerance on the sum of the shares of a pair, which must be 1.
 WHOLE = 1e-6
 
@@ -47,12 +56,18 @@ class LinkSchedule:
         Rows (step, arc, source, target, chunk) in ascending order, shape ``(., 5)``; source and target are vertices.
     fluid_time
         Time of the flow that the schedule was made from, if any.
+    amount
+        What every pair (source, target) sends [shards]; None if it is 1 between all ranks.
+    prices
+        Time of the cut flow for every number of chunks that was tried.
     """
 
     topology: Topology
     chunks: int
     transfers: NDArray[np.int64]
     fluid_time: float | None = None
+    amount: dict[tuple[int, int], float] | None = None
+    prices: dict[int, float] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -63,8 +78,38 @@ class LinkSchedule:
         """U_t, shape ``(steps,)``."""
         m = self.topology.arcs
         cell = self.transfers[:, 0] * m + self.transfers[:, 1]
-        load = np.bincount(cell, minlength=self.steps * m).reshape(self.steps, m)
+        load = np.bincount(cell, self._sizes(), minlength=self.steps * m).reshape(self.steps, m)
         return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
+
+    def _sizes(self) -> NDArray[np.float64] | None:
+        """What every transfer moves, in chunks of a whole shard; None if that is 1."""
+        if self.amount is None:
+            return None
+        return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
+
+    def moves(self) -> NDArray[np.int64]:
+        """Transfers between ranks, in rows (step, from, to, source, target, chunk).
+
+        What passes vertices that are not ranks within a step is one transfer.
+        """
+        topology, table = self.topology, self.transfers
+        tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
+        rows = np.column_stack([table[:, 0], tail, head, table[:, 2:]])
+        if topology.ranks == topology.n:
+            return rows
+        forwards = np.ones(topology.n, dtype=bool)
+        forwards[topology.terminals] = False
+        inner = forwards[tail] | forwards[head]
+        onward: dict[tuple[int, ...], list[int]] = {}
+        for step, u, v, *chunk in rows[inner & forwards[tail]].tolist():
+            onward.setdefault((step, u, *chunk), []).append(v)
+        joined = []
+        for step, u, v, *chunk in rows[inner & ~forwards[tail]].tolist():
+            at = v
+            while forwards[at]:
+                at = onward[step, at, *chunk].pop()
+            joined.append([step, u, at, *chunk])
+        return np.concatenate([rows[~inner], np.array(joined, dtype=np.int64).reshape(-1, 6)])
 
     def time(self, alpha: float = 0.0, beta: float = 1.0) -> float:
         """The alpha-beta time: alpha per step, beta per shard over a link of capacity 1."""
@@ -72,19 +117,45 @@ class LinkSchedule:
 
 
 def schedule_routes(
-    topology: Topology, routes: Sequence[Route], *, most: int = 24, alpha: float = 0.0, beta: float = 1.0
+    topology: Topology,
+    routes: Sequence[Route],
+    *,
+    chunks: int | Sequence[int] | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+    budgets: Sequence[int | None] | None = None,
 ) -> LinkSchedule:
     """A link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
 
-    List scheduling: in every step each arc sends up to its budget of the waiting chunks, those with most remaining hops
-    first. Small budgets pipeline well but take many steps; the budget with the least alpha-beta time is used.
+    List scheduling: in every step each arc sends up to its budget of the waiting chunks (in sizes of the largest),
+    those with most remaining hops first. Equals are sent in the order of arrival or in a random one: chunks of one
+    source that come one after the other leave other arcs idle. Small budgets pipeline well but take many steps; the
+    budget and order with the least alpha-beta time are used.
+
+    Parameters
+    ----------
+    topology, routes
+        The graph, and the shares of every commodity on its routes.
+    chunks
+        Chunks per shard, see :func:`opticoll.formulations.schedules.shard_routes.cut`.
+    alpha, beta
+        Cost of a step, and of a shard on a link of capacity 1.
+    budgets
+        Budgets that are tried; None for no limit.
     """
-    chunked = cut(topology, routes, most)
-    if routes[0].steps is not None:
+    chunked = cut(topology, routes, chunks)
+    if chunked.routes.steps is not None:
         return _in_their_steps(topology, chunked)
+    divisions = [chunked]
+    if chunks is None and amounts_of(topology, chunked) is not None and 2 * chunked.chunks <= MOST_FINE:
+        times = MOST_FINE // chunked.chunks  # large amounts pipeline in more chunks
+        divisions.append(replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times))
     best: tuple[float, int, LinkSchedule] | None = None
-    for budget in (*BUDGETS, None):
-        schedule = _list_schedule(topology, chunked, budget)
+    hops = int(chunked.carried @ np.diff(chunked.routes.first))
+    few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
+    tried = budgets or (few if hops > LARGE else (*BUDGETS, None))
+    for division, budget, shuffled in product(divisions, tried, (True,) if hops > LARGE else (False, True)):
+        schedule = _list_schedule(topology, division, budget, shuffled=shuffled)
         key = (schedule.time(alpha, beta), schedule.steps)
         if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
             best = (*key, schedule)
@@ -92,63 +163,68 @@ def schedule_routes(
     return best[2]
 
 
-def _chunk_numbers(chunked: Chunked) -> list[range]:
-    """The chunk numbers that every route carries, consecutive within a commodity."""
-    used: dict[tuple[int, int], int] = {}
-    numbers = []
-    for route, count in zip(chunked.routes, chunked.carried.tolist(), strict=True):
-        first = used.get((route.source, route.target), 0)
-        numbers.append(range(first, first + count))
-        used[route.source, route.target] = first + count
-    return numbers
+def _tokens(chunked: Chunked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Route and number of every chunk, ascending by (source, target, number)."""
+    routes = chunked.routes
+    order = np.argsort(routes.commodity, kind="stable")
+    route = np.repeat(order, chunked.carried[order])
+    number = np.arange(route.size) - chunked.chunks * routes.commodity[route]
+    return route, number
 
 
 def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
-    rows = [
-        (t, a, route.source, route.target, c)
-        for route, numbers in zip(chunked.routes, _chunk_numbers(chunked), strict=True)
-        for c in numbers
-        for a, t in zip(route.arcs, route.steps or (), strict=True)
-    ]
-    return LinkSchedule(topology, chunked.chunks, _sorted(rows), chunked.fluid_time)
+    routes = chunked.routes
+    assert routes.steps is not None
+    route, number = _tokens(chunked)
+    length = np.diff(routes.first)[route]
+    token = np.repeat(np.arange(route.size), length)
+    place = (
+        np.repeat(routes.first[route], length) + np.arange(token.size) - np.repeat(np.cumsum(length) - length, length)
+    )
+    return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
 
 
-def _sorted(rows: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+def _schedule(
+    topology: Topology,
+    chunked: Chunked,
+    step: NDArray[np.int64],
+    arc: NDArray[np.int64],
+    route: NDArray[np.int64],
+    number: NDArray[np.int64],
+) -> LinkSchedule:
+    """The schedule of these transfers, without empty steps."""
+    _, step = np.unique(step, return_inverse=True)
+    table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])
     table = table[np.lexsort(table.T[::-1])]
-    _, table[:, 0] = np.unique(table[:, 0], return_inverse=True)  # drop empty steps
-    return table
+    return LinkSchedule(
+        topology, chunked.chunks, table, chunked.fluid_time, amounts_of(topology, chunked), chunked.prices
+    )
 
 
-def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None) -> LinkSchedule:
-    ways, ends = [], []
-    for route, numbers in zip(chunked.routes, _chunk_numbers(chunked), strict=True):
-        for c in numbers:
-            ways.append(route.arcs)
-            ends.append((route.source, route.target, c))
-    length = np.array([len(way) for way in ways])
-    arcs = np.full((len(ways), int(length.max())), -1, dtype=np.int64)
-    for i, way in enumerate(ways):
-        arcs[i, : len(way)] = way
-    who = np.array(ends, dtype=np.int64)
+def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None, *, shuffled: bool) -> LinkSchedule:
+    from opticoll.formulations.schedules.schedule_kernels import list_schedule
+
+    routes = chunked.routes
+    length = np.diff(routes.first)
+    urgency = np.repeat(routes.first[1:], length) - np.arange(routes.arcs.size) - 1
+    if shuffled:
+        urgency = MIXED * urgency + np.random.default_rng(0).integers(0, MIXED, urgency.size)
+    route, number = _tokens(chunked)
+    size = routes.amount[route] / routes.amount.max()
     share = topology.capacity / topology.capacity.min()
-    limit = np.full(topology.arcs, len(ways)) if budget is None else np.maximum(np.floor(budget * share + 1e-9), 1)
-    done = np.zeros(len(ways), dtype=np.int64)
-    tables, step = [], 0
-    while True:
-        waiting = np.flatnonzero(done < length)
-        if not waiting.size:
-            break
-        here = arcs[waiting, done[waiting]]
-        order = np.lexsort((waiting, -(length - done)[waiting], here))
-        arc = here[order]
-        position = np.arange(arc.size) - np.searchsorted(arc, arc)
-        go = waiting[order[position < limit[arc]]]
-        tables.append(np.column_stack([np.full(go.size, step), arcs[go, done[go]], who[go]]))
-        done[go] += 1
-        step += 1
-    table = np.concatenate(tables)
-    return LinkSchedule(topology, chunked.chunks, table[np.lexsort(table.T[::-1])], chunked.fluid_time)
+    limit = (
+        np.full(topology.arcs, float(route.size))
+        if budget is None
+        else np.maximum(np.floor(budget * share + 1e-9), 1.0)
+    )
+    forwards = np.ones(topology.n, dtype=bool)
+    forwards[topology.terminals] = False
+    stops = np.append(np.flatnonzero(~forwards[topology.tail[routes.arcs]]), routes.arcs.size)
+    until = stops[np.searchsorted(stops, np.arange(routes.arcs.size), side="right")]  # routes start at ranks
+    hops = int(length[route].sum())
+    step, arc, token = (np.empty(hops, dtype=np.int64) for _ in range(3))
+    list_schedule(routes.first, routes.arcs, urgency, until, route, size, limit, step, arc, token)
+    return _schedule(topology, chunked, step, arc, route[token], number[token])
 
 
 def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
@@ -157,6 +233,33 @@ def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         joint[u, v] += c
     return dict(joint)
+
+
+def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[int, int]]]]:
+    """Ways of a message between ranks: the arc, or shortest paths through vertices that forward.
+
+    Returns
+    -------
+    For every pair of ranks with a way, lists of pairs of vertices, at most :data:`MOST_WAYS` of them.
+    """
+    ranks = set(topology.terminals.tolist())
+    leaving: dict[int, list[int]] = defaultdict(list)
+    for u, v in sorted(set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))):
+        leaving[u].append(v)
+    found: dict[tuple[int, int], list[list[tuple[int, int]]]] = {}
+    for source in sorted(ranks):
+        level = {source: 0}
+        queue: list[list[int]] = [[source]]
+        for path in queue:
+            for v in leaving[path[-1]]:
+                if level.setdefault(v, len(path)) < len(path):
+                    continue
+                if v not in ranks:
+                    if len(queue) < MOST_PARTIAL:
+                        queue.append([*path, v])
+                elif len(those := found.setdefault((source, v), [])) < MOST_WAYS:
+                    those.append(list(pairwise([*path, v])))
+    return found
 
 
 def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> Verdict:
@@ -168,26 +271,41 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
     last: dict[tuple[int, int, int], tuple[int, int]] = {}
     time, transfers = 0.0, 0
     for t, step in enumerate(schedule.steps):
-        load: dict[tuple[int, int], int] = defaultdict(int)
+        load: dict[tuple[int, int], float] = defaultdict(float)
         arriving: list[tuple[int, tuple[int, int, int]]] = []
-        for u, v, chunk in step:
+        passing: dict[tuple[int, tuple[int, int, int]], int] = defaultdict(int)
+        ordered = step if len(ranks) == topology.n else _through(step, ranks)
+        for u, v, chunk in ordered:
             source, target, number = chunk
-            name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
             violation = None
             if (u, v) not in capacity:
-                violation = ("no-arc", f"{name} moves {u}->{v}, which is not an arc")
-            elif source not in ranks or number >= schedule.chunks or (not gathering and target not in ranks - {source}):
-                violation = ("no-chunk", f"{name}: a shard has {schedule.chunks} chunks, and only ranks have shards")
-            elif source != u and chunk not in held[u]:
-                violation = ("not-held", f"{u} sends {name} to {v} before receiving it")
-            elif source == v or chunk in held[v]:
-                violation = ("duplicate", f"{name} moves {u}->{v}, but {v} already has it")
+                violation = ("no-arc", f"moves {u}->{v}, which is not an arc")
+            elif (
+                source not in ranks
+                or number >= schedule.chunks
+                or not (gathering or (target in ranks and target != source))
+            ):
+                violation = ("no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks have shards")
+            elif schedule.demand is not None and (source, target) not in schedule.demand:
+                violation = ("no-chunk", f"{source} sends nothing to {target}")
+            elif u not in ranks and not passing[u, chunk]:
+                violation = ("not-held", f"{u} holds nothing, and does not receive it in this step to send it to {v}")
+            elif u in ranks and source != u and chunk not in held[u]:
+                violation = ("not-held", f"{u} sends it to {v} before receiving it")
+            elif source == v or (v in ranks and chunk in held[v]):
+                violation = ("duplicate", f"moves {u}->{v}, but {v} already has it")
             if violation is not None:
                 reason, message = violation
+                name = f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
                 rank = v if reason == "duplicate" else u
-                return refused(reason, f"step {t}: {message}", rank=rank, chunk=number, step=t)
-            load[u, v] += 1
-            arriving.append((v, chunk))
+                return refused(reason, f"step {t}: {name}: {message}", rank=rank, chunk=number, step=t)
+            load[u, v] += 1.0 if schedule.demand is None else schedule.demand[source, target]
+            if u not in ranks:
+                passing[u, chunk] -= 1
+            if v in ranks:
+                arriving.append((v, chunk))
+            else:
+                passing[v, chunk] += 1
         for v, chunk in arriving:
             if chunk in held[v]:
                 msg = f"step {t}: {v} receives chunk {chunk[2]} of {chunk[0]} more than once"
@@ -209,6 +327,21 @@ def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, be
     )  # fmt: skip
 
 
+def _through(
+    step: Sequence[tuple[int, int, tuple[int, int, int]]], ranks: set[int]
+) -> list[tuple[int, int, tuple[int, int, int]]]:
+    """The transfers of a step, what leaves a forwarding vertex after what comes to it as far as there is an order."""
+    ordered = [move for move in step if move[0] in ranks]
+    leaving: dict[tuple[int, tuple[int, int, int]], list[tuple[int, int, tuple[int, int, int]]]] = defaultdict(list)
+    for move in step:
+        if move[0] not in ranks:
+            leaving[move[0], move[2]].append(move)
+    for _, v, chunk in ordered:  # grows: every arrival lets one transfer leave
+        if leaving.get((v, chunk)):
+            ordered.append(leaving[v, chunk].pop())
+    return ordered + [move for rest in leaving.values() for move in rest]
+
+
 def _missing(
     schedule: LinkSteps,
     topology: Topology,
@@ -218,7 +351,7 @@ def _missing(
     ends = topology.terminals.tolist()
     for target in ends:
         for source in ends:
-            if source == target:
+            if source == target or (schedule.demand is not None and (source, target) not in schedule.demand):
                 continue
             for number in range(schedule.chunks):
                 chunk = (source, -1 if schedule.collective == "allgather" else target, number)
@@ -254,11 +387,12 @@ def run_routes(table: RouteTable, topology: Topology) -> Verdict:
         for arc in pairwise(path):
             if arc not in capacity:
                 return refused("no-arc", f"{name}: there is no arc {arc[0]}->{arc[1]}", rank=arc[0], step=i)
-            load[arc] += amount
+            load[arc] += amount * (1.0 if table.demand is None else table.demand.get(pair, 0.0))
         share[pair] += amount
     for s in ends:
         for d in ends:
-            if s != d and abs(share.get((s, d), 0.0) - 1.0) > WHOLE:
+            demand = 1.0 if table.demand is None or (s, d) in table.demand else 0.0
+            if s != d and abs(share.get((s, d), 0.0) - demand) > WHOLE:
                 msg = f"the routes {s}->{d} carry {share.get((s, d), 0.0):g} of the shard"
                 return refused("weights", msg, rank=s)
     return Verdict(

@@ -1,31 +1,48 @@
 """Lower link schedules to programs, and write solutions of formulations as schedule files.
 
-A program has one thread block per rank, neighbour and direction; chunks in transit lie in scratch. Chunk c of (s, t)
-leaves the input of s at [t D + c], has its own place in the scratch of every rank on its way, and arrives in the output
-of t at [s D + c]. Thread blocks work through the steps in order; transfers of one arc and step whose places are
-contiguous on both ends become one instruction. A relay's send waits only for the receive that brought its chunk: there
-are no barriers, so the program may run ahead of the steps. It cannot deadlock: a send of one step waits only for
-receives of earlier steps, and receives wait for no dependency.
+A program has thread blocks for every rank, neighbour and direction, one a channel; chunks in transit lie in scratch.
+Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on its way, and
+arrives in the output of t at [s D + c]. In an all-gather, chunk c of s lies in the output of every rank at [s D + c].
+Transfers of one arc and step whose places are contiguous on both ends become one instruction. A relay's send waits only
+for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It cannot
+deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
+
+Limits of a runtime (:class:`opticoll.formulations.schedules.program.Target`). The transfers of a connection are dealt
+out to as many channels as keep its thread blocks within the steps. Every channel takes a limited number of peers; the
+others get another channel. With more thread blocks than a rank may have, the two directions of a connection share one.
+With I instances every chunk is divided into I parts, each with channels of its own.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules.link_schedule import schedule_routes
+from opticoll.formulations.schedules import collective_steps
+from opticoll.formulations.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.formulations.schedules.msccl_xml import write_xml
-from opticoll.formulations.schedules.program import Instruction, Place, Program, Rank, ThreadBlock
-from opticoll.formulations.schedules.schedule_json import links_document, routes_document
+from opticoll.formulations.schedules.program import (
+    PROTOCOLS,
+    TARGETS,
+    Instruction,
+    Place,
+    Program,
+    Rank,
+    ThreadBlock,
+    exceeded,
+    many_objects,
+)
+from opticoll.formulations.schedules.schedule_json import collective_document, links_document, routes_document
 from opticoll.formulations.schedules.shard_routes import cut, refuse_without_routes, routes_of, without_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,187 +50,359 @@ if TYPE_CHECKING:
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.instances.digraph import Topology
 
-
-#: Most chunks per instruction (MSCCL_MAX_COUNT is 72, exclusive).
-MOST_COUNT = 71
-#: Other limits of the runtime (its msccl.h): instructions per thread block, thread blocks per rank.
-MOST_STEPS, MOST_BLOCKS = 256, 216
-#: Default for the most chunks per shard.
-MOST_CHUNKS = 24
-
-
-@dataclass
-class _Move:
-    """Contiguous chunks that one arc moves in one step, and the receives that brought them."""
-
-    count: int
-    source: Place
-    target: Place
-    brought: set[tuple[int, int]]
+#: Why a demand that is not uniform has no program.
+EQUAL_SHARDS = "MSCCL XML holds equal shards between all ranks; write .json or .routes.json for another demand"
+#: Largest buffer [bytes] for which a program is selected, where a runtime wants a range.
+MOST_BYTES = 1 << 30
+#: Transfers up to which schedules of larger steps are tried for a program that exceeds the limits.
+MOST_RETRIED = 200_000
+#: Times that a program is laid out again with more channels.
+LAYOUTS = 6
 
 
-def lower(schedule: LinkSchedule, name: str = "opticoll") -> Program:
-    """The program of an all-to-all link schedule.
+@dataclass(frozen=True)
+class XmlOptions:
+    """How a link schedule is lowered to MSCCL XML.
+
+    Parameters
+    ----------
+    target
+        The runtime whose limits are kept, a name of :data:`opticoll.formulations.schedules.program.TARGETS`.
+    protocol
+        ``Simple``, ``LL`` or ``LL128``.
+    channels
+        Least channels of every connection; more are used where the steps of a thread block are too many.
+    instances
+        Parts of every chunk with channels of their own.
+    sizes
+        Sizes [bytes] of the whole buffer, from and to, for which the runtime selects the program; None for all.
+
+    Raises
+    ------
+    BadInput
+        For other values.
+    """
+
+    target: str = "msccl"
+    protocol: str = "Simple"
+    channels: int = 1
+    instances: int = 1
+    sizes: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("target", self.target, tuple(TARGETS)), ("protocol", self.protocol, PROTOCOLS)):
+            if value not in known:
+                msg = f"schedule: unknown {name} {value!r}; use one of {', '.join(known)}"
+                raise BadInput(msg)
+        if min(self.channels, self.instances) < 1:
+            msg = f"schedule: channels={self.channels} and instances={self.instances} must be at least 1"
+            raise BadInput(msg)
+        if self.sizes is not None and not 0 <= self.sizes[0] < self.sizes[1]:
+            msg = f"schedule: no buffer has {self.sizes[0]} to {self.sizes[1]} bytes; give the smaller size first"
+            raise BadInput(msg)
+
+
+def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | None = None) -> Program:
+    """The program of a link schedule of an all-to-all or all-gather.
+
+    Parameters
+    ----------
+    schedule
+        Its targets are -1 in an all-gather.
+    name
+        Name of the program.
+    options
+        Runtime, channels and instances. What exceeds the limits of the runtime all the same is named by
+        :func:`opticoll.formulations.schedules.program.exceeded`.
 
     Raises
     ------
     NotApplicable
-        If some vertex is not a rank: only ranks run programs.
+        If a chunk is sent before it arrives.
     """
-    topology, D = schedule.topology, schedule.chunks
-    if topology.ranks != topology.n:
-        msg = (
-            f"lowering: {topology.spec} has {topology.n - topology.ranks} vertices that are not ranks and cannot run a "
-            "program; write the schedule as .json, or use a topology whose vertices are all ranks"
-        )
-        raise NotApplicable(msg)
-    N = topology.n
-    builder = _Builder(N, D)
-    table = schedule.transfers
-    pair = topology.tail[table[:, 1]] * N + topology.head[table[:, 1]]
-    order = np.lexsort((table[:, 4], table[:, 3], table[:, 2], pair, table[:, 0]))
-    rows = np.column_stack([table[order, 0], pair[order], table[order, 2:]]).tolist()
-    first = 0
-    while first < len(rows):
-        last = first
-        while last < len(rows) and rows[last][:2] == rows[first][:2]:
-            last += 1
-        tail, head = divmod(rows[first][1], N)
-        builder.move(tail, head, [tuple(row[2:]) for row in rows[first:last]])
-        first = last
-    return builder.program(name)
+    chosen = options or XmlOptions()
+    with many_objects():
+        return _Layout(_Moves(schedule, chosen.instances, TARGETS[chosen.target].count), chosen).program(name)
 
 
-class _Builder:
-    def __init__(self, N: int, D: int) -> None:
-        self.N, self.D = N, D
-        self.outgoing: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
-        self.incoming: list[dict[int, list[_Move]]] = [{} for _ in range(N)]
-        self.scratch = [0] * N
-        # Scratch offset of every chunk in transit, and the receive (sender, position) that brought it.
-        self.held: list[dict[tuple[int, int, int], tuple[int, tuple[int, int]]]] = [{} for _ in range(N)]
+def _selected(options: XmlOptions) -> tuple[int, int]:
+    """Sizes [bytes] of the whole buffer for which the runtime should select a program."""
+    unlimited = TARGETS[options.target].unlimited
+    return options.sizes or (0, MOST_BYTES if unlimited is None else unlimited)
 
-    def move(self, tail: int, head: int, chunks: list[tuple[int, int, int]]) -> None:
-        """Move chunks (source, target, number) in one step; join moves that are contiguous on both ends."""
-        placed = sorted((*self._origin(tail, chunk), chunk) for chunk in chunks)
-        sends = self.outgoing[tail].setdefault(head, [])
-        receives = self.incoming[head].setdefault(tail, [])
-        open_end = len(sends)  # moves of this step start here
-        for buffer, offset, brought, chunk in placed:
-            target = self._destination(head, chunk)
-            by = {brought} if brought is not None else set()
-            joined = None
-            if len(sends) > open_end:
-                last = sends[-1]
-                ends = (last.source.offset + last.count, last.target.offset + last.count)
-                same = last.source.buffer == buffer and last.target.buffer == target.buffer
-                if same and ends == (offset, target.offset) and last.count < MOST_COUNT:
-                    joined = last
-            if joined is not None:
-                joined.count += 1
-                joined.brought |= by
-                receives[-1].count += 1
+
+class _Moves:
+    """Moves between ranks, in order: contiguous chunks over one connection in one step.
+
+    ``rows`` are lists (step, tail, head, instance, count, source, target); ``brought[i]`` the moves that move i waits
+    for. Ranks are numbered as in the program.
+    """
+
+    def __init__(self, schedule: LinkSchedule, instances: int, most: int) -> None:
+        topology = schedule.topology
+        number = np.full(topology.n, -1, dtype=np.int64)
+        number[topology.terminals] = np.arange(topology.ranks)
+        step, tail, head, source, target, chunk = schedule.moves().T
+        tail, head, source = number[tail], number[head], number[source]
+        self.gathering = bool(target.size) and bool((target < 0).all())
+        target = np.where(target < 0, 0, number[target])
+        self.N, self.D, self.most = topology.ranks, schedule.chunks * instances, most
+        parts = np.repeat(np.arange(instances), step.size)
+        rows = np.column_stack([
+            np.tile(step, instances), parts, np.tile(tail, instances), np.tile(head, instances),
+            np.tile(source, instances), np.tile(target, instances),
+            np.tile(chunk, instances) + schedule.chunks * parts,
+        ])  # fmt: skip
+        rows = rows[np.lexsort(rows.T[::-1])]
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.count: list[int] = []
+        self.places: list[tuple[Place, Place]] = []
+        self.brought: list[tuple[int, ...]] = []
+        self.scratch = [0] * self.N
+        self._held: list[dict[int, tuple[int, int]]] = [{} for _ in range(self.N)]
+        change = np.flatnonzero(np.diff(rows[:, :4], axis=0).any(axis=1)) + 1
+        ends: list[int] = [0, *change.tolist(), len(rows)] if len(rows) else []
+        chunks = rows[:, 4:].tolist()
+        heads = rows[:, :4].tolist()
+        for first, last in pairwise(ends):
+            self._move(heads[first], chunks[first:last])
+
+    def _move(self, group: list[int], chunks: list[list[int]]) -> None:
+        """Move chunks (source, target, number) over one connection; join those contiguous on both ends."""
+        step, part, tail, head = group
+        placed = sorted((*self._origin(tail, *chunk), chunk) for chunk in chunks)
+        last: tuple[str, int, str, int] | None = None
+        for buffer, offset, brought, (s, t, c) in placed:
+            into, to = self._destination(head, s, t, c)
+            if last == (buffer, offset, into, to) and self.count[-1] < self.most:
+                self.count[-1] += 1
             else:
-                sends.append(_Move(1, Place(buffer, offset), target, by))
-                receives.append(_Move(1, Place(buffer, offset), target, set()))
-            if chunk[1] != head:
-                self.held[head][chunk] = (target.offset, (tail, len(receives) - 1))
+                self.rows.append((step, part, tail, head))
+                self.count.append(1)
+                self.places.append((Place(buffer, offset), Place(into, to)))
+                self.brought.append(())
+            if brought >= 0:
+                self.brought[-1] += (brought,)
+            last = (buffer, offset + 1, into, to + 1)
+            if self.gathering or t != head:
+                self._held[head][self._key(s, t, c)] = (to, len(self.rows) - 1)
 
-    def _origin(self, rank: int, chunk: tuple[int, int, int]) -> tuple[str, int, tuple[int, int] | None]:
-        source, target, number = chunk
-        if source == rank:
-            return "i", target * self.D + number, None
-        if chunk not in self.held[rank]:
-            name = f"chunk {number} of {source}->{target}"
-            msg = f"lowering: rank {rank} sends {name} before receiving it; check the schedule"
+    def _key(self, s: int, t: int, c: int) -> int:
+        return (s * self.N + t) * self.D + c
+
+    def _origin(self, rank: int, s: int, t: int, c: int) -> tuple[str, int, int]:
+        if s == rank:
+            return "i", (0 if self.gathering else t * self.D) + c, -1
+        held = self._held[rank].get(self._key(s, t, c))
+        if held is None:
+            msg = f"lowering: rank {rank} sends chunk {c} of {s}->{t} before receiving it; check the schedule"
             raise NotApplicable(msg)
-        offset, brought = self.held[rank][chunk]
-        return "s", offset, brought
+        return "o" if self.gathering else "s", *held
 
-    def _destination(self, rank: int, chunk: tuple[int, int, int]) -> Place:
-        source, target, number = chunk
-        if target == rank:
-            return Place("o", source * self.D + number)
+    def _destination(self, rank: int, s: int, t: int, c: int) -> tuple[str, int]:
+        if self.gathering or t == rank:
+            return "o", s * self.D + c
         self.scratch[rank] += 1
-        return Place("s", self.scratch[rank] - 1)
+        return "s", self.scratch[rank] - 1
+
+
+class _Layout:
+    """Thread blocks and channels of moves, for the limits of a target."""
+
+    def __init__(self, moves: _Moves, options: XmlOptions) -> None:
+        self.moves, self.options, self.target = moves, options, TARGETS[options.target]
+        self.by_connection: dict[tuple[int, int, int], list[int]] = {}
+        for i, (_, part, tail, head) in enumerate(moves.rows):
+            self.by_connection.setdefault((tail, head, part), []).append(i)
+        self.split = {
+            key: max(options.channels, -(-len(those) // self.target.steps)) for key, those in self.by_connection.items()
+        }
+        peers = [0] * moves.N
+        for (tail, head, _), many in self.split.items():
+            peers[tail] += many
+            peers[head] += many
+        self.fused = max(peers) + 1 > self.target.blocks
+        for _ in range(LAYOUTS):
+            self._lay_out()
+            if not self._widened():
+                break
+
+    def _lay_out(self) -> None:
+        """Give every move a channel, and every rank blocks (send peer, receive peer, channel) of (move, sends?)."""
+        limit = self.target.peers
+        sending: list[dict[int, int]] = [{} for _ in range(self.moves.N)]
+        receiving: list[dict[int, int]] = [{} for _ in range(self.moves.N)]
+        taken: dict[tuple[int, int], set[int]] = {}
+        self.channel = [0] * len(self.moves.rows)
+        for (tail, head, part), those in sorted(self.by_connection.items()):
+            used = taken.setdefault((tail, head), set())
+            mine: list[int] = []
+            channel = 0
+            while len(mine) < self.split[tail, head, part]:
+                out, into = sending[tail].get(channel, 0), receiving[head].get(channel, 0)
+                if channel not in used and out < limit and into < limit:
+                    mine.append(channel)
+                    sending[tail][channel], receiving[head][channel] = out + 1, into + 1
+                channel += 1
+            used.update(mine)
+            for place, i in enumerate(those):
+                self.channel[i] = mine[place % len(mine)]
+        contents: list[dict[tuple[int, int, int], list[tuple[int, bool]]]] = [{} for _ in range(self.moves.N)]
+        for sends in (True, False):
+            for i, (_, _, tail, head) in enumerate(self.moves.rows):
+                me, peer = (tail, head) if sends else (head, tail)
+                kind = 0 if sends or self.fused else 1
+                contents[me].setdefault((kind, peer, self.channel[i]), []).append((i, sends))
+        self.blocks: list[list[tuple[tuple[int, int, int], list[tuple[int, bool]]]]] = []
+        self.receiver = [-1] * len(self.moves.rows)
+        for those_blocks in contents:
+            ordered = sorted(those_blocks.items())
+            for number, (_, entries) in enumerate(ordered):
+                if self.fused:
+                    self._alternate(entries)
+                for i, sends in entries:
+                    if not sends:
+                        self.receiver[i] = number
+            self.blocks.append(ordered)
+        self.waits: list[dict[int, list[int]]] = []
+        for blocks in self.blocks:
+            for number, (_, entries) in enumerate(blocks):
+                passed: dict[int, int] = {}
+                self.waits.append({i: self._waits(number, i, passed) for i, sends in entries if sends})
+
+    def _alternate(self, entries: list[tuple[int, bool]]) -> None:
+        """In every step, sends and receives in turn: then neither side fills its buffers before it receives."""
+        turn: dict[tuple[int, bool], int] = {}
+        order: dict[tuple[int, bool], tuple[int, int, bool]] = {}
+        for i, sends in entries:
+            step = self.moves.rows[i][0]
+            turn[step, sends] = turn.get((step, sends), -1) + 1
+            order[i, sends] = (step, turn[step, sends], not sends)
+        entries.sort(key=order.__getitem__)
+
+    def _waits(self, number: int, i: int, passed: dict[int, int]) -> list[int]:
+        """The receives that a send waits for: the last one in every other thread block, unless already passed."""
+        need: dict[int, int] = {}
+        for brought in self.moves.brought[i]:
+            block = self.receiver[brought]
+            if block != number:
+                need[block] = max(need.get(block, -1), brought)
+        waits = sorted((block, last) for block, last in need.items() if last > passed.get(block, -1))
+        passed.update(waits)
+        return [last for _, last in waits]
+
+    def _widened(self) -> bool:
+        """Whether some connection got more channels, because its thread blocks have too many steps."""
+        wider = False
+        at = 0
+        for v, blocks in enumerate(self.blocks):
+            for (_, peer, _), entries in blocks:
+                waits = self.waits[at]
+                at += 1
+                steps = len(entries) + sum(max(len(those) - 1, 0) for those in waits.values())
+                over = -(-steps // self.target.steps)
+                if over < 2:
+                    continue
+                for key in ((v, peer), (peer, v)):
+                    for part in range(self.options.instances):
+                        many = self.split.get((*key, part))
+                        if many is not None and many < self.target.channels:
+                            self.split[*key, part] = min(many + max(many // 2, 1), self.target.channels)
+                            wider = True
+        return wider
 
     def program(self, name: str) -> Program:
-        """The program: per rank, sends by peer, receives by peer, then the copy of its own shard."""
-        size = self.N * self.D
-        return Program(name, "alltoall", size, [self._rank(v, size) for v in range(self.N)])
+        """The program: per rank, sends by peer and channel, receives likewise, then the copy of its own shard."""
+        moves, size = self.moves, self.moves.N * self.moves.D
+        position: dict[int, int] = {}
+        at = 0
+        starts = []
+        for blocks in self.blocks:
+            starts.append(at)
+            for _, entries in blocks:
+                waits, place = self.waits[at], 0
+                at += 1
+                for i, sends in entries:
+                    place += max(len(waits[i]) - 1, 0) if sends else 0
+                    if not sends:
+                        position[i] = place
+                    place += 1
+        options = self.options
+        ranks = [self._rank(v, starts[v], position) for v in range(moves.N)]
+        collective = "allgather" if moves.gathering else "alltoall"
+        return Program(name, collective, size, ranks, False, options.protocol, *_selected(options))
 
-    def _rank(self, v: int, size: int) -> Rank:
-        rank = Rank({"i": size, "o": size, "s": self.scratch[v]})
-        receivers = {peer: len(self.outgoing[v]) + j for j, peer in enumerate(sorted(self.incoming[v]))}
-        awaited: set[tuple[int, int]] = set()
-        for number, peer in enumerate(sorted(self.outgoing[v])):
-            block = ThreadBlock(number, peer, -1, 0)
-            passed: dict[int, int] = {}
-            for move in self.outgoing[v][peer]:
-                need: dict[int, int] = {}
-                for sender, position in move.brought:
-                    need[receivers[sender]] = max(need.get(receivers[sender], -1), position)
-                waits = sorted((b, s) for b, s in need.items() if s > passed.get(b, -1))
-                passed.update(waits)
-                awaited.update(waits)
+    def _rank(self, v: int, start: int, position: dict[int, int]) -> Rank:
+        moves = self.moves
+        mine = self.waits[start : start + len(self.blocks[v])]
+        awaited = {i for waits in mine for those in waits.values() for i in those}
+        size = moves.N * moves.D
+        rank = Rank({"i": moves.D if moves.gathering else size, "o": size, "s": moves.scratch[v]})
+        for number, ((_, peer, channel), entries) in enumerate(self.blocks[v]):
+            send = peer if any(sends for _, sends in entries) else -1
+            receive = peer if any(not sends for _, sends in entries) else -1
+            block = ThreadBlock(number, send, receive, channel)
+            put = block.instructions.append
+            for i, sends in entries:
+                source, target = moves.places[i]
+                if not sends:
+                    put(Instruction("r", source, target, moves.count[i], None, i in awaited))
+                    continue
+                waits = [(self.receiver[j], position[j]) for j in self.waits[start + number][i]]
                 for extra in waits[:-1]:
-                    block.instructions.append(Instruction("nop", Place("i", -1), Place("o", -1), 0, extra))
-                last = waits[-1] if waits else None
-                block.instructions.append(Instruction("s", move.source, move.target, move.count, last))
-            rank.blocks[number] = block
-        for peer, number in receivers.items():
-            block = ThreadBlock(number, -1, peer, 0)
-            for position, move in enumerate(self.incoming[v][peer]):
-                one = Instruction("r", move.source, move.target, move.count)
-                block.instructions.append(replace(one, signals=(number, position) in awaited))
+                    put(Instruction("nop", Place("i", -1), Place("o", -1), 0, extra))
+                put(Instruction("s", source, target, moves.count[i], waits[-1] if waits else None))
             rank.blocks[number] = block
         own = len(rank.blocks)
         copies = ThreadBlock(own, -1, -1, 0)
-        for first in range(0, self.D, MOST_COUNT):
-            place = v * self.D + first
-            count = min(MOST_COUNT, self.D - first)
-            copies.instructions.append(Instruction("cpy", Place("i", place), Place("o", place), count))
+        for first in range(0, moves.D, moves.most):
+            place = v * moves.D + first
+            count = min(moves.most, moves.D - first)
+            origin = Place("i", first if moves.gathering else place)
+            copies.instructions.append(Instruction("cpy", origin, Place("o", place), count))
         rank.blocks[own] = copies
         return rank
 
 
-def fits_runtime(program: Program) -> bool:
-    """Whether the program keeps the MSCCL runtime's limits on steps, thread blocks and counts."""
-    blocks = [block for rank in program.ranks for block in rank.blocks.values()]
-    return (
-        all(len(rank.blocks) <= MOST_BLOCKS for rank in program.ranks)
-        and all(len(block.instructions) <= MOST_STEPS for block in blocks)
-        and all(one.count <= MOST_COUNT for block in blocks for one in block.instructions)
-    )
-
-
 class CutFacts(TypedDict):
-    """The cost of cutting a flow into chunks; ``loss`` is ``time / fluid_time - 1``."""
+    """The cost of cutting a flow into chunks; ``loss`` is ``time / fluid_time - 1``.
+
+    ``time_by_chunks`` is the time of the cut flow, before it is scheduled in steps, for every number of chunks that was
+    tried. For a program, ``target`` is its runtime, and ``multiple_of`` divides the elements for a peer.
+    """
 
     chunks: int
     fluid_time: float | None
     time: float
     loss: float
+    time_by_chunks: dict[str, float]
     steps: NotRequired[int]
     alpha_beta_time: NotRequired[float]
+    target: NotRequired[str]
+    multiple_of: NotRequired[int]
+    channels: NotRequired[int]
 
 
-def refuse_early(path: Path, name: str, topology: Any) -> None:
+def refuse_early(path: Path, name: str) -> None:
     """Check before a solve that its schedule can be written.
 
     Raises
     ------
     BadInput
-        For a file name that does not end in ``.xml`` or ``.json``, or vertices that cannot run a program.
+        For a file name that does not end in ``.xml`` or ``.json``.
     NotApplicable
         For a formulation without routes.
     """
     if path.suffix.lower() not in {".xml", ".json"}:
         msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
         raise BadInput(msg)
-    refuse_without_routes(name)
-    if path.suffix.lower() == ".xml" and getattr(topology, "ranks", None) != getattr(topology, "n", None):
-        msg = f"{path}: some vertices of {topology.spec} are not ranks and cannot run a program; use .json"
+    if name not in collective_steps.COLLECTIVES:
+        refuse_without_routes(name)
+    elif path.name.lower().endswith(".routes.json"):
+        msg = f"{path}: {name} sends copies or sums, which are no routes; use .json or .xml"
+        raise BadInput(msg)
+    elif path.suffix.lower() == ".xml" and name == "alltoall.broadcast":
+        msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"
         raise BadInput(msg)
 
 
@@ -224,9 +413,10 @@ def schedule_text(
     topology: Topology,
     values: Mapping[str, NDArray[np.float64]],
     *,
-    most: int = MOST_CHUNKS,
+    chunks: int | Sequence[int] | None = None,
     alpha: float = 0.0,
     beta: float = 1.0,
+    options: XmlOptions | None = None,
 ) -> tuple[str, CutFacts]:
     """The text of a schedule file, and the cost of cutting the flow into chunks.
 
@@ -236,10 +426,13 @@ def schedule_text(
         File name; its suffix selects the format: ``.xml`` MSCCL, ``.routes.json`` routes, other ``.json`` links.
     name, data, topology, values
         The formulation and its verified solution.
-    most
-        Most chunks per shard.
+    chunks
+        Chunks per shard, see :func:`opticoll.formulations.schedules.shard_routes.cut`.
     alpha, beta
         Cost model by which list scheduling chooses the size of its steps.
+    options
+        For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one of fewer and larger steps is
+        written that keeps them, if there is any.
 
     Returns
     -------
@@ -249,17 +442,77 @@ def schedule_text(
         See :class:`CutFacts`.
     """
     facts: CutFacts
+    if name in collective_steps.COLLECTIVES:
+        return _collective_text(path, name, data, topology, chunks=chunks, alpha=alpha, beta=beta, options=options)
     routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
-        chunked = cut(topology, without_steps(routes), most)
-        facts = {"chunks": chunked.chunks, "fluid_time": chunked.fluid_time, "time": chunked.time, "loss": chunked.loss}
+        chunked = cut(topology, without_steps(routes), chunks)
+        facts = {
+            "chunks": chunked.chunks, "fluid_time": chunked.fluid_time, "time": chunked.time, "loss": chunked.loss,
+            "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
+        }  # fmt: skip
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
-    schedule = schedule_routes(topology, routes, most=most, alpha=alpha, beta=beta)
+    if topology.ranks < topology.n:
+        routes = without_steps(routes)  # steps may hold data in a vertex that only forwards
+    schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
+    program: Program | None = None
+    if path.suffix.lower() == ".xml":
+        if schedule.amount is not None:
+            msg = f"{path}: {EQUAL_SHARDS}"
+            raise BadInput(msg)
+        chosen = options or XmlOptions()
+        title = f"{name} {topology.spec}"
+        program = lower(schedule, title, chosen)
+        excess = exceeded(program, TARGETS[chosen.target])
+        for budget in (*BUDGETS[1:], None) if excess and len(schedule.transfers) <= MOST_RETRIED else ():
+            other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
+            trial = lower(other, title, chosen)
+            if not exceeded(trial, TARGETS[chosen.target]):
+                schedule, program, excess = other, trial, []
+                break
     fluid, time = schedule.fluid_time, schedule.time()
     facts = {
         "chunks": schedule.chunks, "steps": schedule.steps, "fluid_time": fluid, "time": time,
         "alpha_beta_time": schedule.time(alpha, beta), "loss": max(time / fluid - 1.0, 0.0) if fluid else 0.0,
+        "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
     }  # fmt: skip
-    if path.suffix.lower() == ".xml":
-        return write_xml(lower(schedule, f"{name} {topology.spec}")), facts
-    return json.dumps(links_document(schedule)) + "\n", facts
+    if program is None:
+        return json.dumps(links_document(schedule)) + "\n", facts
+    facts["target"] = chosen.target
+    facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
+    facts["channels"] = 1 + max(block.channel for rank in program.ranks for block in rank.blocks.values())
+    return write_xml(program), facts
+
+
+def _collective_text(
+    path: Path,
+    name: str,
+    data: Any,
+    topology: Topology,
+    *,
+    chunks: int | Sequence[int] | None,
+    alpha: float,
+    beta: float,
+    options: XmlOptions | None,
+) -> tuple[str, CutFacts]:
+    """As :func:`schedule_text`, for collectives by packed trees."""
+    root = data.root if name == "alltoall.broadcast" else None
+    most = collective_steps.most_chunks(name, chunks)
+    found = collective_steps.schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
+    facts: CutFacts = {
+        "chunks": found.steps.chunks, "steps": len(found.steps.steps), "fluid_time": found.fluid_time,
+        "time": found.time, "alpha_beta_time": found.alpha_beta_time,
+        "loss": max(found.time / found.fluid_time - 1.0, 0.0), "time_by_chunks": {},
+    }  # fmt: skip
+    if path.suffix.lower() != ".xml":
+        return json.dumps(collective_document(topology, found.steps)) + "\n", facts
+    chosen = options or XmlOptions()
+    if (chosen.channels, chosen.instances) != (1, 1):
+        msg = f"{path}: channels and instances are for the schedules of an all-to-all; leave them out for {name}"
+        raise BadInput(msg)
+    program = collective_steps.lower_moves(found.steps, topology, f"{name} {topology.spec}")
+    low, high = _selected(chosen)
+    program = replace(program, protocol=chosen.protocol, min_bytes=low, max_bytes=high)
+    facts["target"], facts["channels"] = chosen.target, 1
+    facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
+    return write_xml(program), facts

@@ -7,8 +7,9 @@ Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azur
         <tb id send recv chan>
           <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 
-``outofplace``, ``minBytes`` and ``maxBytes`` are written for newer runtimes, optional when read. Files are untrusted:
-entities and document types are refused, sizes are limited before allocation, and declared sizes allocate nothing.
+``outofplace``, ``minBytes`` and ``maxBytes`` are optional when read. Elements that no runtime executes (``<copy>`` in a
+``<gpu>``) are skipped. Files are untrusted: entities and document types are refused, sizes are limited before
+allocation, and declared sizes allocate nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
+from opticoll.formulations.schedules.program import (
+    COLLECTIVES,
+    KINDS,
+    TARGETS,
+    Instruction,
+    Place,
+    Program,
+    Rank,
+    ThreadBlock,
+    many_objects,
+)
 from opticoll.instances.readers import untrusted
 
 if TYPE_CHECKING:
@@ -25,15 +36,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Largest file [bytes], number of ranks and of steps, and declared size or offset in chunks.
-MAX_BYTES = 256 << 20
+MAX_BYTES = 1 << 30
 MAX_RANKS = 4096
-MAX_STEPS = 2_000_000
+MAX_STEPS = 8_000_000
 MAX_CHUNKS = 1 << 31
-#: Most chunks that all steps together move.
-MAX_MOVED = 20_000_000
+#: Most chunks that all steps together move, and a single step (the MSCCL runtime allows 72).
+MAX_MOVED, MAX_COUNT = 20_000_000, 1024
 _NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _LEVELS = ("algo", "gpu", "tb", "step")
+_SKIPPED = frozenset(name for target in TARGETS.values() for name in target.skipped)
 
 
 def write_xml(program: Program) -> str:
@@ -44,7 +56,8 @@ def write_xml(program: Program) -> str:
     lines = [
         f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels}" '
         f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" coll="{program.collective}" '
-        f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" minBytes="0" maxBytes="0">'
+        f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" '
+        f'minBytes="{program.min_bytes}" maxBytes="{program.max_bytes}">'
     ]
     for v, rank in enumerate(program.ranks):
         sizes = " ".join(f'{b}_chunks="{rank.sizes[b]}"' for b in "ios")
@@ -53,12 +66,13 @@ def write_xml(program: Program) -> str:
             lines.append(
                 f'    <tb id="{block.number}" send="{block.send}" recv="{block.receive}" chan="{block.channel}">'
             )
-            for s, one in enumerate(block.instructions):
-                depid, deps = one.waits or (-1, -1)
+            for s, step in enumerate(block.instructions):
+                depid, deps = step.waits or (-1, -1)
                 lines.append(
-                    f'      <step s="{s}" type="{one.kind}" srcbuf="{one.source.buffer}" srcoff="{one.source.offset}" '
-                    f'dstbuf="{one.target.buffer}" dstoff="{one.target.offset}" cnt="{one.count}" depid="{depid}" '
-                    f'deps="{deps}" hasdep="{int(one.signals)}"/>'
+                    f'      <step s="{s}" type="{step.kind}" srcbuf="{step.source.buffer}" '
+                    f'srcoff="{step.source.offset}" '
+                    f'dstbuf="{step.target.buffer}" dstoff="{step.target.offset}" '
+                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{int(step.signals)}"/>'
                 )
             lines.append("    </tb>")
         lines.append("  </gpu>")
@@ -81,7 +95,7 @@ def read_xml(path: Path) -> Program:
     untrusted.check_file(path, MAX_BYTES, "name an MSCCL XML file")
     try:
         reader = _Reader(path)
-        with path.open("rb") as stream:
+        with path.open("rb") as stream, many_objects():
             for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
                 if event == "start":
                     reader.start(element.tag, element.attrib)
@@ -108,18 +122,25 @@ class _Reader:
         self.rank: Rank | None = None
         self.block: ThreadBlock | None = None
         self.steps = self.moved = self.declared = 0
+        self.skipping = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Process a start tag."""
+        if self.skipping or (self.depth == 2 and tag in _SKIPPED):
+            self.skipping += 1
+            return
         if self.depth >= len(_LEVELS) or tag != _LEVELS[self.depth]:
-            wanted = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
-            self._refuse(f"<{str(tag)[:40]}> instead of {wanted}")
+            expected = f"<{_LEVELS[self.depth]}>" if self.depth < len(_LEVELS) else "nothing"
+            self._refuse(f"<{str(tag)[:40]}> instead of {expected}")
         self.depth += 1
         getattr(self, f"_{tag}")(attributes)
 
     def end(self) -> None:
         """Process an end tag."""
-        self.depth -= 1
+        if self.skipping:
+            self.skipping -= 1
+        else:
+            self.depth -= 1
 
     def finish(self) -> Program:
         """The complete program."""
@@ -145,7 +166,8 @@ class _Reader:
             self._refuse(f"nchunksperloop={per_loop} is not a multiple of ngpus={self.declared}")
         inplace = bool(self._whole(attributes, "inplace", 0, 1, default=0))
         name, protocol = attributes.get("name", ""), attributes.get("proto", "Simple")
-        self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20])
+        sizes = [self._whole(attributes, key, -1, 1 << 62, default=0) for key in ("minBytes", "maxBytes")]
+        self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20], sizes[0], sizes[1])
 
     def _gpu(self, attributes: Mapping[str, str]) -> None:
         number = self._whole(attributes, "id", 0, self.declared - 1)
@@ -172,7 +194,7 @@ class _Reader:
         if kind not in KINDS:
             self._refuse(f"type={kind[:20]!r} is not one of {', '.join(sorted(KINDS))}")
         nothing = kind == "nop"
-        count = self._whole(attributes, "cnt", 0, MAX_MOVED, default=1)
+        count = self._whole(attributes, "cnt", 0, MAX_COUNT, default=1)
         if count == 0 and not nothing:
             self._refuse(f"a step of type {kind} moves cnt=0 chunks")
         self.moved += count
@@ -203,10 +225,10 @@ class _Reader:
             self._refuse(f"{key}={value} is outside {least}..{most}")
         return value
 
-    def _refuse(self, what: str) -> Any:
+    def _refuse(self, reason: str) -> Any:
         level = _LEVELS[min(max(self.depth - 1, 0), len(_LEVELS) - 1)]
         where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
         if self.block is not None and level in {"tb", "step"}:
             where += f", thread block {self.block.number}, step {len(self.block.instructions)}"
-        msg = f"{self.path}: invalid MSCCL XML at {where}: {what}"
+        msg = f"{self.path}: invalid MSCCL XML at {where}: {reason}"
         raise BadFile(msg)

@@ -25,6 +25,8 @@ In place, input and output share memory: entirely for alltoall and allreduce; th
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 #: Reasons for which a schedule is refused.
 REASONS = {
     "collective": "the schedule performs another collective",
+    "demand": "the schedule sends other amounts than the demand",
     "ranks": "the schedule has another number of ranks",
     "no-arc": "a transfer uses an arc that the topology does not have",
     "two-owners": "two thread blocks of a rank use one end of a connection",
@@ -69,7 +72,25 @@ class Verdict:
     rank: int | None = None
     chunk: int | None = None
     step: str | None = None
-    metrics: dict[str, float | None] = field(default_factory=dict)
+    metrics: dict[str, float | list[str] | dict[str, str] | None] = field(default_factory=dict)
+
+    @property
+    def time(self) -> float | None:
+        """Time of a valid schedule, where it has one."""
+        found = self.metrics.get("time", self.metrics.get("async_time"))
+        return float(found) if isinstance(found, (int, float)) else None
+
+
+@contextmanager
+def many_objects() -> Iterator[None]:
+    """No garbage collection while millions of objects without cycles are made: it would scan them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def refused(
@@ -91,7 +112,7 @@ COLLECTIVES = ("alltoall", "allgather", "reducescatter", "allreduce")
 Contributions = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Chunk ``offset`` of buffer ``i``, ``o`` or ``s``."""
 
@@ -99,7 +120,7 @@ class Place:
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One step of a thread block; ``waits`` is (thread block, step) of the same rank or None.
 
@@ -136,7 +157,10 @@ class Rank:
 
 @dataclass
 class Program:
-    """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce."""
+    """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce.
+
+    ``min_bytes`` and ``max_bytes`` are the sizes of the whole buffer for which a runtime should select it.
+    """
 
     name: str
     collective: str
@@ -144,6 +168,8 @@ class Program:
     ranks: list[Rank]
     inplace: bool = False
     protocol: str = "Simple"
+    min_bytes: int = 0
+    max_bytes: int = 0
 
     @property
     def chunks(self) -> int:
@@ -190,3 +216,107 @@ class Program:
             shift = rank * D if self.collective == "reducescatter" else 0
             for c in range(D):
                 yield Place("o", c), tuple((s, shift + c) for s in range(N))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Limits of a runtime that executes MSCCL XML.
+
+    Parameters
+    ----------
+    name, source
+        Its name here, and the files of its repository that state the limits.
+    steps, blocks, channels
+        Most steps a thread block (numbered, with ``nop``), thread blocks a rank, and channels.
+    peers
+        Most thread blocks of a rank that send, and that receive, over one channel.
+    count, dependency, offset
+        Most chunks a step; largest number of a thread block that is waited for; largest offset in a buffer.
+    nodes
+        Most elements of the file that a rank keeps: the algorithm, all ranks, its own thread blocks and steps.
+    unlimited
+        Value of maxBytes for buffers of any size; None if the range must be stated.
+    whole_loop
+        Whether the elements for a peer must be a multiple of all chunks of the buffer, N D, rather than of D.
+    skipped
+        Elements of a rank that the runtime does not execute.
+    """
+
+    name: str
+    source: str
+    steps: int
+    blocks: int
+    channels: int = 32
+    peers: int = 32
+    count: int = 71
+    dependency: int = 127
+    offset: int = 32767
+    nodes: int | None = None
+    unlimited: int | None = None
+    whole_loop: bool = False
+    skipped: tuple[str, ...] = ("copy",)
+
+    def multiple_of(self, program: Program) -> int:
+        """The number of elements for a peer (of the buffer, for allreduce) must be a multiple of this."""
+        return program.chunks_per_loop if self.whole_loop else program.chunks
+
+
+#: Runtimes, by name.
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("msccl", "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h", 256, 216),
+        Target(
+            "rccl", "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h",
+            64, 64, nodes=4096, unlimited=0,
+        ),
+        Target(
+            "azure-msccl", "github.com/Azure/msccl-executor-nccl: src/include/msccl/msccl_struct.h, "
+            "src/misc/msccl/msccl_lifecycle.cc", 64, 1024, unlimited=0, whole_loop=True,
+        ),
+    )
+}  # fmt: skip
+#: Protocols that every runtime knows.
+PROTOCOLS = ("Simple", "LL", "LL128")
+
+
+def exceeded(program: Program, target: Target) -> list[str]:
+    """What of a program exceeds the limits of a target, and by how much; empty if it fits."""
+    found = dict.fromkeys(("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes"), 0)
+    for rank in program.ranks:
+        sends: dict[int, int] = {}
+        receives: dict[int, int] = {}
+        whole = 1 + len(program.ranks)
+        for block in rank.blocks.values():
+            whole += 1 + len(block.instructions)
+            found["steps"] = max(found["steps"], len(block.instructions))
+            found["channels"] = max(found["channels"], block.channel + 1)
+            for step in block.instructions:
+                found["count"] = max(found["count"], step.count)
+                found["wait"] = max(found["wait"], step.waits[0] if step.waits else 0)
+            for peer, per_channel in ((block.send, sends), (block.receive, receives)):
+                if peer >= 0:
+                    per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
+        found["blocks"] = max(found["blocks"], len(rank.blocks))
+        found["sends"] = max(found["sends"], *sends.values(), 0)
+        found["receives"] = max(found["receives"], *receives.values(), 0)
+        found["offset"] = max(found["offset"], *(size - 1 for size in rank.sizes.values()))
+        found["nodes"] = max(found["nodes"], whole)
+    limits = {
+        "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
+        "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
+        "receives": (target.peers, "receiving thread blocks on a channel"), "count": (target.count, "chunks in a step"),
+        "wait": (target.dependency, "as the number of a thread block that is waited for"),
+        "offset": (target.offset, "as the largest offset in a buffer"),
+        "nodes": (target.nodes, "elements that a rank reads"),
+    }  # fmt: skip
+    excess = [
+        f"{found[name]} {what} (at most {most})"
+        for name, (most, what) in limits.items()
+        if most is not None and found[name] > most
+    ]
+    if program.protocol not in PROTOCOLS:
+        excess.append(f"protocol {program.protocol} (known are {', '.join(PROTOCOLS)})")
+    if program.max_bytes <= program.min_bytes and program.max_bytes != target.unlimited:
+        excess.append(f"no buffer size from minBytes={program.min_bytes} to maxBytes={program.max_bytes}")
+    return excess

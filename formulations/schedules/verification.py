@@ -5,24 +5,46 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.schedules import interpreter
-from opticoll.formulations.schedules.link_schedule import pair_capacity, run_links, run_routes
+from opticoll.formulations.schedules.collective_steps import CollectiveSteps, run_moves
+from opticoll.formulations.schedules.foreign_schedules import (
+    foreign_tool,
+    is_tree_file,
+    read_foreign,
+    run_sends,
+    run_trees,
+)
+from opticoll.formulations.schedules.link_schedule import pair_capacity, run_links, run_routes, ways_between
 from opticoll.formulations.schedules.msccl_xml import read_xml
-from opticoll.formulations.schedules.program import Verdict, refused
+from opticoll.formulations.schedules.program import TARGETS, Verdict, exceeded, refused
 from opticoll.formulations.schedules.schedule_json import LinkSteps, load, read_schedule
 from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from opticoll.formulations.schedules.program import Program
 
 
 def verify_file(
-    path: Path, instance: object, collective: str = "alltoall", *, alpha: float = 0.0, beta: float = 1.0
+    path: Path,
+    instance: object,
+    collective: str = "alltoall",
+    *,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+    alpha: float = 0.0,
+    beta: float = 1.0,
 ) -> Verdict:
-    """Execute the schedule in an ``.xml`` (MSCCL) or JSON file on a topology.
+    """Execute the schedule in an ``.xml`` (MSCCL, ForestColl) or JSON file (also TE-CCL, msccl-tools) on a topology.
+
+    ``traffic`` is the demand between ranks, ``(N, N)``, that an all-to-all must send; None for 1 shard between all.
+    ``root`` is the rank of a broadcast, counted from 0.
 
     Raises
     ------
@@ -35,65 +57,138 @@ def verify_file(
         msg = f"{path}: schedules are checked on topologies; {getattr(instance, 'spec', instance)} is not a topology"
         raise NotApplicable(msg)
     if path.suffix.lower() == ".xml":
+        if traffic is not None:
+            return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
+        if is_tree_file(path):
+            if collective != "allgather":
+                return refused("collective", f"the file is an allgather, not an {collective}")
+            return _with_bound(run_trees(path, instance), instance, collective)
         return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
-    return verify_document(load(path), path, instance, collective, alpha=alpha, beta=beta)
+    document = load(path)
+    return verify_document(document, path, instance, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
 
 
 def verify_document(
-    document: Any, path: Path, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
+    document: Any,
+    path: Path,
+    topology: Topology,
+    collective: str = "alltoall",
+    *,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+    alpha: float = 0.0,
+    beta: float = 1.0,
 ) -> Verdict:
     """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
+    if foreign_tool(document) is not None:
+        sends = read_foreign(document, path, topology)
+        if sends.collective != collective:
+            return refused("collective", f"the file is an {sends.collective}, not an {collective}")
+        if collective == "alltoall" and (other := _other_demand(None, topology, traffic)) is not None:
+            return other
+        return _with_bound(run_sends(sends, topology), topology, collective, traffic)
     schedule = read_schedule(document, path, topology)
-    performed = schedule.collective if isinstance(schedule, LinkSteps) else "alltoall"
+    performed = schedule.collective if isinstance(schedule, LinkSteps | CollectiveSteps) else "alltoall"
     if performed != collective:
-        return refused("collective", f"the file is an {performed}, not an {collective}")
+        return refused("collective", f"the file is a schedule for {performed}, not for {collective}")
+    if isinstance(schedule, CollectiveSteps):
+        return _with_bound(run_moves(schedule, topology, root, alpha=alpha, beta=beta), topology, collective, root=root)
+    if performed == "alltoall" and (other := _other_demand(schedule.demand, topology, traffic)) is not None:
+        return other
     if isinstance(schedule, LinkSteps):
         verdict = run_links(schedule, topology, alpha=alpha, beta=beta)
     else:
         verdict = run_routes(schedule, topology)
-    return _with_bound(verdict, topology, collective)
+    return _with_bound(verdict, topology, collective, traffic)
+
+
+def _other_demand(
+    demand: dict[tuple[int, int], float] | None, topology: Topology, traffic: NDArray[np.float64] | None
+) -> Verdict | None:
+    """The first pair for which a schedule states another amount than ``traffic``, as a verdict."""
+    if demand is None and traffic is None:
+        return None
+    ends = topology.terminals
+    uniform = np.ones((ends.size, ends.size)) - np.eye(ends.size)
+    expected, actual = uniform if traffic is None else traffic, uniform
+    if demand is not None:
+        actual, place = np.zeros_like(uniform), {v: rank for rank, v in enumerate(ends.tolist())}
+        for (s, t), amount in demand.items():
+            if s not in place or t not in place:
+                return refused("demand", f"the file states a demand of {s} to {t}, which are not both ranks", rank=s)
+            actual[place[s], place[t]] = amount
+    differs = np.argwhere(np.abs(actual - expected) > 1e-9 * np.maximum(expected, actual))
+    if not differs.size:
+        return None
+    s, t = differs[0].tolist()
+    names = [topology.labels[ends[rank]] for rank in (s, t)]
+    msg = (
+        f"the file sends {actual[s, t]:g} from {names[0]} to {names[1]}, and the demand is {expected[s, t]:g}; "
+        "give the demand of the file"
+    )
+    return refused("demand", msg, rank=int(ends[s]))
 
 
 def verify_program(
     program: Program, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
 ) -> Verdict:
-    """Execute a program with rank r on the r-th terminal of the topology, over arcs between terminals only."""
+    """Execute a program with rank r on the r-th terminal of the topology, over arcs and through forwarding vertices."""
     if program.collective != collective:
-        return refused("collective", f"the file is an {program.collective}, not an {collective}")
+        return refused("collective", f"the file is a schedule for {program.collective}, not for {collective}")
     if len(program.ranks) != topology.ranks:
         msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.ranks}"
         return refused("ranks", msg)
     number = {int(v): r for r, v in enumerate(topology.terminals)}
-    capacity = {
-        (number[u], number[v]): c for (u, v), c in pair_capacity(topology).items() if u in number and v in number
-    }
-    verdict = interpreter.run(program, capacity, alpha=alpha, beta=beta)
+    capacity = pair_capacity(topology)
+    ways = {(number[u], number[v]): those for (u, v), those in ways_between(topology).items()}
+    # The buffer of an all-reduce is one shard for every rank.
+    shards = len(program.ranks) if collective == "allreduce" else 1
+    verdict = interpreter.run(program, capacity, ways, alpha=alpha, beta=beta * shards)
     if verdict.valid:
-        from opticoll.formulations.schedules.lowering import fits_runtime
-
-        verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits_runtime(program)})
+        excess = {name: exceeded(program, target) for name, target in TARGETS.items()}
+        fits = [name for name, found in excess.items() if not found]
+        over = {name: "; ".join(found) for name, found in excess.items() if found}
+        verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
     return _with_bound(verdict, topology, collective)
 
 
-def _with_bound(verdict: Verdict, topology: Topology, collective: str) -> Verdict:
+def _with_bound(
+    verdict: Verdict,
+    topology: Topology,
+    collective: str,
+    traffic: NDArray[np.float64] | None = None,
+    root: int = 0,
+) -> Verdict:
     """Add ``T_bound``, the best analytic lower bound on the fluid time, and ``over_bound`` to a valid verdict."""
     if not verdict.valid:
         return verdict
-    time = verdict.metrics.get("time", verdict.metrics.get("async_time"))
-    bound = _fluid_bound(topology, collective)
+    time = verdict.time
+    bound = _fluid_bound(topology, collective, traffic, root)
     metrics = {**verdict.metrics, "T_bound": bound}
     if bound and time is not None:
         metrics["over_bound"] = time / bound
     return replace(verdict, metrics=metrics)
 
 
-def _fluid_bound(topology: Topology, collective: str) -> float:
+def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float64] | None, root: int) -> float:
     if collective == "allgather":
         from opticoll.formulations.alltoall.all_gather import worst_cut
 
         return worst_cut(topology).time
+    if collective in {"broadcast", "reducescatter", "allreduce"}:
+        return _bound_of_sums(topology, collective, root)
     from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
     from opticoll.formulations.flows.flow_bounds import bounds
 
-    data = by_source(all_to_all_topology(topology, "alltoall"))
+    data = by_source(all_to_all_topology(topology, "alltoall") if traffic is None else topology, traffic)
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)
+
+
+def _bound_of_sums(topology: Topology, collective: str, root: int) -> float:
+    from opticoll.formulations.alltoall import all_reduce, broadcast, reduce_scatter
+
+    if collective == "broadcast":
+        return max(bound.value for bound in broadcast.bounds(broadcast.prepare(topology, {"root": root})))
+    if collective == "reducescatter":
+        return max(bound.value for bound in reduce_scatter.bounds(reduce_scatter.prepare(topology)))
+    return max(bound.value for bound in all_reduce.bounds(all_reduce.prepare(topology)))

@@ -8,18 +8,29 @@ of the conflict graph: by columns in Yetginer, Liu & Rouskas, J. Opt. Commun. Ne
 flows of a commodity split into its sets, because the line has no cycles. The size does not depend on the number of
 wavelengths, and wavelengths have no symmetry.
 
+Sets    d in {0 clockwise, 1 anticlockwise}; (u,w) the ends of pair p in direction d on the cut line, w = n for node 0;
+        X_d pairs with w < u, which cross the cut; v in V_d = {0} + {w: (u,w) in X_d} commodities; e_v = n for v = 0,
+        else the largest u of a crossing pair with w = v
+        f_dvp    circuits on the line, p with v <= u < w <= e_v
+        idle_dva segments a -> a + 1, v <= a < e_v
+        over_dp  crossing circuits, p in X_d: they close a walk of commodity w, from its end u to its start w
+        rows of conservation (d,v,a): 0 < a < n for v = 0, else v <= a <= e_v
+
 The other direction is the same on mirrored nodes, i -> -i.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import pyomo.environ as pyo
     from numpy.typing import NDArray
+
+    from opticoll.formulations.model import Axis
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -106,52 +117,71 @@ def walks(n: int, source: I64, target: I64) -> Walks:
     return Walks(n, *parts[0], *parts[1], *parts[2], *parts[3])
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of one model as triplets: row, column within its variable block, value."""
+def state_walks(
+    model: pyo.ConcreteModel,
+    P: list[tuple[int, int]],
+    n: int,
+    W: int,
+    variables: dict[str, tuple[Axis, ...]],
+    named: dict[str, tuple[Axis, ...]],
+) -> None:
+    """Variables f, idle, over and constraints ``walk``, ``light``, ``serve`` in a Pyomo model that has c.
 
-    entries: dict[str, tuple[I64, I64, F64]]
-    count: int
+    Parameters
+    ----------
+    P
+        Pairs (i,j).
+    n, W
+        Nodes and wavelengths.
+    variables, named
+        Axes of the model's variables and constraints, to which these are added.
+    """
+    import pyomo.environ as pyo
 
-
-def walk_rows(walk: Walks) -> Rows:
-    """Rows ``walk``: in - out - over ending + over starting = 0."""
-
-    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
-        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
-        column = np.arange(way.size)
-        row = np.concatenate([into, out])
-        value = np.repeat([1.0, -1.0], way.size)
-        kept = row >= 0
-        return row[kept], np.tile(column, 2)[kept], value[kept]
-
-    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
-    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
-    # A crossing circuit ends a walk at its tail and starts one at its head.
-    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
-    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
-
-
-def light_rows(walk: Walks) -> Rows:
-    """Rows ``light``: walks that start at node 0, and crossing circuits."""
-
-    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
-        column = np.flatnonzero(mask)
-        return way[column], column, np.ones(column.size)
-
-    return Rows({
-        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
-        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
-        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
-    }, 2)  # fmt: skip
-
-
-def serve_rows(walk: Walks, pairs: int) -> Rows:
-    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
-    return Rows({
-        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
-        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
-    }, pairs)  # fmt: skip
+    F, H, X, rows = [], [], [], []
+    tail: dict[tuple[int, int, int], int] = {}
+    head: dict[tuple[int, int, int], int] = {}
+    for d in (0, 1):
+        for i, j in P:
+            tail[d, i, j], head[d, i, j] = (i, j or n) if d == 0 else (-i % n, -j % n or n)
+        crossing = [p for p in P if head[(d, *p)] < tail[(d, *p)]]
+        X += [(d, *p) for p in crossing]
+        for v in range(n):
+            tails = [tail[(d, *p)] for p in crossing if head[(d, *p)] == v]
+            if v and not tails:
+                continue
+            end = max(tails) if v else n
+            F += [(d, v, *p) for p in P if v <= tail[(d, *p)] < head[(d, *p)] <= end]
+            H += [(d, v, a) for a in range(v, end)]
+            rows += [(d, v, a) for a in (range(v, end + 1) if v else range(1, n))]
+    model.f = pyo.Var(F, domain=pyo.NonNegativeIntegers)
+    model.idle = pyo.Var(H, domain=pyo.NonNegativeReals)
+    model.over = pyo.Var(X, domain=pyo.NonNegativeIntegers)
+    into: dict[Any, list[Any]] = {}
+    out: dict[Any, list[Any]] = {}
+    for d, v, i, j in F:
+        into.setdefault((d, v, head[d, i, j]), []).append(model.f[d, v, i, j])
+        out.setdefault((d, v, tail[d, i, j]), []).append(model.f[d, v, i, j])
+    for d, v, a in H:
+        into.setdefault((d, v, a + 1), []).append(model.idle[d, v, a])
+        out.setdefault((d, v, a), []).append(model.idle[d, v, a])
+    for d, i, j in X:  # the walk that it closes starts at its head and ends at its tail
+        into.setdefault((d, head[d, i, j], head[d, i, j]), []).append(model.over[d, i, j])
+        out.setdefault((d, head[d, i, j], tail[d, i, j]), []).append(model.over[d, i, j])
+    model.walk = pyo.Constraint(
+        rows, rule=lambda _, *r: pyo.quicksum(into.get(r, [])) - pyo.quicksum(out.get(r, [])) == 0
+    )
+    model.light = pyo.Constraint(
+        range(2),
+        rule=lambda b, d: pyo.quicksum(out.get((d, 0, 0), [])) + pyo.quicksum(b.over[x] for x in X if x[0] == d) <= W,
+    )
+    carried: dict[tuple[int, int], list[Any]] = {p: [] for p in P}
+    for name, keys in (("f", F), ("over", X)):
+        for key in keys:
+            carried[key[-2], key[-1]].append(getattr(model, name)[key])
+    model.serve = pyo.Constraint(P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(carried[i, j]) <= 0)
+    variables |= {name: (keys,) for name, keys in (("f", F), ("idle", H), ("over", X)) if keys}
+    named |= {"walk": (rows,), "light": (2,)}
 
 
 def heaviest_set(n: int, source: I64, target: I64, weight: F64, way: int) -> float:

@@ -4,17 +4,18 @@ Source  SiP-ML, sections 3.1 (SiP-OCS: D switches of n ports, every server on ea
         paper's own program, is not available: this model follows the text
 Sets    p = (i,j) in P pairs of servers with traffic; q in 0 .. D-1 switches
 Data    V_p > 0 bytes, (|P|,); D ports of a server, out and in; B = ``bandwidth`` of a circuit [bytes/s]
-Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t >= 0 the time T in units of max V / B;
+Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B;
         with ``model=switches`` also x_pq in {0,1} circuit of p on switch q, (|P|, D)
 
 min (max V / B) t  s.t.
-    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
+    chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
     ports_out[i]   sum_{p from i} c_p <= D
     ports_in[j]    sum_{p to j} c_p <= D
     count[p]       sum_q x_pq = c_p                                (model=switches, instead of the ports)
     light_out[i,q] sum_{p from i} x_pq <= 1
     light_in[j,q]  sum_{p to j} x_pq <= 1
 
+with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml.transfers`).
 high_p = D + 1 - (pairs at the end of p with more pairs): every other pair there takes a port.
 
 Both models have the same optimum: by Koenig's theorem circuits within the ports split into D matchings, one per switch.
@@ -39,14 +40,17 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.rounds.edge_colouring import matchings
+from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml import PAPER
 from opticoll.formulations.sipml.transfers import (
     TIME_ROUNDINGS,
     Transfers,
     chord_count,
     chords,
+    derived,
     least_times,
+    pair_links,
+    pair_sets,
     transfers_of,
 )
 from opticoll.instances.servers import ServerPool
@@ -55,6 +59,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
+
+    from opticoll.formulations.arrays import Links
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -179,50 +185,41 @@ def build_cvxpy(data: Circuits) -> CvxpyModel:
 
 
 def build_pyomo(data: Circuits) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
     import pyomo.environ as pyo
 
-    moves, n, d = data.transfers, data.n, data.degree
-    pairs = moves.pairs
-    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
-    of_row = {(p, j - 1): r for r, (p, j) in enumerate(zip(rows.pair.tolist(), rows.j.tolist(), strict=True))}
-    ends: dict[str, list[list[int]]] = {"out": [[] for _ in range(n)], "in": [[] for _ in range(n)]}
-    for p, (i, j) in enumerate(zip(moves.source.tolist(), moves.target.tolist(), strict=True)):
-        ends["out"][i].append(p)
-        ends["in"][j].append(p)
+    moves, n, D = data.transfers, data.n, data.degree
+    v = dict(zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True))
+    P = list(v)
+    sends: dict[int, list[tuple[int, int]]] = {i: [p for p in P if p[0] == i] for i in range(n)}
+    receives: dict[int, list[tuple[int, int]]] = {j: [p for p in P if p[1] == j] for j in range(n)}
+    high = {(i, j): max(D + 1 - max(len(sends[i]), len(receives[j])), 1) for i, j in P}
     model = pyo.ConcreteModel(name="circuits over optical switches")
-    high = data.high.tolist()
-    model.c = pyo.Var(range(pairs), domain=pyo.Integers, bounds=lambda _, p: (1, high[p]))
+    model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
     model.t = pyo.Var(bounds=(0, 1))
     model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
     model.chord = pyo.Constraint(
-        list(of_row),
-        rule=lambda model, p, j: (
-            model.t + float(rows.slope[of_row[p, j]]) * model.c[p] >= float(rows.level[of_row[p, j]])
-        ),
+        [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
+        rule=lambda b, i, j, h: b.t + v[i, j] / (h * (h + 1)) * b.c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
     )
-    variables: dict[str, tuple[int, ...]] = {"c": (pairs,), "t": ()}
-    named: dict[str, tuple[int, ...]] = {"chord": (pairs, d)}
-    if data.model == "switches":
-        model.x = pyo.Var(range(pairs), range(d), domain=pyo.Binary)
-        variables["x"] = (pairs, d)
-        model.count = pyo.Constraint(
-            range(pairs), rule=lambda model, p: pyo.quicksum(model.x[p, q] for q in range(d)) - model.c[p] == 0
+    variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
+    named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, D + 1))}
+    out, into = [i for i in range(n) if sends[i]], [j for j in range(n) if receives[j]]
+    if data.model == "counts":
+        model.ports_out = pyo.Constraint(out, rule=lambda b, i: pyo.quicksum(b.c[p] for p in sends[i]) <= D)
+        model.ports_in = pyo.Constraint(into, rule=lambda b, j: pyo.quicksum(b.c[p] for p in receives[j]) <= D)
+        named |= {"ports_out": (n,), "ports_in": (n,)}
+    else:
+        Q = range(D)
+        model.x = pyo.Var(P, Q, domain=pyo.Binary)
+        variables["x"] = (P, Q)
+        model.count = pyo.Constraint(P, rule=lambda b, i, j: pyo.quicksum(b.x[i, j, q] for q in Q) - b.c[i, j] == 0)
+        model.light_out = pyo.Constraint(out, Q, rule=lambda b, i, q: pyo.quicksum(b.x[(*p, q)] for p in sends[i]) <= 1)
+        model.light_in = pyo.Constraint(
+            into, Q, rule=lambda b, j, q: pyo.quicksum(b.x[(*p, q)] for p in receives[j]) <= 1
         )
-        named["count"] = (pairs,)
-    for side, members in ends.items():
-        used = [i for i in range(n) if members[i]]
-        if data.model == "counts":
-            name = f"ports_{side}"
-            rule: Any = lambda model, i, of=members: pyo.quicksum(model.c[p] for p in of[i]) <= d  # noqa: E731
-            setattr(model, name, pyo.Constraint(used, rule=rule))
-            named[name] = (n,)
-        else:
-            name = f"light_{side}"
-            rule = lambda model, i, q, of=members: pyo.quicksum(model.x[p, q] for p in of[i]) <= 1  # noqa: E731
-            setattr(model, name, pyo.Constraint(used, range(d), rule=rule))
-            named[name] = (n, d)
-    return PyomoModel(model, variables=variables, constraints=named)
+        named |= {"count": (P,), "light_out": (n, D), "light_in": (n, D)}
+    return PyomoModel(model, variables, named)
 
 
 def estimate(data: Circuits) -> dict[str, int]:
@@ -272,11 +269,18 @@ def arrays(data: Circuits, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``match``, x or c, and t if it is given."""
     pairs, d, n = data.transfers.pairs, data.degree, data.n
     return {
-        "match": Array((d, n), low=-1, high=n, required=False),
-        "x": Array((pairs, d), required=False),
-        "c": Array((pairs,), required={"match", "x"}.isdisjoint(names)),
+        "match": Array((d, n), low=-1, high=n, required=False, axes=("switch", "server"), entries="server"),
+        "x": Array((pairs, d), required=False, axes=("pair", "switch")),
+        "c": Array((pairs,), required={"match", "x"}.isdisjoint(names), axes=("pair",), unit="circuits"),
         "t": Array(required=False),
     }
+
+
+def links(data: Circuits, values: Mapping[str, F64]) -> Links:
+    """Bytes over the circuits of every pair, within the time of the slowest transfer."""
+    moves, circuits = data.transfers, circuits_of(data, values)
+    assert circuits is not None
+    return pair_links(moves, circuits, objective(data, values))
 
 
 def residuals(data: Circuits, values: Mapping[str, F64]) -> dict[str, float]:
@@ -414,6 +418,7 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    derived=lambda data: derived(data.transfers, data.high),
     residuals=residuals,
     objective=objective,
     bounds=bounds,
@@ -425,4 +430,7 @@ FORMULATION = Formulation(
     estimate=estimate,
     refute=refute,
     size="|P| + 1 variables, |P| D more with model=switches",
+    meaning="time of the slowest transfer [s]",
+    index_sets=lambda data, values: pair_sets(data.transfers),
+    links=links,
 )  # fmt: skip

@@ -5,8 +5,8 @@ Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies
         {u,v} in U of which neither precedes the other
 Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
         (as in Algorithm 1 before network operations are added); Delta: most other GPUs to send to, and to receive from
-Vars    a_vg in {0,1} v on g, (n, k); S_v >= 0 start, C makespan [total work, sum_v p_v]; y_uv in {0,1} u before v,
-        (|U|,); q_gh in {0,1} g sends to h, (k, k)
+Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v start, (n,), and C in 0 .. 1 makespan [total work,
+        sum_v p_v]; y_uv in {0,1} u before v, (|U|,); q_gh in {0,1} g sends to h, g != h, (k, k)
 
 min (sum p) C  s.t.
     assign[v]      sum_g a_vg = 1
@@ -36,13 +36,14 @@ A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import PAPER
 from opticoll.instances.op_graph import OpGraph
@@ -173,88 +174,76 @@ def _refuse_large(data: Placement) -> None:
         raise NotApplicable(msg)
 
 
-def _links(data: Placement) -> list[tuple[int, int, int]]:
-    k = data.devices
-    return [(e, g, h) for e in range(data.graph.dependencies) for g in range(k) for h in range(k) if g != h]
-
-
-def _far(data: Placement) -> list[list[int]]:
-    """For every GPU the GPUs out of its reach."""
-    k = data.devices
-    return [[h for h in range(k) if (h - g) % k > data.delta] for g in range(k)]
+def derived(data: Placement) -> list[Fraction]:
+    """Durations and delays in units of the total, their differences to 1, 2 and 3, and the total."""
+    durations = [outward.entered(value) for value in data.graph.duration.tolist()]
+    work = sum(durations, Fraction(0))
+    shares = {value / work for value in durations}
+    found = [work, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
+    if data.bandwidth:
+        rate = outward.entered(data.bandwidth) / 10**6 * work
+        found += [outward.entered(value) / rate for value in data.graph.volume.tolist()]
+    return found
 
 
 def build_pyomo(data: Placement) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo, constraints named as in the docstring; e is a dependency (u,v)."""
     import pyomo.environ as pyo
 
     _refuse_large(data)
-    graph, n, k, m = data.graph, data.n, data.devices, data.graph.dependencies
-    p = (graph.duration / data.work).tolist()
-    delay = (data.delay / data.work).tolist()
-    ends = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-    first, second = (part.tolist() for part in data.unordered)
+    graph, n, k, work, Delta = data.graph, data.n, data.devices, data.work, data.delta
+    p = (graph.duration / work).tolist()
+    E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+    wait = dict(zip(E, (data.delay / work).tolist(), strict=True))
+    U = list(zip(*(part.tolist() for part in data.unordered), strict=True))
+    G = range(k)
     model = pyo.ConcreteModel(name="degree-aware placement")
-    model.a = pyo.Var(range(n), range(k), domain=pyo.Binary)
-    for g in range(k):
-        model.a[0, g].setlb(float(g == 0))
-        model.a[0, g].setub(float(g == 0))
+    model.a = pyo.Var(range(n), G, domain=pyo.Binary)
+    model.a[0, 0].setlb(1)
+    for g in G[1:]:
+        model.a[0, g].setub(0)
     model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
     model.C = pyo.Var(bounds=(0, 1))
-    model.makespan = pyo.Objective(expr=data.work * model.C, sense=pyo.minimize)
-    model.assign = pyo.Constraint(range(n), rule=lambda model, v: pyo.quicksum(model.a[v, g] for g in range(k)) == 1)
-    model.finish = pyo.Constraint(range(n), rule=lambda model, v: model.S[v] - model.C <= -p[v])
-    variables: dict[str, tuple[int, ...]] = {"a": (n, k), "S": (n,), "C": ()}
-    named: dict[str, tuple[int, ...]] = {"assign": (n,), "finish": (n,)}
-
-    def precede(model: Any, e: int, g: int) -> Any:
-        u, v = ends[e]
-        return model.S[u] - model.S[v] + delay[e] * (model.a[u, g] - model.a[v, g]) <= -p[u]
-
-    if m:
-        rows = [(e, g) for e in range(m) for g in range(k if data.bandwidth else 1)]
-        model.precede = pyo.Constraint(rows, rule=precede)
-        named["precede"] = (m, k)
-    if first:
-        model.y = pyo.Var(range(len(first)), domain=pyo.Binary)
-        variables["y"] = (len(first),)
-
-        def before(model: Any, i: int, g: int) -> Any:
-            u, v = first[i], second[i]
-            return model.S[u] - model.S[v] + model.y[i] + model.a[u, g] + model.a[v, g] <= 3 - p[u]
-
-        def after(model: Any, i: int, g: int) -> Any:
-            u, v = first[i], second[i]
-            return model.S[v] - model.S[u] - model.y[i] + model.a[u, g] + model.a[v, g] <= 2 - p[v]
-
-        model.before = pyo.Constraint(range(len(first)), range(k), rule=before)
-        model.after = pyo.Constraint(range(len(first)), range(k), rule=after)
-        named |= {"before": (len(first), k), "after": (len(first), k)}
-    if m and not data.free:
-        if data.rule == "degree":
-            model.q = pyo.Var([(g, h) for g in range(k) for h in range(k) if g != h], domain=pyo.Binary)
-            variables["q"] = (k, k)
-            model.link = pyo.Constraint(
-                _links(data),
-                rule=lambda model, e, g, h: model.a[ends[e][0], g] + model.a[ends[e][1], h] - model.q[g, h] <= 1,
-            )
-            model.sends = pyo.Constraint(
-                range(k), rule=lambda model, g: pyo.quicksum(model.q[g, h] for h in range(k) if h != g) <= data.delta
-            )
-            model.receives = pyo.Constraint(
-                range(k), rule=lambda model, h: pyo.quicksum(model.q[g, h] for g in range(k) if g != h) <= data.delta
-            )
-            named |= {"link": (m, k, k), "sends": (k,), "receives": (k,)}
-        else:
-            far = _far(data)
-            model.reach = pyo.Constraint(
-                range(m), range(k),
-                rule=lambda model, e, g: (
-                    model.a[ends[e][0], g] + pyo.quicksum(model.a[ends[e][1], h] for h in far[g]) <= 1
-                ),
-            )  # fmt: skip
-            named["reach"] = (m, k)
-    return PyomoModel(model, variables=variables, constraints=named)
+    model.makespan = pyo.Objective(expr=work * model.C, sense=pyo.minimize)
+    model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
+    model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
+    variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
+    named: dict[str, tuple[Any, ...]] = {"assign": (n,), "finish": (n,)}
+    if E:
+        model.precede = pyo.Constraint(
+            E, G if data.bandwidth else [0],
+            rule=lambda b, u, v, g: (
+                b.S[v] >= b.S[u] + p[u] + (wait[u, v] * (b.a[u, g] - b.a[v, g]) if data.bandwidth else 0)
+            ),
+        )  # fmt: skip
+        named["precede"] = (E, k)
+    if U:
+        model.y = pyo.Var(U, domain=pyo.Binary)
+        variables["y"] = (U,)
+        model.before = pyo.Constraint(
+            U, G, rule=lambda b, u, v, g: b.S[u] + p[u] <= b.S[v] + 3 - b.y[u, v] - b.a[u, g] - b.a[v, g]
+        )
+        model.after = pyo.Constraint(
+            U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
+        )
+        named |= {"before": (U, k), "after": (U, k)}
+    if E and not data.free and data.rule == "degree":
+        apart = [(g, h) for g in G for h in G if g != h]
+        model.q = pyo.Var(apart, domain=pyo.Binary)
+        model.link = pyo.Constraint(E, apart, rule=lambda b, u, v, g, h: b.a[u, g] + b.a[v, h] - b.q[g, h] <= 1)
+        model.sends = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(b.q[g, h] for h in G if h != g) <= Delta)
+        model.receives = pyo.Constraint(G, rule=lambda b, h: pyo.quicksum(b.q[g, h] for g in G if g != h) <= Delta)
+        variables["q"] = (k, k)
+        named |= {"link": (E, k, k), "sends": (k,), "receives": (k,)}
+    elif E and not data.free:
+        model.reach = pyo.Constraint(
+            E, G,
+            rule=lambda b, u, v, g: (
+                b.a[u, g] + pyo.quicksum(b.a[v, h] for h in G if (h - g) % k > Delta) <= 1
+            ),
+        )  # fmt: skip
+        named["reach"] = (E, k)
+    return PyomoModel(model, variables, named)
 
 
 def build_cvxpy(data: Placement) -> CvxpyModel:
@@ -326,10 +315,9 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
             add("receives", pick(target, columns, k, apart.size) @ q <= data.delta, (k,))
         else:
             e, g = np.repeat(np.arange(m), k), np.tile(np.arange(k), m)
-            far = _far(data)
-            width = len(far[0])
-            row = np.repeat(np.arange(e.size), width)
-            reached = np.array(far, dtype=np.int64)[g].ravel()
+            beyond = np.arange(data.delta + 1, k)
+            row = np.repeat(np.arange(e.size), beyond.size)
+            reached = ((g[:, None] + beyond) % k).ravel()
             there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
             add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
     return CvxpyModel(cp.Problem(cp.Minimize(data.work * C), constraints), variables, named)
@@ -374,14 +362,23 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
 def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``device`` and ``start``, or of a and S; of the other variables if they are given."""
     n, k = data.n, data.devices
-    found = {"q": Array((k, k), required=False), "C": Array(required=False)}
+    found = {"q": Array((k, k), required=False, axes=("src_gpu", "dst_gpu")), "C": Array(required=False)}
+    op = ("sub-operation",)
     if "device" in names:
-        found |= {"device": Array((n,), low=0, high=k), "start": Array((n,))}
+        found["device"] = Array((n,), low=0, high=k, axes=op, entries="gpu")
+        found["start"] = Array((n,), axes=op, unit="us")
     own = "device" not in names
-    found |= {"a": Array((n, k), required=own), "S": Array((n,), required=own)}
+    found |= {"a": Array((n, k), required=own, axes=(*op, "gpu")), "S": Array((n,), required=own, axes=op)}
     if "y" in names:
-        found["y"] = Array((data.unordered[0].size,), required=False)
+        found["y"] = Array((data.unordered[0].size,), required=False, axes=("unordered pair",))
     return found
+
+
+def index_sets(data: Placement, _values: object = None) -> dict[str, Names]:
+    """Number and operation of every sub-operation, and pairs of which neither precedes the other."""
+    operation, pairs = data.graph.operation.tolist(), zip(*(ends.tolist() for ends in data.unordered), strict=True)
+    named = {"sub-operation": range(data.n), "operation": operation}
+    return {"sub-operation": named, "unordered pair": [f"{u}, {v}" for u, v in pairs]}
 
 
 def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
@@ -562,6 +559,7 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    derived=derived,
     residuals=residuals,
     objective=objective,
     bounds=bounds,
@@ -571,4 +569,6 @@ FORMULATION = Formulation(
     describe=describe,
     estimate=estimate,
     size="(n + k) k + |U| binaries",
+    meaning="makespan of a step [us]",
+    index_sets=index_sets,
 )  # fmt: skip

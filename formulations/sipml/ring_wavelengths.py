@@ -5,20 +5,24 @@ Source  SiP-ML, sections 3.1 and 3.3 (SiP-Ring; appendix A, with the paper's own
 Sets    p = (i,j) in P pairs with traffic; d in {0 clockwise, 1 anticlockwise}; s segments of the ring, n a direction;
         w in 0 .. W-1 wavelengths
 Data    V_p > 0 bytes, (|P|,); B = ``bandwidth`` of a circuit [bytes/s]; W wavelengths of every fibre
-Vars    c_p in low_p .. high_p circuits of the pair, whole, (|P|,); t the time T in units of max V / B
+Vars    c_p in 1 .. high_p circuits of the pair, integer, (|P|,); t in 0 .. 1 the time T in units of max V / B
+        with ``model=sets``, whose size does not depend on W: walks over circuits f_dvp >= 0, integer, idle segments
+        idle_dva >= 0 and crossing circuits over_dp >= 0, integer, with the index sets of
+        :mod:`opticoll.formulations.sipml.arc_sets`
+        with ``model=arcs``: x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W)
 
 min (max V / B) t  s.t.
-    chord[p,j]     t >= V_p / (c_p max V), by its chords (:mod:`opticoll.formulations.sipml.transfers`)
-
-model=sets (:mod:`opticoll.formulations.sipml.arc_sets`), whose size does not depend on W; f, over >= 0 integer,
-idle >= 0:
-    walk[r]        conservation of commodity (d,v) at node a: in - out - over ending there + over starting = 0
-    light[d]       walks that start at node 0 + crossing circuits <= W
-    serve[p]       c_p - sum f - sum over <= 0
-
-model=arcs, x_pdw in {0,1} circuit of p on wavelength w of direction d, (|P|, 2, W):
+    chord[p,h]     t + v_p / (h (h+1)) c_p >= v_p (2h+1) / (h (h+1))    1 <= h < max(high_p, 2)
+  model=sets
+    walk[d,v,a]    what f_dv, idle_dv and over_d bring to node a = what they take from it
+    light[d]       sum of f_d0 and idle_d0 that start at node 0 + sum_p over_dp <= W
+    serve[p]       c_p - sum_dv f_dvp - sum_d over_dp <= 0
+  model=arcs
     free[d,s,w]    sum_{p over s} x_pdw <= 1
-    serve[p]       c_p - sum_{d,w} x_pdw <= 0
+    serve[p]       c_p - sum_dw x_pdw <= 0
+
+with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml.transfers`). high_p is the least
+number of circuits with which p meets the bounds ``arc-load`` and ``cut`` on T, at most 2 W.
 
 Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
 program finds. With circuits rounded up to integers this bounds T
@@ -42,23 +46,16 @@ from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml import PAPER
-from opticoll.formulations.sipml.arc_sets import (
-    Rows,
-    Walks,
-    circuits_of_sets,
-    heaviest_set,
-    light_rows,
-    serve_rows,
-    strip,
-    walk_rows,
-    walks,
-)
+from opticoll.formulations.sipml.arc_sets import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
 from opticoll.formulations.sipml.transfers import (
     TIME_ROUNDINGS,
     Transfers,
     chord_count,
     chords,
+    derived,
     least_times,
+    pair_sets,
+    ring_links,
     transfers_of,
 )
 from opticoll.instances.families.server_pools import servers
@@ -253,8 +250,7 @@ def build_cvxpy(data: RingTraffic) -> CvxpyModel:
     _refuse_large(data)
     moves, W = data.transfers, data.wavelengths
     pairs = moves.pairs
-    low = np.ones(pairs, dtype=np.int64)
-    rows = chords(moves.shares, low, data.high, NAME)
+    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
     c = cp.Variable(pairs, name="c", integer=True, bounds=[1, data.high.astype(float)])
     t = cp.Variable(name="t", bounds=[0, 1])
     tilt = sp.csr_array((rows.slope, (np.arange(rows.j.size), rows.pair)), shape=(rows.j.size, pairs))
@@ -272,18 +268,37 @@ def build_cvxpy(data: RingTraffic) -> CvxpyModel:
         }  # fmt: skip
         variables |= {name: Named(item, (sizes[name],)) for name, item in whole.items()}
 
-        def apply(part: Rows) -> Any:
+        def by_row(rows: int, **row_of: I64) -> Any:
+            """Sums of the variables by row, without those in row -1."""
             return sum(
-                sp.csr_array((value, (row, column)), shape=(part.count, sizes[name])) @ whole[name]
-                for name, (row, column, value) in part.entries.items() if name in whole
+                sp.csr_array((row >= 0.0, (np.maximum(row, 0), np.arange(row.size))), (rows, row.size)) @ whole[name]
+                for name, row in row_of.items() if name in whole
             )  # fmt: skip
 
         if walk.rows:
-            kept = apply(walk_rows(walk)) == 0
+            arrives = by_row(
+                walk.rows,
+                f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_head),
+                idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail + 1),
+                over=walk.row_of(walk.over_way, walk.over_head, walk.over_head),
+            )
+            departs = by_row(
+                walk.rows,
+                f=walk.row_of(walk.flow_way, walk.flow_start, walk.flow_tail),
+                idle=walk.row_of(walk.idle_way, walk.idle_start, walk.idle_tail),
+                over=walk.row_of(walk.over_way, walk.over_head, walk.over_tail),
+            )
+            kept = arrives - departs == 0
             constraints.append(kept)
             named["walk"] = Named(kept, (walk.rows,))
-        light = apply(light_rows(walk)) <= W
-        serve = c - apply(serve_rows(walk, pairs)) <= 0
+        started = (
+            np.where((start == 0) & (tail == 0), way, -1)
+            for way, start, tail in (
+                (walk.flow_way, walk.flow_start, walk.flow_tail), (walk.idle_way, walk.idle_start, walk.idle_tail),
+            )
+        )  # fmt: skip
+        light = by_row(2, **dict(zip(("f", "idle"), started, strict=True)), over=walk.over_way) <= W
+        serve = c - by_row(pairs, f=walk.flow_pair, over=walk.over_pair) <= 0
         constraints += [light, serve]
         named |= {"light": Named(light, (2,)), "serve": Named(serve, (pairs,))}
     else:
@@ -301,60 +316,47 @@ def build_cvxpy(data: RingTraffic) -> CvxpyModel:
 
 
 def build_pyomo(data: RingTraffic) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo, constraints named as in the docstring: ``c[i,j]``, ``t``, ``f[d,v,i,j]``, ``x[i,j,d,w]``."""
     import pyomo.environ as pyo
 
     _refuse_large(data)
-    moves, W = data.transfers, data.wavelengths
-    pairs, high = moves.pairs, data.high.tolist()
-    rows = chords(moves.shares, np.ones(pairs, dtype=np.int64), data.high, NAME)
-    at = {(p, j - 1): r for r, (p, j) in enumerate(zip(rows.pair.tolist(), rows.j.tolist(), strict=True))}
+    moves, n, W = data.transfers, data.n, data.wavelengths
+    share = dict(
+        zip(zip(moves.source.tolist(), moves.target.tolist(), strict=True), moves.shares.tolist(), strict=True)
+    )
+    P = list(share)
+    high = dict(zip(P, data.high.tolist(), strict=True))
     model = pyo.ConcreteModel(name="wavelengths on a ring")
-    model.c = pyo.Var(range(pairs), domain=pyo.Integers, bounds=lambda _, p: (1, high[p]))
+    model.c = pyo.Var(P, domain=pyo.Integers, bounds=lambda _, i, j: (1, high[i, j]))
     model.t = pyo.Var(bounds=(0, 1))
     model.slowest = pyo.Objective(expr=moves.unit_time * model.t, sense=pyo.minimize)
     model.chord = pyo.Constraint(
-        list(at),
-        rule=lambda model, p, j: model.t + float(rows.slope[at[p, j]]) * model.c[p] >= float(rows.level[at[p, j]]),
+        [(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
+        rule=lambda b, i, j, h: (
+            b.t + share[i, j] / (h * (h + 1)) * b.c[i, j] >= share[i, j] * (2 * h + 1) / (h * (h + 1))
+        ),
     )
-    variables: dict[str, tuple[int, ...]] = {"c": (pairs,), "t": ()}
-    named: dict[str, tuple[int, ...]] = {"chord": (pairs, int(data.high.max())), "serve": (pairs,)}
+    variables: dict[str, tuple[Any, ...]] = {"c": (P,), "t": ()}
+    named: dict[str, tuple[Any, ...]] = {"chord": (P, range(1, max(high.values()) + 1)), "serve": (P,)}
     if data.model == "sets":
-        walk = data.walks
-        sizes = {"f": walk.flow_way.size, "idle": walk.idle_way.size, "over": walk.over_way.size}
-        for name, size in sizes.items():
-            if size:
-                domain = pyo.NonNegativeReals if name == "idle" else pyo.NonNegativeIntegers
-                setattr(model, name, pyo.Var(range(size), domain=domain))
-                variables[name] = (size,)
-
-        def sums(part: Rows) -> list[Any]:
-            terms: list[list[Any]] = [[] for _ in range(part.count)]
-            for name, (row, column, value) in part.entries.items():
-                for i, j, a in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
-                    terms[i].append(a * getattr(model, name)[j])
-            return [pyo.quicksum(item) for item in terms]
-
-        kept, light, served = sums(walk_rows(walk)), sums(light_rows(walk)), sums(serve_rows(walk, pairs))
-        model.walk = pyo.Constraint(range(walk.rows), rule=lambda _, r: kept[r] == 0)
-        model.light = pyo.Constraint(range(2), rule=lambda _, d: light[d] <= W)
-        model.serve = pyo.Constraint(range(pairs), rule=lambda model, p: model.c[p] - served[p] <= 0)
-        named |= {"walk": (walk.rows,), "light": (2,)}
-    else:
-        model.x = pyo.Var(range(pairs), range(2), range(W), domain=pyo.Binary)
-        over: dict[tuple[int, int], list[int]] = {}
-        for place, owner in zip(*(part.tolist() for part in _arc_uses(data)), strict=True):
-            over.setdefault(divmod(place, data.n), []).append(owner // 2)
-        model.free = pyo.Constraint(
-            sorted(over), range(W), rule=lambda model, d, s, w: pyo.quicksum(model.x[p, d, w] for p in over[d, s]) <= 1
-        )
-        model.serve = pyo.Constraint(
-            range(pairs),
-            rule=lambda model, p: model.c[p] - pyo.quicksum(model.x[p, d, w] for d in (0, 1) for w in range(W)) <= 0,
-        )
-        variables["x"] = (pairs, 2, W)
-        named["free"] = (2, data.n, W)
-    return PyomoModel(model, variables=variables, constraints=named)
+        state_walks(model, P, n, W, variables, named)
+        return PyomoModel(model, variables, named)
+    ways = (0, 1)
+    over: dict[tuple[int, int], list[tuple[int, int]]] = {}  # segment s lies between nodes s and s + 1
+    for i, j in P:
+        for d, start, end in ((0, i, j), (1, j, i)):
+            for step in range((end - start) % n):
+                over.setdefault((d, (start + step) % n), []).append((i, j))
+    model.x = pyo.Var(P, ways, range(W), domain=pyo.Binary)
+    model.free = pyo.Constraint(
+        sorted(over), range(W), rule=lambda b, d, s, w: pyo.quicksum(b.x[(*p, d, w)] for p in over[d, s]) <= 1
+    )
+    model.serve = pyo.Constraint(
+        P, rule=lambda b, i, j: b.c[i, j] - pyo.quicksum(b.x[i, j, d, w] for d in ways for w in range(W)) <= 0
+    )
+    variables["x"] = (P, ways, W)
+    named["free"] = (ways, n, W)
+    return PyomoModel(model, variables, named)
 
 
 def estimate(data: RingTraffic) -> dict[str, int]:
@@ -371,8 +373,14 @@ def estimate(data: RingTraffic) -> dict[str, int]:
         }  # fmt: skip
     walk = data.walks
     whole = walk.flow_way.size + walk.over_way.size
-    parts = (walk_rows(walk), light_rows(walk), serve_rows(walk, pairs))
-    entries = sum(row.size for part in parts for row, _, _ in part.entries.values())
+    ends = (
+        (walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head),
+        (walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1),
+        (walk.over_way, walk.over_head, walk.over_tail, walk.over_head),
+    )
+    entries = sum(int((walk.row_of(way, v, a) >= 0).sum()) for way, v, *both in ends for a in both)
+    entries += int(((walk.flow_start == 0) & (walk.flow_tail == 0)).sum() + 2 * walk.over_way.size)
+    entries += int(((walk.idle_start == 0) & (walk.idle_tail == 0)).sum() + walk.flow_way.size)
     return {
         "variables": int(pairs + 1 + whole + walk.idle_way.size), "constraints": rows + walk.rows + 2 + pairs,
         "nonzeros": int(2 * rows + pairs + entries), "integers": int(pairs + whole),
@@ -396,8 +404,7 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
             return None
         return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
     walk = data.walks
-    flows = []
-    fraction = 0.0
+    flows, fraction = [], 0.0
     for name, size in (("f", walk.flow_way.size), ("idle", walk.idle_way.size), ("over", walk.over_way.size)):
         given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
         valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
@@ -413,18 +420,19 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
 
 def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     """``circuits``, x, or the walks; with c and t, where they are given."""
-    pairs = data.transfers.pairs
-    found = {"c": Array((pairs,), required=False), "t": Array(required=False)}
+    pairs, fields = data.transfers.pairs, ("pair", "direction", "wavelength")
+    found = {"c": Array((pairs,), required=False, axes=("pair",)), "t": Array(required=False)}
     if "circuits" in names:
         columns = (pairs, 2, MOST_WAVELENGTHS + 1)
-        found["circuits"] = Array((Size("circuits", most=MOST_CIRCUITS), 3), low=0, high=columns)
+        shape = (Size("circuits", most=MOST_CIRCUITS), 3)
+        found["circuits"] = Array(shape, low=0, high=columns, axes=("circuit",), entries=fields)
     if "x" in names:
-        found["x"] = Array((pairs, 2, data.wavelengths))
+        found["x"] = Array((pairs, 2, data.wavelengths), axes=fields)
     if found.keys().isdisjoint({"circuits", "x"}) or not {"f", "idle", "over"}.isdisjoint(names):
         walk, alone = data.walks, found.keys().isdisjoint({"circuits", "x"})
-        found["f"] = Array((walk.flow_way.size,), required=alone)
-        found["idle"] = Array((walk.idle_way.size,), required=False)
-        found["over"] = Array((walk.over_way.size,), required=False)
+        found["f"] = Array((walk.flow_way.size,), required=alone, axes=("circuit of a walk",))
+        found["idle"] = Array((walk.idle_way.size,), required=False, axes=("idle segment",))
+        found["over"] = Array((walk.over_way.size,), required=False, axes=("crossing circuit",))
     return found
 
 
@@ -580,16 +588,11 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=objective,
-    bounds=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=dual_arrays,
-    repair=repair,
-    metrics=metrics,
-    describe=describe,
-    estimate=estimate,
-    refute=refute,
+    derived=lambda data: derived(data.transfers, data.high),
+    residuals=residuals, objective=objective, bounds=bounds, arrays=arrays, certify=certify, dual_arrays=dual_arrays,
+    repair=repair, metrics=metrics, describe=describe, estimate=estimate, refute=refute,
     size="about n^3/3 variables (sets), 2 |P| W (arcs)",
+    meaning="time of the slowest transfer [s]",
+    index_sets=lambda data, values: pair_sets(data.transfers, data.walks if "f" in values else None),
+    links=lambda data, values: ring_links(data.n, decode(data, values), data.wavelengths),
 )  # fmt: skip

@@ -24,6 +24,7 @@ v_p = V_p / max V, low_p <= c_p <= high_p, and t = T B / max V,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,13 +32,22 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
+from opticoll.formulations.arrays import Links, Names
+from opticoll.formulations.rounds.wavelengths import arcs_taken
+from opticoll.instances.digraph import Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from opticoll.formulations.sipml.arc_sets import Walks
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
+#: Names of the directions of a ring.
+WAYS = ("clockwise", "anticlockwise")
 #: Roundings between a transfer's exact time and the computed one.
 TIME_ROUNDINGS = 3
 #: Largest number of chords that is built.
@@ -177,9 +187,64 @@ class Chords:
     level: F64
 
 
+def pair_sets(moves: Transfers, walk: Walks | None = None) -> dict[str, Names]:
+    """``i -> j`` for every pair (servers have their numbers), and the circuits and segments of walks."""
+    pairs = [f"{i} -> {j}" for i, j in zip(moves.source.tolist(), moves.target.tolist(), strict=True)]
+    found: dict[str, Names] = {"pair": pairs, "direction": WAYS}
+    if walk is None:
+        return found
+
+    def ways(way: I64) -> list[str]:
+        return [WAYS[i] for i in way.tolist()]
+
+    circuit = {"direction": ways(walk.flow_way), "walk": walk.flow_start.tolist()}
+    crossing = {"direction": ways(walk.over_way), "walk": walk.over_head.tolist()}
+    return found | {
+        "circuit of a walk": circuit | {"pair": [pairs[p] for p in walk.flow_pair.tolist()]},
+        "crossing circuit": crossing | {"pair": [pairs[p] for p in walk.over_pair.tolist()]},
+        "idle segment": {
+            "direction": ways(walk.idle_way), "walk": walk.idle_start.tolist(), "segment": walk.idle_tail.tolist()
+        },
+    }  # fmt: skip
+
+
+def pair_links(moves: Transfers, circuits: F64, time: float) -> Links:
+    """The bytes of every pair over its own circuits, in the time of the slowest transfer [s]."""
+    topology = Topology(moves.n, moves.source, moves.target, spec="circuits")
+    return Links(topology, moves.volume, circuits * moves.bandwidth, time, "bytes", "bytes/s")
+
+
+def ring_links(n: int, circuits: Sequence[tuple[int, int, bool, int]], wavelengths: int) -> Links:
+    """Circuits (source, target, clockwise, wavelength) over every segment of a ring and direction."""
+    source, target, clockwise, _ = np.array(circuits, dtype=np.int64).reshape(-1, 4).T
+    spans, _, owner = arcs_taken(n, source, target, clockwise == 1)
+    onward, nodes = clockwise[owner] == 1, np.arange(n)
+    after = (nodes + 1) % n
+    topology = Topology(n, np.concatenate([nodes, after]), np.concatenate([after, nodes]), spec=f"ring:{n}")
+    key = topology.tail * n + topology.head
+    at = np.where(onward, spans * n + after[spans], after[spans] * n + spans)
+    load = np.bincount(np.searchsorted(key, at), minlength=topology.arcs).astype(float)
+    return Links(topology, load, np.full(load.size, float(wavelengths)), 1.0, "circuits", "wavelengths")
+
+
 def chord_count(low: I64, high: I64) -> int:
     """Number of chords between the bounds of c."""
     return int(np.maximum(high - low, 1).sum())
+
+
+def derived(transfers: Transfers, high: I64) -> list[Fraction]:
+    """The fractions behind the coefficients of :func:`chords` for low = 1, and behind the unit of time."""
+    largest = outward.entered(float(transfers.volume.max()))
+    most: dict[Fraction, int] = {}
+    for volume, top in zip(transfers.volume.tolist(), high.tolist(), strict=True):
+        share = outward.entered(volume) / largest
+        most[share] = max(most.get(share, 0), top)
+    found = [largest / outward.entered(transfers.bandwidth)]
+    for share, top in most.items():
+        for j in range(1, max(top, 2)):
+            slope = share / (j * (j + 1))
+            found += [slope, slope * (2 * j + 1)]
+    return found
 
 
 def chords(shares: F64, low: I64, high: I64, where: str) -> Chords:

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array, Size
+from opticoll.formulations.arrays import Array, Links, Names, Size, arc_labels, pair_labels
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
@@ -233,18 +233,34 @@ def arrays(pool: ServerPool) -> dict[str, Array]:
     circuits, rings, routes = Size("circuits"), Size("rings"), Size("routes")
     members, hops = Size("members"), Size("hops")
     return {
-        "circuits": Array((circuits, 2), low=0, high=n),
-        "ring_start": Array((Size("rings", plus=1),), low=0, high=Size("members", plus=1)),
-        "ring_order": Array((members,), low=0, high=n),
-        "ring_group": Array((rings,), low=0, high=groups),
-        "ring_share": Array((rings,)),
-        "route_start": Array((Size("routes", plus=1),), low=0, high=Size("hops", plus=1)),
-        "route_circuits": Array((hops,), low=0, high=circuits),
-        "route_bytes": Array((routes,)),
-        "loads": Array((circuits,)),
-        "max_load": Array(required=False),
+        "circuits": Array((circuits, 2), low=0, high=n, axes=("circuit",), entries=("src", "dst")),
+        "ring_start": _column(Size("rings", plus=1), Size("members", plus=1), "boundary", "member"),
+        "ring_order": _column(members, n, "member", "server"),
+        "ring_group": _column(rings, groups, "ring", "group"),
+        "ring_share": Array((rings,), axes=("ring",)),
+        "route_start": _column(Size("routes", plus=1), Size("hops", plus=1), "boundary", "hop"),
+        "route_circuits": _column(hops, circuits, "hop", "circuit"),
+        "route_bytes": Array((routes,), axes=("route",), unit="bytes"),
+        "loads": Array((circuits,), axes=("circuit",), unit="bytes"),
+        "max_load": Array(required=False, unit="bytes"),
         "bandwidth_tax": Array(required=False),
     }
+
+
+def _column(size: Size, high: int | Size, axis: str, entries: str) -> Array:
+    return Array((size,), low=0, high=high, axes=(axis,), entries=entries)
+
+
+def index_sets(design: TopologyDesign) -> dict[str, Names]:
+    """Names of circuits and routes; servers have their numbers."""
+    pairs = pair_labels(design.topology, *design.ends)
+    return {"circuit": arc_labels(design.topology), "route": {"route": range(design.routes), "commodity": pairs}}
+
+
+def links(design: TopologyDesign) -> Links:
+    """Bytes over every circuit, relative to the busiest one."""
+    topology = design.topology
+    return Links(topology, design.loads, topology.capacity, design.max_load, "bytes", "circuits")
 
 
 def read_design(pool: ServerPool, values: Mapping[str, NDArray[np.float64]]) -> TopologyDesign | None:
@@ -366,12 +382,6 @@ def chains(design: TopologyDesign) -> bool:
             return False
         first = last
     return True
-
-
-def path_lengths(design: TopologyDesign) -> tuple[I64, F64]:
-    """Hops 1, 2, ... and the bytes of the routes of each length, same shape."""
-    by_hops = np.bincount(design.length, design.route_bytes).astype(np.float64)
-    return np.arange(1, by_hops.size), by_hops[1:]
 
 
 def describe(design: TopologyDesign) -> dict[str, float | int | None]:

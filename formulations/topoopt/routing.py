@@ -17,12 +17,14 @@ lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
+from opticoll.formulations.arrays import Links
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
@@ -131,6 +133,17 @@ def flow_over(design: TopologyDesign) -> FixedCircuits:
     )
 
 
+def derived(data: FixedCircuits) -> list[Fraction]:
+    """The demands in units of Lambda_0."""
+    n, demand = data.design.pool.n, data.design.demand
+    whole = {value: outward.entered(value) for value in np.unique(demand).tolist()}
+    free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, data.design.circuits))
+    sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
+    unit = max(total / circuits for side, ports in zip(sums, free, strict=True)
+               for total, circuits in zip(side, ports, strict=True))  # fmt: skip
+    return [value / unit for value in whole.values() if value]
+
+
 def bounds(data: FixedCircuits) -> list[Bound]:
     """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
     hops = model.length_bound(data, np.ones(data.topology.arcs))
@@ -190,6 +203,12 @@ def decode(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> To
     return found
 
 
+def links(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Bytes over every circuit if all demand is served, relative to the busiest one."""
+    load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
+    return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -208,12 +227,17 @@ FORMULATION = Formulation(
     residuals=model.residuals,
     objective=model.objective,
     bounds=bounds,
+    derived=derived,
     arrays=model.arrays,
+    index_sets=model.index_sets,
+    links=links,
+    meaning="served fraction F of the unit load; largest load of a circuit = unit load / F",
     certify=model.certify,
     dual_arrays=model.dual_arrays,
     repair=model.repair,
     metrics=metrics,
     describe=describe,
+    restriction=lambda _data: "on the given circuits",
     estimate=model.estimate,
     concurrent="F",
     given_by="circuits",

@@ -8,7 +8,7 @@ Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point byte
         weights on the fullest server [bytes], (K,C) each (traffic as in :mod:`opticoll.instances.training_jobs`);
         n servers with d interfaces of b = ``bandwidth`` [bytes/s]; M = ``memory`` of a server [bytes], with
         ``weight_bytes`` per weight; C = ``computing`` [s], the same for every strategy; alpha_c
-Vars    x_kc >= 0 parts of kind k placed as c, integer, (K,C)
+Vars    x_kc in 0 .. m_k parts of kind k placed as c, integer, (K,C), where k can be placed as c
 
 min C + sum_kc (R_kc + alpha_c A_kc) / (n d b) x_kc  s.t.
     parts[k]   sum_c x_kc = m_k
@@ -25,13 +25,14 @@ Closed form: without a memory limit every kind takes its cheapest way.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import PAPER
 from opticoll.formulations.topoopt.design import server_pool
@@ -203,6 +204,17 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
     return data
 
 
+def derived(data: Plane) -> list[Fraction]:
+    """The time of one part in every way, and its share of the memory."""
+    rate = data.pool.n * data.pool.degree * outward.entered(data.bandwidth)
+    sent = (data.reduced[data.allowed].tolist(), data.hops[data.allowed].tolist())
+    found = [(outward.entered(r) + outward.entered(a)) / rate for r, a in zip(*sent, strict=True)]
+    if data.memory:
+        memory = outward.entered(data.memory)
+        found += [outward.entered(held) / memory for held in data.held[data.allowed].tolist()]
+    return found
+
+
 def build_cvxpy(data: Plane) -> CvxpyModel:
     """The model in matrix form."""
     import cvxpy as cp
@@ -214,7 +226,7 @@ def build_cvxpy(data: Plane) -> CvxpyModel:
     parts = each @ x == data.count
     constraints: list[Any] = [parts]
     named = {"parts": Named(parts, (len(data.kinds),))}
-    if data.memory > 0:
+    if data.memory:
         limit = (data.held[kind, way] / data.memory) @ x <= 1
         constraints.append(limit)
         named["memory"] = Named(limit, ())
@@ -224,31 +236,45 @@ def build_cvxpy(data: Plane) -> CvxpyModel:
 
 
 def build_pyomo(data: Plane) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
     import pyomo.environ as pyo
 
-    cells = [tuple(cell) for cell in np.argwhere(data.allowed).tolist()]
-    kinds = range(len(data.kinds))
+    K, C, n, M = range(len(data.kinds)), data.ways, data.pool.n, data.memory
+    allowed = [(k, c) for k in K for c, possible in zip(C, data.allowed[k], strict=True) if possible]
+    R, A, W = (
+        {(k, c): float(array[k, i]) for k in K for i, c in enumerate(C)}
+        for array in (data.reduced, data.hops, data.held)
+    )
+    m = data.count.tolist()
     model = pyo.ConcreteModel(name="layers and ways")
-    model.x = pyo.Var(cells, domain=pyo.Integers, bounds=lambda _, k, c: (0, int(data.count[k])))
+    model.x = pyo.Var(allowed, domain=pyo.Integers, bounds=lambda _, k, c: (0, m[k]))
     model.parts = pyo.Constraint(
-        kinds, rule=lambda m, k: pyo.quicksum(m.x[cell] for cell in cells if cell[0] == k) == int(data.count[k])
+        K, rule=lambda b, k: pyo.quicksum(b.x[cell] for cell in allowed if cell[0] == k) == m[k]
     )
-    named: dict[str, tuple[int, ...]] = {"parts": (len(data.kinds),)}
-    if data.memory > 0:
-        model.memory = pyo.Constraint(
-            expr=pyo.quicksum(float(data.held[cell] / data.memory) * model.x[cell] for cell in cells) <= 1
-        )
+    named: dict[str, tuple[Any, ...]] = {"parts": (len(K),)}
+    if M:
+        model.memory = pyo.Constraint(expr=pyo.quicksum(W[cell] / M * model.x[cell] for cell in allowed) <= 1)
         named["memory"] = ()
+    rate = n * data.pool.degree * data.bandwidth
     model.time = pyo.Objective(
-        expr=pyo.quicksum(float(data.cost[cell]) * model.x[cell] for cell in cells) + data.computing, sense=pyo.minimize
+        expr=data.computing + pyo.quicksum((R[cell] + A[cell]) / rate * model.x[cell] for cell in allowed),
+        sense=pyo.minimize,
     )
-    return PyomoModel(model, variables={"x": data.allowed.shape}, constraints=named)
+    return PyomoModel(model, {"x": (len(K), C)}, named)
 
 
 def arrays(data: Plane, _names: Collection[str]) -> dict[str, Array]:
     """Shape of x."""
-    return {"x": Array(data.allowed.shape)}
+    return {"x": Array(data.allowed.shape, axes=("part", "placement"), unit="parts")}
+
+
+def index_sets(data: Plane, _values: object = None) -> dict[str, Names]:
+    """Names of the kinds of parts and of the ways to place one."""
+    parts = [
+        *(f"layer of {one.weights} weights" for kind in data.kinds for one in kind.layers),
+        *(f"{one.count} tables of {one.rows} x {one.columns}" for kind in data.kinds for one in kind.tables),
+    ]
+    return {"part": parts, "placement": data.ways}
 
 
 def residuals(data: Plane, values: Mapping[str, F64]) -> dict[str, float]:
@@ -342,6 +368,7 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    derived=derived,
     residuals=residuals,
     objective=objective,
     bounds=bounds,
@@ -350,4 +377,6 @@ FORMULATION = Formulation(
     describe=describe,
     estimate=estimate,
     size="kinds of layers times ways",
+    meaning="iteration time by Eq. (1) [s]",
+    index_sets=index_sets,
 )

@@ -6,8 +6,10 @@ Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pa
         traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
         all-reduce groups (``rings=free``; one each with ``rings=default``)
 Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
-        a hop of ring r; U the maximum load of a design in closed form, the unit of all data; L <= 1 and H bounds on
-        any design's maximum load and byte-hops [U]
+        a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
+        unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
+        traffic alone (:func:`opticoll.formulations.topoopt.design.lower_bounds`,
+        :mod:`opticoll.formulations.topoopt.forwarding`)
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
 
@@ -25,9 +27,9 @@ min U t                         (``objective=max-load``)  or  min U sum f / tota
     total_hops       sum_kij f_kij >= H                                             (both objectives)
 
 The load of a pair's circuits, w <= t y, is a product; load_open and load_level are its envelope over L <= t <= 1, exact
-for integer y. There is no arbitrary big-M: U is the load of circuits from every server to its next d servers, so the
-optimum has t <= 1. ``order`` breaks the symmetry of copies; total_load and total_hops hold for every design and tighten
-the relaxation. The tax does not benefit from parallel circuits: p = 1.
+for integer y. There is no arbitrary big-M: U is the load of a design, so the optimum has t <= 1. ``order`` breaks the
+symmetry of copies; total_load and total_hops hold for every design and tighten the relaxation. The tax does not benefit
+from parallel circuits: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: the number of ports). With ``rings=default`` every group's all-reduce
 uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
@@ -47,7 +49,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import PAPER, design
 from opticoll.formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
 NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
+MEANINGS = {"max-load": "largest load of a circuit [bytes]", "bandwidth-tax": "bandwidth tax: byte-hops per byte"}
 #: Members of a group whose cyclic orders are listed: 7 have 720.
 MOST_MEMBERS = 7
 
@@ -335,79 +338,79 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
 
 
 def build_pyomo(data: Wiring) -> PyomoModel:
-    """The model in Pyomo, constraints named as in the docstring."""
+    """The model in Pyomo, constraints named as in the docstring; k is s or (s,t), r a group and its ring's order."""
     import pyomo.environ as pyo
 
-    n, p, degree, loads = data.n, data.copies, data.degree, data.objective == "max-load"
+    n, d, loads = data.n, data.degree, data.objective == "max-load"
+    V, copies = range(n), range(data.copies)
     source, demand, most = data.commodities
-    groups, servers = source.size, range(n)
-    arcs = [(i, j) for i in servers for j in servers if i != j]
-    from_ = source.tolist()
-    moving = [(k, i, j) for k in range(groups) for i, j in arcs if j != from_[k]]
+    K: list[tuple[int, ...]] = [(s,) for s in source.tolist()]
+    if data.by_pair:
+        K = [tuple(pair) for pair in np.argwhere(data.most).tolist()]
+    D: dict[tuple[int, ...], float] = {(u, *k): float(demand[u, i]) for u in V for i, k in enumerate(K)}
+    B = dict(zip(K, most.tolist(), strict=True))
+    R = [(ring.group, ">".join(map(str, ring.order))) for ring in data.orders]
+    brings: dict[tuple[int, ...], list[tuple[tuple[int, str], float]]] = {}
+    for r, ring in zip(R, data.orders, strict=True):
+        for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+            hop = (v, u, v) if data.by_pair else (v, u)
+            brings.setdefault(hop, []).append((r, data.pool.groups[ring.group].transfer / data.unit))
+    arcs = [(i, j) for i in V for j in V if i != j]
+    moving = [(*k, i, j) for k in K for i, j in arcs if j != k[0]]
     model = pyo.ConcreteModel(name="circuits and routes")
-    model.y = pyo.Var(arcs, range(p), domain=pyo.Binary)
-    model.f = pyo.Var(moving, bounds=lambda _, k, i, j: (0, float(most[k])))
-    variables: dict[str, tuple[int, ...]] = {"y": (n, n, p), "f": (groups, n, n)}
-    named: dict[str, tuple[int, ...]] = {"ports_out": (n,), "ports_in": (n,)}
+    model.y = pyo.Var(arcs, copies, domain=pyo.Binary)
+    model.f = pyo.Var(moving, bounds=lambda _, *key: (0, B[key[:-2]]))
+    variables: dict[str, tuple[Any, ...]] = {"y": (n, n, len(copies)), "f": (K, n, n)}
+    named: dict[str, tuple[Any, ...]] = {"ports_out": (n,), "ports_in": (n,)}
     model.ports_out = pyo.Constraint(
-        servers, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in servers if j != i for c in range(p)) <= degree
+        V, rule=lambda m, i: pyo.quicksum(m.y[i, j, c] for j in V if j != i for c in copies) <= d
     )
     model.ports_in = pyo.Constraint(
-        servers, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in servers if i != j for c in range(p)) <= degree
+        V, rule=lambda m, j: pyo.quicksum(m.y[i, j, c] for i in V if i != j for c in copies) <= d
     )
-    if p > 1:
-        model.order = pyo.Constraint(arcs, range(p - 1), rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
-        named["order"] = (n, n, p - 1)
-    rings = data.orders
-    hops: dict[tuple[int, int], list[tuple[int, float]]] = {}
-    for r, k, u, amount in zip(*(column.tolist() for column in data.ring_hops), strict=True):
-        hops.setdefault((u, k), []).append((r, amount))
-    if rings:
-        model.share = pyo.Var(range(len(rings)), bounds=(0, 1))
-        variables["share"] = (len(rings),)
-        of: dict[int, list[int]] = {}
-        for r, ring in enumerate(rings):
-            of.setdefault(ring.group, []).append(r)
-        model.split = pyo.Constraint(sorted(of), rule=lambda m, g: pyo.quicksum(m.share[r] for r in of[g]) == 1)
-        named["split"] = (len(of),)
+    if len(copies) > 1:
+        model.order = pyo.Constraint(arcs, copies[:-1], rule=lambda m, i, j, c: m.y[i, j, c + 1] - m.y[i, j, c] <= 0)
+        named["order"] = (n, n, len(copies) - 1)
+    if R:
+        groups = sorted({g for g, _ in R})
+        model.share = pyo.Var(R, bounds=(0, 1))
+        model.split = pyo.Constraint(groups, rule=lambda m, g: pyo.quicksum(m.share[r] for r in R if r[0] == g) == 1)
+        variables["share"] = (R,)
+        named["split"] = (len(groups),)
 
-    def balance(m: Any, u: int, k: int) -> Any:
-        entering = pyo.quicksum(m.f[k, v, u] for v in servers if v != u)
-        leaving = pyo.quicksum(m.f[k, u, v] for v in servers if v not in (u, from_[k]))
-        by_rings = pyo.quicksum(amount * m.share[r] for r, amount in hops.get((u, k), []))
-        return entering - leaving - by_rings == float(demand[u, k])
+    def balance(m: Any, u: int, *k: int) -> Any:
+        entering = pyo.quicksum(m.f[(*k, v, u)] for v in V if v != u)
+        leaving = pyo.quicksum(m.f[(*k, u, v)] for v in V if v not in (u, k[0]))
+        by_rings = pyo.quicksum(S * m.share[r] for r, S in brings.get((u, *k), []))
+        return entering - leaving - by_rings == D[(u, *k)]
 
-    model.balance = pyo.Constraint([(u, k) for u in servers for k in range(groups) if u != from_[k]], rule=balance)
-    model.open = pyo.Constraint(moving, rule=lambda m, k, i, j: m.f[k, i, j] - float(most[k]) * m.y[i, j, 0] <= 0)
-    named |= {"balance": (n, groups), "open": (groups, n, n)}
-    flow = pyo.quicksum(model.f[index] for index in moving)
+    model.balance = pyo.Constraint([(u, *k) for u in V for k in K if u != k[0]], rule=balance)
+    model.open = pyo.Constraint(moving, rule=lambda m, *key: m.f[key] - B[key[:-2]] * m.y[key[-2], key[-1], 0] <= 0)
+    named |= {"balance": (n, K), "open": (K, n, n)}
+    flow = pyo.quicksum(model.f[key] for key in moving)
     if loads:
-        floor = data.floor
-        by_arc: dict[tuple[int, int], list[int]] = {}
-        for k, i, j in moving:
-            by_arc.setdefault((i, j), []).append(k)
-        model.w = pyo.Var(arcs, range(p), bounds=(0, 1))
-        model.t = pyo.Var(bounds=(floor, 1))
-        variables |= {"w": (n, n, p), "t": ()}
+        L = data.floor
+        model.w = pyo.Var(arcs, copies, bounds=(0, 1))
+        model.t = pyo.Var(bounds=(L, 1))
         model.pair_load = pyo.Constraint(
             arcs,
             rule=lambda m, i, j: (
-                pyo.quicksum(m.f[k, i, j] for k in by_arc.get((i, j), []))
-                - pyo.quicksum(m.w[i, j, c] for c in range(p))
-                <= 0
+                pyo.quicksum(m.f[(*k, i, j)] for k in K if k[0] != j) - pyo.quicksum(m.w[i, j, c] for c in copies) <= 0
             ),
         )
-        model.load_open = pyo.Constraint(arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
+        model.load_open = pyo.Constraint(arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] - m.y[i, j, c] <= 0)
         model.load_level = pyo.Constraint(
-            arcs, range(p), rule=lambda m, i, j, c: m.w[i, j, c] - m.t - floor * m.y[i, j, c] <= -floor
+            arcs, copies, rule=lambda m, i, j, c: m.w[i, j, c] <= m.t - L * (1 - m.y[i, j, c])
         )
-        model.total_load = pyo.Constraint(expr=flow - n * degree * model.t <= 0)
-        named |= {"pair_load": (n, n), "load_open": (n, n, p), "load_level": (n, n, p), "total_load": ()}
+        model.total_load = pyo.Constraint(expr=flow - n * d * model.t <= 0)
+        loaded = (n, n, len(copies))
+        variables |= {"w": loaded, "t": ()}
+        named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
     model.total_hops = pyo.Constraint(expr=flow >= data.byte_hops / data.unit)
     named["total_hops"] = ()
     worth = data.unit * model.t if loads else data.unit / data.total * flow
     model.worth = pyo.Objective(expr=worth, sense=pyo.minimize)
-    return PyomoModel(model, variables=variables, constraints=named)
+    return PyomoModel(model, variables, named)
 
 
 def estimate(data: Wiring) -> dict[str, int]:
@@ -481,13 +484,14 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     found = design.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return found
-    n, copies = data.n, Array((data.n, data.n, data.copies), required=False)
+    n, pair = data.n, ("src", "dst")
+    copies = Array((n, n, data.copies), required=False, axes=(*pair, "copy"))
     return found | {
         "y": copies,
-        "f": Array((data.commodities[0].size, n, n), required=False),
+        "f": Array((data.commodities[0].size, n, n), required=False, axes=("commodity", *pair)),
         "w": copies,
         "t": Array(required=False),
-        "share": Array((len(data.orders),), required=False),
+        "share": Array((len(data.orders),), required=False, axes=("order",)),
     }
 
 
@@ -546,6 +550,16 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
     return read
 
 
+def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
+    """Names of circuits, routes and commodities; servers have their numbers."""
+    found = design.index_sets(decode(data, values))
+    if data.by_pair:
+        source, target = np.nonzero(data.most > 0)
+        pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
+        return found | {"commodity": pairs}
+    return found | {"commodity": data.commodities[0].tolist()}
+
+
 FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
@@ -564,6 +578,7 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    derived=outward.not_rational(f"{NAME} has bounds on its load as coefficients, which are computed"),
     residuals=residuals,
     objective=objective,
     bounds=bounds,
@@ -572,4 +587,7 @@ FORMULATION = Formulation(
     estimate=estimate,
     unfold=unfold,
     size="n (n-1)^2 flows, p n (n-1) circuits",
+    meaning=lambda data: MEANINGS[data.objective],
+    index_sets=index_sets,
+    links=lambda data, values: design.links(decode(data, values)),
 )  # fmt: skip

@@ -21,16 +21,16 @@ MAX_DRAWN_LINKS = 500_000
 _TRIES = 1000
 
 
-def _check(n: int, d: int, seed: int, what: str) -> None:
-    check_positive(n, "n", what, least=2)
-    check_positive(d, "d", what)
-    check_positive(seed, "seed", what, least=0)
-    check_size(n, n * d, what)
+def _check(n: int, d: int, seed: int, name: str) -> None:
+    check_positive(n, "n", name, least=2)
+    check_positive(d, "d", name)
+    check_positive(seed, "seed", name, least=0)
+    check_size(n, n * d, name)
     if n * d > 2 * MAX_DRAWN_LINKS:
-        msg = f"{what}: n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d"
+        msg = f"{name}: n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d"
         raise BadInput(msg)
     if d >= n:
-        msg = f"{what}: degree d={d} must be below n={n} in a graph without parallel links"
+        msg = f"{name}: degree d={d} must be below n={n} in a graph without parallel links"
         raise BadInput(msg)
 
 
@@ -63,18 +63,18 @@ def random_regular(n: int, d: int, seed: int = 0) -> Topology:
     """
     import networkx as nx
 
-    what = "random-regular"
-    _check(n, d, seed, what)
+    name = "random-regular"
+    _check(n, d, seed, name)
     if n * d % 2:
-        msg = f"{what}: n={n} times d={d} is odd, but every link has two ends; make one of them even"
+        msg = f"{name}: n={n} times d={d} is odd, but every link has two ends; make one of them even"
         raise BadInput(msg)
     if d == 1 and n > 2:
-        msg = f"{what}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
+        msg = f"{name}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
         raise BadInput(msg)
     source = random.Random(seed)
     if d == 2:
         order = np.array(source.sample(range(n), n))
-        return Topology(n, *both_ways(order, np.roll(order, -1)), spec=what)
+        return Topology(n, *both_ways(order, np.roll(order, -1)), spec=name)
     for _ in range(_TRIES):
         if 2 * d > n - 1:
             graph = nx.complement(nx.random_regular_graph(n - 1 - d, n, source))
@@ -82,8 +82,8 @@ def random_regular(n: int, d: int, seed: int = 0) -> Topology:
             graph = nx.random_regular_graph(d, n, source)
         if nx.is_connected(graph):
             ends = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
-            return Topology(n, *both_ways(ends[:, 0], ends[:, 1]), spec=what)
-    msg = f"{what}: no connected graph in {_TRIES} draws for n={n}, d={d}, seed={seed}; try another seed"
+            return Topology(n, *both_ways(ends[:, 0], ends[:, 1]), spec=name)
+    msg = f"{name}: no connected graph in {_TRIES} draws for n={n}, d={d}, seed={seed}; try another seed"
     raise BadInput(msg)
 
 
@@ -115,17 +115,17 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
     BadInput
         If no such graph exists for ``n`` and ``d``, or it would be too large.
     """
-    what = "xpander"
-    _check(n, d, seed, what)
+    name = "xpander"
+    _check(n, d, seed, name)
     lift, grown = divmod(n, d + 1)
     if d % 2 and grown:
         msg = (
-            f"{what}: with an odd degree d={d}, n={n} must be a multiple of d+1={d + 1}; "
+            f"{name}: with an odd degree d={d}, n={n} must be a multiple of d+1={d + 1}; "
             f"take n={lift * (d + 1)} or n={(lift + 1) * (d + 1)}, or an even d"
         )
         raise BadInput(msg)
     if d == 1 and n > 2:
-        msg = f"{what}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
+        msg = f"{name}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
         raise BadInput(msg)
     rng = np.random.default_rng(seed)
     a, b = np.triu_indices(d + 1, k=1)
@@ -136,10 +136,10 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
         links = list(zip(u.tolist(), v.tolist(), strict=True))
         if all(_grow(links, node, d // 2, rng) for node in range(n - grown, n)):
             ends = np.array(links, dtype=np.int64)
-            topology = Topology(n, *both_ways(ends[:, 0], ends[:, 1]), spec=what)
+            topology = Topology(n, *both_ways(ends[:, 0], ends[:, 1]), spec=name)
             if topology.connected:
                 return topology
-    msg = f"{what}: no connected graph in {_TRIES} draws for n={n}, d={d}, seed={seed}; try another seed"
+    msg = f"{name}: no connected graph in {_TRIES} draws for n={n}, d={d}, seed={seed}; try another seed"
     raise BadInput(msg)
 
 
@@ -201,10 +201,10 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     BadInput
         If a parameter is out of range.
     """
-    what = "sp-expander"
-    _check(n, d, seed, what)
+    name = "sp-expander"
+    _check(n, d, seed, name)
     if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
-        msg = f"{what}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller one"
+        msg = f"{name}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller one"
         raise BadInput(msg)
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
@@ -217,11 +217,11 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
             n,
             [u for u, weights in enumerate(formation.weight) for _ in weights],
             [v for weights in formation.weight for v in weights],
-            spec=what,
+            spec=name,
         )
         if topology.connected:
             return topology
-    msg = f"{what}: no strongly connected digraph in {_PAIRING_TRIES} draws for n={n}, d={d}; try another seed"
+    msg = f"{name}: no strongly connected digraph in {_PAIRING_TRIES} draws for n={n}, d={d}; try another seed"
     raise BadInput(msg)
 
 
@@ -263,13 +263,13 @@ class _Formation:
             self.form(s, t)  # no path is shorter than one unformed link
             return True
         distance, before = {s: 0}, {s: s}
-        heap, done = [(0, s)], set()
+        heap, settled = [(0, s)], set()
         waiting = set(self.open_in)  # not yet reached over an unformed link: the first reach is shortest
         while heap:
             far, u = heapq.heappop(heap)
-            if u in done:
+            if u in settled:
                 continue
-            done.add(u)
+            settled.add(u)
             if u == t:
                 break
             steps = list(self.weight[u].items())
@@ -278,10 +278,10 @@ class _Formation:
                 waiting.difference_update(fresh)
                 steps += [(v, 1) for v in fresh]
             for v, weight in steps:
-                if v not in done and (v not in distance or far + weight < distance[v]):
+                if v not in settled and (v not in distance or far + weight < distance[v]):
                     distance[v], before[v] = far + weight, u
                     heapq.heappush(heap, (far + weight, v))
-        if t not in done:
+        if t not in settled:
             return False
         while t != s:
             u = before[t]

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
+def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
     """Link every node to its neighbours along each dimension."""
-    check_positive(min(shape), "each size", what)
+    check_positive(min(shape), "each size", name)
     n = prod(shape)
-    check_positive(n, "the product of the sizes", what, least=2)
+    check_positive(n, "the product of the sizes", name, least=2)
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
-    check_size(n, 2 * links, what)
+    check_size(n, 2 * links, name)
     if len(shape) > 32:
-        msg = f"{what}: {len(shape)} dimensions exceed the limit of 32; leave out sizes of 1"
+        msg = f"{name}: {len(shape)} dimensions exceed the limit of 32; leave out sizes of 1"
         raise BadInput(msg)
     nodes = np.arange(n).reshape(shape)
     ends = []
@@ -42,7 +42,7 @@ def _grid(shape: Dimensions, what: str, *, periodic: bool) -> Topology:
     u = np.concatenate([a.ravel() for a, _ in ends])
     v = np.concatenate([b.ravel() for _, b in ends])
     places = itertools.product(*([str(i) for i in range(size)] for size in shape))
-    return Topology(n, *both_ways(u, v), spec=what, labels=tuple(map(".".join, places)))
+    return Topology(n, *both_ways(u, v), spec=name, labels=tuple(map(".".join, places)))
 
 
 def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDArray[np.int64]]:
@@ -149,12 +149,12 @@ def lightpath(shape: Dimensions, lasers: int = 16, waveguides: int = 1) -> Light
     return LightpathMesh(_grid(shape, "lightpath", periodic=False), shape, lasers, waveguides)
 
 
-def _links(dimension: int, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _links(dimension: int, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if dimension >= MAX_VERTICES.bit_length():  # before 2**dimension is computed
-        msg = f"{what}: 2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension"
+        msg = f"{name}: 2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension"
         raise BadInput(msg)
     n = 2**dimension
-    check_size(n, n * dimension, what)
+    check_size(n, n * dimension, name)
     nodes = np.arange(n)
     low = [nodes[nodes & bit == 0] for bit in (1 << np.arange(dimension))]
     return np.concatenate(low), np.concatenate([u | (1 << k) for k, u in enumerate(low)])

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def _power(d: int, exponent: int, what: str) -> int:
+def _power(d: int, exponent: int, name: str) -> int:
     """``d**exponent``, refused as soon as it exceeds the largest number of vertices."""
     value = 1
     for _ in range(exponent if d > 1 else 0):
         value *= d
         if value > MAX_VERTICES:
-            msg = f"{what}: {d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance"
+            msg = f"{name}: {d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance"
             raise BadInput(msg)
     return value
 
 
-def _digraph(head: NDArray[np.int64], loops: str, what: str, labels: tuple[str, ...] | None = None) -> Topology:
+def _digraph(head: NDArray[np.int64], loops: str, name: str, labels: tuple[str, ...] | None = None) -> Topology:
     """The topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
     n, d = head.shape
     tail, heads = np.repeat(np.arange(n), d), head.ravel()
-    wanted = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads
-    return Topology(n, tail[wanted], heads[wanted], spec=what, labels=labels)
+    keep = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads
+    return Topology(n, tail[keep], heads[keep], spec=name, labels=labels)
 
 
-def _check_loops(loops: str, what: str) -> None:
+def _check_loops(loops: str, name: str) -> None:
     if loops not in {"drop", "keep"}:
-        msg = f"{what}: loops={loops!r} is unknown; write loops=drop or loops=keep"
+        msg = f"{name}: loops={loops!r} is unknown; write loops=drop or loops=keep"
         raise BadInput(msg)
 
 

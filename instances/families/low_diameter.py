@@ -47,14 +47,14 @@ def _primitive_powers(p: int, k: int) -> NDArray[np.int64]:
         powers = np.zeros((q - 1, k), dtype=np.int64)
         current = np.zeros(k, dtype=np.int64)
         current[0] = 1
-        one = current.copy()
+        power = current.copy()
         for exponent in range(q - 1):
             powers[exponent] = current
             top = current[-1]
             current = (np.concatenate([[0], current[:-1]]) + top * np.array(low)) % p
-            if np.array_equal(current, one) or not current.any():
+            if np.array_equal(current, power) or not current.any():
                 break
-        if exponent == q - 2 and np.array_equal(current, one):
+        if exponent == q - 2 and np.array_equal(current, power):
             return powers
     msg = f"no primitive element of GF({q})"  # unreachable: every finite field has one
     raise AssertionError(msg)
@@ -165,11 +165,11 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     group = np.arange(groups)[:, None]
     left, right = np.triu_indices(a, k=1)
     i, j = (axis.ravel() for axis in np.meshgrid(np.arange(rounds), np.arange(groups - 1), indexing="ij"))
-    here = group * a + (i * (groups - 1) + j) // h
-    other = (group + j + 1) % groups
-    there = other * a + (i * (groups - 1) + groups - 2 - j) // h
-    once = group < other
-    u = np.concatenate([(group * a + left).ravel(), here[once]])
-    v = np.concatenate([(group * a + right).ravel(), there[once]])
+    router = group * a + (i * (groups - 1) + j) // h
+    peer_group = (group + j + 1) % groups
+    peer = peer_group * a + (i * (groups - 1) + groups - 2 - j) // h
+    once = group < peer_group
+    u = np.concatenate([(group * a + left).ravel(), router[once]])
+    v = np.concatenate([(group * a + right).ravel(), peer[once]])
     names = tuple(f"{G}.{r}" for G in range(groups) for r in range(a))
     return Topology(groups * a, *both_ways(u, v), spec="dragonfly", labels=names)

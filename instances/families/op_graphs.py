@@ -74,8 +74,8 @@ def _resnet(layers: int, hidden: int, batch: int, *, broadcast: bool) -> _Net:
         for _ in range(layers):
             cells = batch * side**2
             narrow, wide = cells * channels * NUMBER, 4 * cells * channels * NUMBER
-            one = net.op(8.0 * cells * channels**2, 4 * channels**2 * NUMBER, [(at, wide)], every=broadcast)
-            two = net.op(18.0 * cells * channels**2, 9 * channels**2 * NUMBER, [(one, narrow)])
+            shortcut = net.op(8.0 * cells * channels**2, 4 * channels**2 * NUMBER, [(at, wide)], every=broadcast)
+            two = net.op(18.0 * cells * channels**2, 9 * channels**2 * NUMBER, [(shortcut, narrow)])
             at = net.op(
                 8.0 * cells * channels**2, 4 * channels**2 * NUMBER, [(two, narrow), (at, wide)], every=broadcast
             )
@@ -228,5 +228,5 @@ def op_graph(
     if training:
         net.train()
     tau = quantum or max(net.time) / parts
-    wanted = [int(min(parts, max(1, round(min(time / tau, 1e9))))) for time in net.time]
-    return partition(net, wanted, "op-graph")
+    parts_of = [int(min(parts, max(1, round(min(time / tau, 1e9))))) for time in net.time]
+    return partition(net, parts_of, "op-graph")

@@ -69,11 +69,11 @@ def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64
 def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: int) -> Traffic | None:
     """Traffic of a training job; None for other traffic, for which the settings of a job are refused."""
     example = traffic == "dlrm" and section in {"", "2.1"}
-    given = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
+    options = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
     reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
     if parallel == "hybrid" and traffic in JOBS and not example and not training_job(traffic).tables:
         reads = {*reads, "shards"}
-    unread = [name for name, is_given in given.items() if is_given and name not in reads]
+    unread = [name for name, is_given in options.items() if is_given and name not in reads]
     if unread:
         msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; leave that out, or name a section"
         raise BadSpec(msg)

@@ -5,12 +5,68 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from math import isfinite
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology
+from opticoll.instances.units import parse_rate, split_rate
+
+#: Headings of the columns of ends, in lower case.
+SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
+TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
+#: Attributes of nodes that may state their kind, and texts that state a switch.
+KINDS = ("type", "kind", "role", "node_type", "nodetype", "device")
+_SWITCH = re.compile(
+    r"(?:^|[^a-z])(?:nv|ib|eth|tor|leaf|spine|core|agg|ocs)?[-_ ]?(?:switch(?:es)?|sw|nvs)(?![a-z])"
+    r"|^(?:tor|leaf|spine)[-_ ]?\d*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a topology file, beyond what the file states.
+
+    Parameters
+    ----------
+    capacity
+        Attribute or column with the capacity; or the capacity of every link, a number or a rate such as ``400Gb/s``.
+    directed
+        True to read links as arcs, False to read each as an arc each way; None to do as the file or its format says.
+    format
+        Name of the format; None to recognise it.
+    first
+        Number of the first vertex, 0 or 1; None for 0, or as the format has it.
+    ranks
+        Pattern (``gpu*``) of the names or kinds of the vertices that send and receive; None to do as the file says.
+    wiring
+        Choice of links where a format leaves one: ``nvlink``, ``pci``, ``all``, ``switch``, ``direct``, ``ndv2``,
+        ``dgx2``, ``hub_and_spoke``.
+    """
+
+    capacity: str | float | None = None
+    directed: bool | None = None
+    format: str | None = None
+    first: int | None = None
+    ranks: str | None = None
+    wiring: str | None = None
+
+    def refuse(self, what: str, reason: str, *names: str) -> None:
+        """Refuse options that a format has no use for.
+
+        Raises
+        ------
+        BadFile
+            For the first that is given.
+        """
+        for name in names:
+            if getattr(self, name) is not None:
+                msg = f"{what}: {name}= has no meaning: {reason}; leave it out"
+                raise BadFile(msg)
 
 
 def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tuple[str, ...]]:
@@ -31,6 +87,105 @@ def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tup
     return {name: v for v, name in enumerate(names)}, texts
 
 
+#: Names under which capacities are expected, in lower case; names that are used if there is none of these, with the
+#: unit that they imply (Topology Zoo, SNDlib); and numbers that are no capacities.
+CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
+OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
+NEUTRAL = frozenset({"id", "key", "arc", "index"})
+
+
+class Capacities:
+    """Which attribute of edges holds their capacity.
+
+    Parameters
+    ----------
+    chosen
+        Name of the attribute, or the capacity of every edge; None to look for :data:`CAPACITY_NAMES`.
+    what
+        Name of the graph in messages.
+    remedy
+        How to choose, with ``{name}`` for the attribute.
+
+    Attributes
+    ----------
+    unit
+        The unit that the name of the attribute implies.
+    """
+
+    def __init__(self, chosen: str | float | None, what: str, remedy: str) -> None:
+        self.chosen, self.what, self.remedy = chosen, what, remedy
+        self.unit: str | None = None
+
+    def of(self, edges: Sequence[Mapping[str, object]], places: Sequence[str]) -> list[object]:
+        """The capacity of every edge as given; 1 for all if no edge has a number.
+
+        Raises
+        ------
+        BadFile
+            For numbers under an unknown name, several known names, and edges without a capacity while others have one.
+        """
+        if self.chosen is not None and (not isinstance(self.chosen, str) or split_rate(self.chosen) is not None):
+            return [self.chosen] * len(edges)
+        name = self._name(edges)
+        if name is None:
+            return [1.0] * len(edges)
+        for attributes, place in zip(edges, places, strict=True):
+            if attributes.get(name) is None:
+                others = "" if any(name in one for one in edges) else f" (attributes: {_listed(edges)})"
+                msg = f"{self.what}, {place}: has no attribute {name!r}{others}; give every edge a capacity"
+                raise BadFile(msg)
+        return [attributes[name] for attributes in edges]
+
+    def _name(self, edges: Sequence[Mapping[str, object]]) -> str | None:
+        if self.chosen is not None:
+            return str(self.chosen)
+        present = dict.fromkeys(key for attributes in edges for key in attributes)
+        known = [key for key in present if key.lower() in CAPACITY_NAMES]
+        if len(known) == 1:
+            return known[0]
+        if known:
+            msg = f"{self.what}: edges have {' and '.join(map(repr, known[:4]))}; {self.remedy.format(name=known[0])}"
+            raise BadFile(msg)
+        other = [key for key in present if key.lower() in OTHER_NAMES]
+        if len(other) == 1:
+            self.unit = OTHER_NAMES[other[0].lower()]
+            return other[0]
+        numbers = [
+            key for key in present
+            if key.lower() not in NEUTRAL and all(_numeric(one[key]) for one in edges if one.get(key) is not None)
+        ]  # fmt: skip
+        if numbers:
+            msg = (
+                f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, and no capacity; "
+                f"{self.remedy.format(name=numbers[0])}"
+            )
+            raise BadFile(msg)
+        return None
+
+
+def file_capacities(chosen: str | float | None, what: str) -> Capacities:
+    """The capacities of a graph file; its message says how to choose an attribute in the instance spec."""
+    return Capacities(chosen, what, "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links")
+
+
+def _listed(edges: Sequence[Mapping[str, object]]) -> str:
+    names = dict.fromkeys(key for attributes in edges for key in attributes)
+    return ", ".join(list(names)[:8]) or "none"
+
+
+def _numeric(value: object) -> bool:
+    """Whether an attribute is a number, or text that is one."""
+    if isinstance(value, bool):
+        return False
+    if split_rate(value) is not None:
+        return True
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
 def read_capacity(value: object, where: str) -> float:
     """Read a capacity given as a number or as text.
 
@@ -44,7 +199,7 @@ def read_capacity(value: object, where: str) -> float:
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (ValueError, TypeError, OverflowError):
-        msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0"
+        msg = f"{where}: capacity {_short(value)} is not a number; write a positive number, such as 1.0 or 400Gb/s"
         raise BadFile(msg) from None
     if not isfinite(number) or number <= 0:
         msg = f"{where}: capacity {_short(value)} must be positive and finite (leave out arcs without capacity)"
@@ -77,15 +232,29 @@ class Draft:
         Names of vertices that are not terminals.
     labels
         A label for every vertex number, or a label for some names; the names themselves if empty.
+    unit
+        Unit of the capacities, see :attr:`opticoll.instances.Topology.capacity_unit`.
+    kinds
+        What the file calls a vertex, such as ``switch``.
+    stated
+        Whether the file states which vertices are terminals, so that names that sound like switches are no question.
+    ask_ranks
+        How to choose the terminals, for messages.
     """
 
-    def __init__(self, what: str, place: str) -> None:
+    def __init__(self, what: str, place: str, options: ReadOptions | None = None) -> None:
         self.what = what
         self.place = place
+        self.options = options or ReadOptions()
+        self.kinds: dict[Hashable, str] = {}
+        self.stated = False
+        self.ask_ranks = "write file:PATH,ranks=PATTERN for the vertices that send and receive (ranks=* for all)"
+        self._rated: bool | None = None  # whether capacities have units
         self.keep_loops = False
         self.terminals: list[Hashable] | None = None
         self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
+        self.unit: str | None = None
         self._vertices: dict[Hashable, None] = {}
         self._seen: dict[Hashable, int] = {}  # ends of arcs, in the order read
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
@@ -116,12 +285,32 @@ class Draft:
         self.add_vertex(name)
         if "label" in attributes:
             self.labels[name] = str(attributes["label"])
+        kind = next((attributes[key] for key in attributes if key.lower() in KINDS), None)
+        if isinstance(kind, str):
+            self.kinds[name] = kind
+        self.stated = self.stated or "terminal" in attributes
         terminal = str(attributes.get("terminal", True)).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
             msg = f"{self.what}: node {_short(name)} has terminal {_short(terminal)}; write true or false"
             raise BadFile(msg)
         if terminal in {"false", "0"}:
             self.relays.add(name)
+
+    def checked_unit(self, unit: object) -> str | None:
+        """A unit of capacities, None if there is none.
+
+        Raises
+        ------
+        BadFile
+            If it is no rate such as ``100Gb/s``.
+        """
+        if unit is None:
+            return None
+        try:
+            parse_rate(str(unit), f"{self.what}: unit")
+        except BadInput as error:
+            raise BadFile(str(error)) from None
+        return str(unit)
 
     def check_vertices(self, n: int) -> None:
         """Refuse too many vertices before allocating anything of that size.
@@ -160,6 +349,7 @@ class Draft:
         BadFile
             If there are more arcs than a topology may have.
         """
+        directed = directed if self.options.directed is None else self.options.directed
         u = self._seen.setdefault(tail, len(self._seen))
         v = self._seen.setdefault(head, len(self._seen))
         for x, y in ((u, v),) if directed or u == v else ((u, v), (v, u)):
@@ -185,7 +375,28 @@ class Draft:
             msg = f"{self.where(number)}: source or target is missing; name both nodes"
             raise BadFile(msg)
         where = f"{self.where(number)} ({_short(tail)}->{_short(head)})"
-        self.add_link(tail, head, read_capacity(capacity, where), number, directed=directed)
+        self.add_link(tail, head, self.capacity(capacity, where), number, directed=directed)
+
+    def capacity(self, value: object, where: str) -> float:
+        """Read a capacity, with a unit if the others have one; units are converted to the first.
+
+        Raises
+        ------
+        BadFile
+            Unless it is positive and finite, and all or no capacities have a unit.
+        """
+        rate = split_rate(value)
+        if self._rated not in (None, rate is not None):
+            msg = f"{where}: capacity {_short(value)} has {'a' if rate else 'no'} unit, unlike those before; "
+            raise BadFile(msg + "give all capacities a unit, or none")
+        self._rated = rate is not None
+        if rate is None:
+            return read_capacity(value, where)
+        number, unit = rate
+        self.unit = self.unit or unit
+        return read_capacity(
+            number if unit == self.unit else number * (parse_rate(unit) / parse_rate(self.unit)), where
+        )
 
     def build(self) -> Topology:
         """The topology of the vertices and arcs read.
@@ -198,7 +409,10 @@ class Draft:
         if not self._vertices:
             msg = f"{self.what}: it contains no vertex and no arc; write one arc per line: tail head capacity"
             raise BadFile(msg)
-        numbers, names = number_vertices(list(self._vertices))
+        self._refuse_both_ways()
+        self._choose_ranks()
+        order = list(self._vertices)
+        numbers, names = number_vertices(sorted(order, key=_numeric_order) if self.options.first else order)
         vertex = np.array([numbers.get(name, -1) for name in self._seen], dtype=np.int64)
         tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
         for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
@@ -230,9 +444,66 @@ class Draft:
                 spec=self.what,
                 terminals=[numbers[name] for name in terminals],
                 labels=tuple(labels),
+                capacity_unit=self.unit,
             )
         except BadInput as error:
             raise BadFile(str(error)) from error
+
+    def _refuse_both_ways(self) -> None:
+        """Refuse ``directed=false`` where a link is listed in both directions, which would double it.
+
+        Raises
+        ------
+        BadFile
+            If so.
+        """
+        if self.options.directed is not False or not self._places:
+            return
+        listed = np.flatnonzero(np.diff(np.array(self._places), prepend=-1))
+        tail, head = np.array(self._tail)[listed], np.array(self._head)[listed]
+        forth = set(zip(tail.tolist(), head.tolist(), strict=True))
+        twice = next((k for k, (u, v) in enumerate(zip(tail, head, strict=True)) if u != v and (v, u) in forth), None)
+        if twice is not None:
+            names = list(self._seen)
+            link = f"{_short(names[tail[twice]])} and {_short(names[head[twice]])}"
+            msg = f"{self.where(self._places[listed[twice]])}: the link between {link} is listed in both directions; "
+            raise BadFile(msg + "leave directed=false out, or list every link once")
+
+    def _choose_ranks(self) -> None:
+        """Apply ``ranks=``; ask for it if some vertices sound like switches and the file does not state the ranks.
+
+        Raises
+        ------
+        BadFile
+            If no vertex matches, or the file leaves it open.
+        """
+
+        def texts(name: Hashable) -> tuple[str, ...]:
+            return str(name), str(self.labels.get(name, "")), str(self.kinds.get(name, ""))
+
+        pattern = self.options.ranks
+        if pattern is not None:
+            matching = [v for v in self._vertices if any(fnmatchcase(text, pattern) for text in texts(v) if text)]
+            if not matching:
+                example = ", ".join(dict.fromkeys(text for v in list(self._vertices)[:3] for text in texts(v) if text))
+                msg = f"{self.what}: no vertex matches ranks={pattern[:60]}; names and kinds are like {example[:120]}"
+                raise BadFile(msg)
+            self.terminals = list(matching)
+            return
+        if self.terminals is not None or self.relays or self.stated:
+            return
+        switches = [v for v in self._vertices if any(_SWITCH.search(text) for text in texts(v))]
+        if 0 < len(switches) < len(self._vertices):
+            example = " ".join(text for text in texts(switches[0]) if text)[:60]
+            msg = (
+                f"{self.what}: {len(switches)} of {len(self._vertices)} vertices sound like switches ({example}), and "
+                f"it is not stated which vertices are ranks; {self.ask_ranks}, or mark nodes as terminal true or false"
+            )
+            raise BadFile(msg)
+
+
+def _numeric_order(name: Hashable) -> int:
+    return int(str(name))
 
 
 def is_number(text: str) -> bool:

@@ -1,13 +1,15 @@
 """Edge lists: ``tail head [capacity]`` on each line, separated by commas or blanks.
 
 ``#`` starts a comment. The first other line may be ``directed`` (the default: arcs as written) or
-``undirected`` (an arc each way for every line), and the next a heading ``tail,head,capacity``. Lines that start with
-``#:`` are declarations:
+``undirected`` (an arc each way for every line), and the next a heading such as ``tail,head,capacity``, of any number
+of columns. A capacity may have a unit (``400Gb/s``) if all have one. Lines of networkx, ``tail head {'capacity': 2}``,
+need the option ``directed``. Lines that start with ``#:`` are declarations:
 
     #: undirected                as the line ``undirected``
     #: vertices 12               number of vertices, of which some may have no arcs
     #: terminals 0 1 2           the vertices that send and receive; all if absent
     #: labels ["a", "b", ...]    names of vertices 0, 1, ... as a JSON list
+    #: unit Gb/s                 unit of the capacities
     #: loops keep                accept self-loops, which are refused otherwise
 
 Vertices are either the numbers 0 .. n-1 (each with an arc unless ``vertices`` is declared), or names, which are
@@ -17,12 +19,27 @@ capacity is 1.
 
 from __future__ import annotations
 
+import ast
+import csv
 import io
 import json
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, default_labels, is_number, read_capacity
+from opticoll.instances.readers.draft import (
+    CAPACITY_NAMES,
+    NEUTRAL,
+    OTHER_NAMES,
+    SOURCES,
+    TARGETS,
+    Draft,
+    ReadOptions,
+    default_labels,
+    file_capacities,
+    is_number,
+)
+from opticoll.instances.readers.untrusted import parses_as_float
+from opticoll.instances.units import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +47,9 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 _MAX_LINE = 10_000
-_HEADINGS = ({"tail", "source", "from", "u"}, {"head", "target", "to", "v"}, {"capacity"})
 
 
-def read_edge_list(text: str, what: str) -> Topology:
+def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
     """Read an edge list.
 
     Raises
@@ -41,8 +57,11 @@ def read_edge_list(text: str, what: str) -> Topology:
     BadFile
         Naming the line that is malformed.
     """
-    draft = Draft(what, "line")
-    directed, vertices, labels, rows = True, None, None, 0
+    options = options or ReadOptions()
+    options.refuse(what, "an edge list has no choice of links", "wiring")
+    draft = Draft(what, "line", options)
+    rows = _Rows(draft)
+    directed, vertices, labels = True, None, None
     for number, raw in enumerate(io.StringIO(text, newline=None), start=1):
         where = draft.where(number)
         line = raw.strip()
@@ -50,22 +69,24 @@ def read_edge_list(text: str, what: str) -> Topology:
             key, _, value = line[2:].strip().partition(" ")
             value = value.strip()
             if key in {"directed", "undirected"} and not value:
-                if rows:
+                if rows.count:
                     msg = f"{where}: {key!r} follows arcs; move it to the top"
                     raise BadFile(msg)
-                directed = key == "directed"
+                directed, rows.stated = key == "directed", True
             elif key == "vertices" and is_number(value):
                 draft.check_vertices(int(value) if len(value) < 19 else 10**18)
-                vertices = int(value)
+                vertices, draft.stated = int(value), True
             elif key == "terminals":
                 draft.terminals = list(value.replace(",", " ").split())
             elif key == "labels":
                 labels = _labels(value, where)
+            elif key == "unit":
+                draft.unit = draft.checked_unit(value)
             elif (key, value) == ("loops", "keep"):
                 draft.keep_loops = True
             else:
                 msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
-                raise BadFile(msg + "terminals A B ..., labels [...], loops keep")
+                raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
             continue
         line = line.partition("#")[0].strip()
         if not line:
@@ -73,20 +94,11 @@ def read_edge_list(text: str, what: str) -> Topology:
         if len(line) > _MAX_LINE:
             msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
             raise BadFile(msg)
-        if not rows and line.lower() in {"directed", "undirected"}:
-            directed = line.lower() == "directed"
+        if not rows.count and line.lower() in {"directed", "undirected"}:
+            directed, rows.stated = line.lower() == "directed", True
             continue
-        parts = [part.strip() for part in line.split(",")] if "," in line else line.split()
-        if not rows and _is_heading(parts):
-            continue
-        if not 2 <= len(parts) <= 3 or not all(parts):
-            msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
-            raise BadFile(msg)
-        rows += 1
-        capacity = read_capacity(parts[2], where) if len(parts) == 3 else 1.0
-        draft.add_vertex(parts[0])
-        draft.add_vertex(parts[1])
-        draft.add_link(parts[0], parts[1], capacity, number, directed=directed)
+        rows.add(line, number, where, directed=directed)
+    rows.check()
     _declare(draft, vertices)
     for v, label in enumerate(labels or ()):
         if not draft.has_vertex(str(v)):
@@ -98,9 +110,145 @@ def read_edge_list(text: str, what: str) -> Topology:
     return draft.build()
 
 
-def _is_heading(parts: list[str]) -> bool:
-    words = [part.lower() for part in parts]
-    return 2 <= len(words) <= 3 and all(w in known for w, known in zip(words, _HEADINGS, strict=False))
+class _Rows:
+    """The arcs of an edge list, line by line, below a heading if there is one.
+
+    ``stated`` is whether the file says if its lines are directed; lines of networkx, ``u v {...}``, do not.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft, self.chosen = draft, draft.options.capacity
+        self.count, self.stated = 0, draft.options.directed is not None
+        self.width: int | None = None
+        self.ends, self.column, self.heading = (0, 1), 2, ("", "")
+        self.first: tuple[str, str, str] | None = None  # place and ends of the first arc
+        self.links: list[tuple[str, str, dict[str, object], int]] = []  # of networkx
+        named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
+        self.name = str(self.chosen) if named else None
+
+    def add(self, line: str, number: int, where: str, *, directed: bool) -> None:
+        """Read one line.
+
+        Raises
+        ------
+        BadFile
+            If it is neither a heading nor an arc.
+        """
+        if "{" in line:
+            self._add_networkx(line, number, where)
+            return
+        parts = _fields(line, where)
+        if not self.count and self.width is None and self._read_heading(parts, where):
+            return
+        if self.width is None and "," not in line and len(parts) == 4 and split_rate(" ".join(parts[2:])) is not None:
+            parts = [*parts[:2], " ".join(parts[2:])]  # 25 GB/s
+        given = [parts[i] for i in self.ends] if max(self.ends) < len(parts) else [""]
+        fits = 2 <= len(parts) <= 3 if self.width is None else len(parts) == self.width
+        if not fits or not all(given) or (self.width is None and not all(parts)):
+            msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
+            if len(parts) > 3 and all(map(parses_as_float, parts)):
+                msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
+            raise BadFile(msg)
+        if self.name is not None and self.width is None:
+            msg = f"{where}: an edge list without a heading has no column {self.name[:60]!r}; leave capacity= out"
+            raise BadFile(msg)
+        self.count += 1
+        value: object = parts[self.column] if self.column < len(parts) else 1.0
+        if self.chosen is not None and self.name is None:
+            value = self.chosen
+        tail, head = given
+        self.first = self.first or (where, tail, head)
+        self.draft.add_vertex(tail)
+        self.draft.add_vertex(head)
+        capacity = self.draft.capacity(value, where)
+        self.draft.add_link(tail, head, capacity, number, directed=directed)
+
+    def _read_heading(self, parts: list[str], where: str) -> bool:
+        """Whether the first line is a heading, with the columns of ends and capacity."""
+        words = [part.lower() for part in parts]
+        ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
+        if ends[0] is None or ends[1] is None or any(map(parses_as_float, words)):
+            return False
+        self.width, self.ends, self.heading = len(parts), (ends[0], ends[1]), (parts[ends[0]], parts[ends[1]])
+        rest = {part: i for i, part in enumerate(parts) if i not in ends and words[i] not in NEUTRAL}
+        known = [part for part in rest if part.lower() in CAPACITY_NAMES] or [
+            part for part in rest if part.lower() in OTHER_NAMES
+        ]
+        choice = "write file:PATH,capacity={}, or file:PATH,capacity=1 for equal links"
+        if self.name is not None and self.name not in rest:
+            msg = f"{where}: no column is called {self.name[:60]!r}; there are {', '.join(parts)[:120]}"
+            raise BadFile(msg)
+        if self.name is not None:
+            self.column = rest[self.name]
+        elif len(known) == 1:
+            self.column = rest[known[0]]
+            self.draft.unit = self.draft.unit or OTHER_NAMES.get(known[0].lower())
+        elif rest and self.chosen is None:
+            found = known or list(rest)
+            kind = "may hold the capacity" if known else "do not say which is the capacity"
+            msg = f"{where}: the columns {', '.join(map(repr, found[:4]))} {kind}; {choice.format(found[0])}"
+            raise BadFile(msg)
+        else:
+            self.column = len(parts)
+        return True
+
+    def _add_networkx(self, line: str, number: int, where: str) -> None:
+        ends, _, rest = line.partition("{")
+        parts = _fields(ends.rstrip().rstrip(","), where)
+        try:
+            attributes = ast.literal_eval("{" + rest)
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            attributes = None
+        if len(parts) != 2 or not all(parts) or not isinstance(attributes, dict):
+            msg = f"{where}: {line[:60]!r} is not an edge of networkx; write tail, head and {{'capacity': 1.0}}"
+            raise BadFile(msg)
+        if not self.stated:
+            msg = (
+                f"{where}: an edge list with {{...}} does not say whether its edges are directed; write "
+                "file:PATH,directed=true or file:PATH,directed=false"
+            )
+            raise BadFile(msg)
+        self.links.append((parts[0], parts[1], {str(key): value for key, value in attributes.items()}, number))
+
+    def check(self) -> None:
+        """Add the edges of networkx, and refuse a first line that is a heading by its contents.
+
+        Raises
+        ------
+        BadFile
+            For such a line, and capacities of networkx edges that are missing or under unknown names.
+        """
+        draft = self.draft
+        if self.links and self.count:
+            msg = f"{draft.what}, line {self.links[0][3]}: lines with and without {{...}} do not go together"
+            raise BadFile(msg)
+        if self.links:
+            capacities = file_capacities(self.chosen, draft.what)
+            values = capacities.of([link[2] for link in self.links], [f"line {link[3]}" for link in self.links])
+            draft.unit = draft.unit or capacities.unit
+            for (tail, head, _, number), value in zip(self.links, values, strict=True):
+                draft.add_vertex(tail)
+                draft.add_vertex(head)
+                draft.add_edge(tail, head, value, number, directed=True)
+        twice = next((name for name in self.heading if name and draft.has_vertex(name)), None)
+        if twice is not None:
+            msg = f"{draft.what}: the first line may be a heading or an arc, as {twice!r} is a vertex as well; "
+            raise BadFile(msg + "write the heading src,dst above it")
+        if self.first is not None and self.width is None:
+            where, *ends = self.first
+            others = [str(name) for name in draft.vertices() if name not in ends]
+            if others and not any(map(is_number, ends)) and all(map(is_number, others)):
+                msg = f"{where}: {ends[0][:40]!r} and {ends[1][:40]!r} are names, and all other vertices numbers; "
+                raise BadFile(msg + "call the columns src,dst,capacity, or leave the heading out")
+
+
+def _fields(line: str, where: str) -> list[str]:
+    if ";" in line:
+        msg = f"{where}: columns are separated by ';'; use commas or blanks"
+        raise BadFile(msg)
+    if "," not in line:
+        return line.split()
+    return [field.strip() for field in (next(csv.reader([line])) if '"' in line else line.split(","))]
 
 
 def _labels(text: str, where: str) -> list[str]:
@@ -117,27 +265,35 @@ def _labels(text: str, where: str) -> list[str]:
 def _declare(draft: Draft, vertices: int | None) -> None:
     """Check numbered vertices for gaps, and add the declared ones that have no arc."""
     numbered = [str(name) for name in draft.vertices() if is_number(str(name))]
-    if len(numbered) < draft.order and vertices is None:
+    first = draft.options.first or 0
+    if len(numbered) < draft.order and vertices is None and not first:
         return
-    if len(numbered) < draft.order:
-        msg = f"{draft.what}: vertices must be numbers, not names, where their number is declared"
+    if len(numbered) < draft.order or (first and draft.has_vertex("0")):
+        reason = f"must be numbers from {first}" if first else "must be numbers, not names,"
+        msg = f"{draft.what}: vertices {reason} where {'first=' if first else 'their number is declared'}"
+        msg += "1 is given" if first else ""
         raise BadFile(msg)
     longest = max(numbered, key=lambda name: (len(name), name), default="")
     largest = -1 if not longest else int(longest) if len(longest) < 19 else 10**18
     draft.check_vertices(largest + 1)
     if vertices is None:
-        if largest + 1 > draft.order:
-            gap = next(v for v in range(largest + 1) if not draft.has_vertex(str(v)))
+        if largest + 1 - first > draft.order:
+            gap = next(v for v in range(first, largest + 1) if not draft.has_vertex(str(v)))
             msg = (
                 f"{draft.what}: vertices are numbered up to {largest}, but {gap} has no arc; "
-                f"number them from 0 without gaps, or declare '#: vertices {largest + 1}'"
+                f"number them from {first} without gaps, or declare '#: vertices {largest + 1 - first}'"
             )
+            if not first and largest == draft.order:
+                msg = (
+                    f"{draft.what}: vertices are numbered from 1 to {largest}, and 0 has no arc; write "
+                    f"file:PATH,first=1 if the first is 1, or declare '#: vertices {largest + 1}'"
+                )
             raise BadFile(msg)
         return
-    if largest >= vertices:
-        msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; number them from 0"
+    if largest >= vertices + first:
+        msg = f"{draft.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
         raise BadFile(msg)
-    for v in range(vertices):
+    for v in range(first, vertices + first):
         draft.add_vertex(str(v))
 
 
@@ -149,6 +305,8 @@ def write_edge_list(topology: Topology, separator: str) -> Iterator[str]:
         yield f"#: terminals {' '.join(map(str, topology.terminals.tolist()))}\n"
     if not default_labels(topology):
         yield f"#: labels {json.dumps(list(topology.labels))}\n"
+    if topology.capacity_unit is not None:
+        yield f"#: unit {topology.capacity_unit}\n"
     if (topology.tail == topology.head).any():
         yield "#: loops keep\n"
     arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)

@@ -1,24 +1,40 @@
 """Topologies and matrices in files of at most 64 MiB.
 
-The suffix of the file selects one of three formats: ``.graphml`` or ``.xml``
-(:mod:`opticoll.instances.readers.networkx_io`), ``.json`` (:mod:`opticoll.instances.readers.topology_json`), and edge
-lists for every other suffix (:mod:`opticoll.instances.readers.edge_lists`). Self-loops carry no flow, so a file with
+Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GML, DIMACS, SNDlib and matrices
+(:mod:`opticoll.instances.readers.graph_formats`); JSON of opticoll, networkx, msccl and TACCL
+(:mod:`opticoll.instances.readers.topology_json`); NCCL's topology XML and ``nvidia-smi topo -m``
+(:mod:`opticoll.instances.readers.machine_topologies`). The suffix and the contents select one. Three are written:
+``.graphml`` and ``.xml``, ``.json``, and edge lists for every other suffix. Self-loops carry no flow, so a file with
 loops is refused unless it declares them. The hash of a topology depends on its content only, not on the name or format
 of the file; machines (a LIGHTPATH mesh, a WDM ring) are written as plain topologies.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers.draft import ReadOptions
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
-from opticoll.instances.readers.networkx_io import read_graphml, write_graphml
+from opticoll.instances.readers.graph_formats import (
+    read_dimacs,
+    read_gml,
+    read_graphml,
+    read_matrix_topology,
+    read_sndlib,
+    sndlib_links,
+    sndlib_xml_links,
+    write_graphml,
+)
+from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.topology_json import read_json, write_json
-from opticoll.instances.readers.untrusted import decode, read_bytes
+from opticoll.instances.readers.untrusted import decode, parse_xml, parses_as_float, read_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,36 +45,182 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 64 * 2**20
 
 
-def read_topology(path: str | Path) -> Topology:
-    """Read a topology from an edge list, GraphML or JSON file.
+def _text(data: bytes, where: str) -> str:
+    return decode(data, where, "save the file as UTF-8")
+
+
+def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        return read_sndlib(sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what), what, options)
+    return read_sndlib(sndlib_links(_text(data, what), what), what, options)
+
+
+_READERS: dict[str, Callable[[bytes, str, ReadOptions], Topology]] = {
+    "edges": lambda data, what, options: read_edge_list(_text(data, what), what, options),
+    "graphml": read_graphml,
+    "json": lambda data, what, options: read_json(_text(data, what), what, options),
+    "gml": lambda data, what, options: read_gml(_text(data, what), what, options),
+    "dimacs": lambda data, what, options: read_dimacs(_text(data, what), what, options),
+    "sndlib": _of_sndlib,
+    "matrix": lambda data, what, options: read_matrix_topology(_text(data, what), what, options),
+    "nccl": read_nccl,
+    "nvidia-smi": lambda data, what, options: read_nvidia_smi(_text(data, what), what, options),
+}
+#: Formats of topologies.
+FORMATS = tuple(_READERS)
+#: Options of ``file:PATH,option=value``.
+OPTIONS = ("capacity", "directed", "format", "first", "ranks", "wiring")
+_OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
+#: Root elements of XML, and what texts start with; other names are of formats that are not read.
+_ROOTS = {b"system": "nccl", b"network": "sndlib"}
+_STARTS = (
+    (rb"\?SNDlib", "sndlib"),
+    (rb"(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))", "nvidia-smi"),
+    (rb"(?:(?:#[^\n]*|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s+)*graph\s*\[", "gml"),
+    (rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s", "dimacs"),
+    (rb"(?:strict\s+)?(?:di)?graph\b[^\[\n]*\{", "this is a DOT file"),
+    (rb"\*(?:vertices|network)\b", "this is a Pajek file"),
+    (rb"%%MatrixMarket", "this is a Matrix Market file"),
+)
+
+
+def read_topology(
+    path: str | Path,
+    capacity: str | float | None = None,
+    *,
+    directed: bool | None = None,
+    format: str | None = None,
+    first: int | None = None,
+    ranks: str | None = None,
+    wiring: str | None = None,
+) -> Topology:
+    """Read a topology from a file of any format in :data:`FORMATS`.
 
     Parameters
     ----------
     path
-        File; its suffix selects the format.
+        File; its suffix and contents select the format.
+    capacity, directed, format, first, ranks, wiring
+        How to read it, see :class:`opticoll.instances.readers.draft.ReadOptions`.
 
     Returns
     -------
     Topology
-        With the spec ``file:PATH``.
+        With the spec ``file:PATH,option=value``.
 
     Raises
     ------
     BadFile
         If the file cannot be read, is too large, or does not describe a topology; the message names the line or arc.
     """
-    data = _read(path)
+    options = ReadOptions(capacity, directed, format, first, ranks, wiring)
     what = f"file {str(path)!r}"
-    suffix = Path(path).suffix.lower()
-    if suffix in {".graphml", ".xml"}:
-        topology = read_graphml(data, what)
-    elif suffix == ".json":
-        topology = read_json(_text(data, what), what)
-    else:
-        topology = read_edge_list(_text(data, what), what)
-    object.__setattr__(topology, "spec", f"file:{path}")
-    object.__setattr__(topology, "parameters", (("path", str(path)),))
+    check_options(options, what)
+    data = _read(path)
+    topology = _READERS[format or _recognised(path, data, what)](data, what, options)
+    chosen = "".join(
+        f",{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name in OPTIONS if (value := getattr(options, name)) is not None
+    )  # fmt: skip
+    object.__setattr__(topology, "spec", f"file:{path}{chosen}")
+    object.__setattr__(topology, "parameters", (("path", f"{path}{chosen}"),))
     return topology
+
+
+def read_specified(text: str) -> Topology:
+    """The topology that ``PATH,option=value`` names; errors as :func:`read_topology`."""
+    path, given = text, dict[str, str]()
+    while (found := _OPTION.fullmatch(path)) is not None:
+        if found["name"] in given:
+            msg = f"file {found['path']!r}: {found['name']}= is given twice; give it once"
+            raise BadFile(msg)
+        path, given[found["name"]] = found["path"], found["value"]
+    where = f"file {path!r}"
+    unknown = re.fullmatch(r"(.*),\s*(\w+)=[^,/]*", path, re.DOTALL)
+    if unknown is not None and not Path(path).exists() and Path(unknown[1]).exists():
+        near = difflib.get_close_matches(unknown[2], OPTIONS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(OPTIONS)}"
+        msg = f"file {unknown[1]!r}: unknown option {unknown[2][:40]!r}; {hint}"
+        raise BadFile(msg)
+    flags, numbers = {"true": True, "false": False}, {"0": 0, "1": 1}
+    directed, first = given.get("directed"), given.get("first")
+    if directed not in {None, *flags} or first not in {None, *numbers}:
+        msg = f"{where}: write directed=true or directed=false, and first=0 or first=1"
+        raise BadFile(msg)
+    text = given.get("capacity", "")
+    capacity = float(text) if parses_as_float(text) else text or None
+    return read_topology(
+        path, capacity, directed=None if directed is None else flags[directed], format=given.get("format"),
+        first=None if first is None else numbers[first], ranks=given.get("ranks"), wiring=given.get("wiring"),
+    )  # fmt: skip
+
+
+def check_options(options: ReadOptions, what: str) -> None:
+    """Refuse unknown values of options.
+
+    Raises
+    ------
+    BadFile
+        Naming the known ones.
+    """
+    for name, known in (("format", FORMATS), ("wiring", WIRINGS)):
+        value = getattr(options, name)
+        if value is not None and value not in known:
+            msg = f"{what}: {name}={str(value)[:40]} is unknown; write one of {', '.join(known)}"
+            raise BadFile(msg)
+    if options.first not in (None, 0, 1):
+        msg = f"{what}: first={options.first} must be 0 or 1"
+        raise BadFile(msg)
+
+
+def _recognised(path: str | Path, data: bytes, what: str) -> str:
+    """The format of a file by its suffix and contents.
+
+    Raises
+    ------
+    BadFile
+        For formats that are recognised and not read.
+    """
+    suffix = Path(path).suffix.lower()
+    start = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if suffix == ".graphml":
+        return "graphml"
+    if suffix == ".xml" or start.startswith(b"<"):
+        root = re.search(rb"<(?:\w+:)?([A-Za-z]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
+        if root is not None and root[1].lower() == b"algo":
+            msg = f"{what}: this is a schedule, not a topology; opticoll check FORMULATION INSTANCE {path} executes it"
+            raise BadFile(msg)
+        return _ROOTS.get(root[1] if root else b"", "graphml")
+    if suffix == ".json":
+        return "json"
+    for pattern, name in _STARTS:
+        if re.match(pattern, start, re.IGNORECASE):
+            if name in FORMATS:
+                return name
+            msg = (
+                f"{what}: {name}; read it with networkx and oc.topology, or convert it to GraphML, GML or an edge list"
+            )
+            raise BadFile(msg)
+    if suffix == ".gml":
+        return "gml"
+    return "matrix" if _is_matrix(data) else "edges"
+
+
+def _is_matrix(data: bytes) -> bool:
+    """Whether a text is a matrix and no edge list: labelled, or at least 4 rows of as many numbers."""
+    rows = [line for raw in data[: 1 << 20].splitlines() if (line := raw.partition(b"#")[0].strip())]
+    if not rows:
+        return False
+    cells = _cells(rows[0])
+    if len(cells) > 2 and (not cells[0] or cells[1:] == [_cells(row)[0] for row in rows[1 : len(cells) + 1]]):
+        return True
+    whole = len(data) > 1 << 20 or len(rows) == len(cells)
+    return len(cells) > 3 and whole and all(map(parses_as_float, cells))
+
+
+def _cells(line: bytes) -> list[str]:
+    text = line.decode("utf-8", "replace")
+    return [cell.strip(' "\t') for cell in (text.split(",") if "," in text else text.split())]
 
 
 def write_topology(topology: Topology, path: str | Path) -> None:
@@ -143,7 +305,3 @@ def _read(path: str | Path) -> bytes:
         msg = f"{where} is empty; write one arc (tail head capacity) or one row of a matrix per line"
         raise BadFile(msg)
     return data
-
-
-def _text(data: bytes, where: str) -> str:
-    return decode(data, where, "save the file as UTF-8")

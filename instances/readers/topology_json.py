@@ -1,12 +1,22 @@
-"""Topologies as JSON: the format of opticoll, and the node-link format of networkx.
+"""Topologies as JSON: the formats of opticoll, networkx (node-link), msccl-tools and TACCL.
 
 opticoll: ``{"format": "opticoll-topology/1", "n": 3, "arcs": [[0, 1, 2.5], [1, 2]], "terminals": [0, 1],
-"labels": ["a", "b", "c"], "loops": "keep"}``. An arc is tail, head and capacity (1 if absent). Terminals
-(all vertices if absent), labels (the numbers) and loops (refused) may be left out.
+"labels": ["a", "b", "c"], "unit": "Gb/s", "loops": "keep"}``. An arc is tail, head and capacity (1 if absent).
+Terminals (all vertices if absent), labels (the numbers), unit of the capacities (none) and loops (refused) may be left
+out.
 
-Node-link: ``nodes`` with ``id`` (and ``label``, ``terminal``), ``edges`` or ``links`` with ``source``,
-``target`` and ``capacity`` (1 if absent), ``directed`` (false if absent) and in ``graph`` perhaps
+Node-link: ``nodes`` with ``id`` (and ``label``, ``terminal``), ``edges`` or ``links`` with ``source``, ``target`` and a
+capacity (:class:`opticoll.instances.readers.draft.Capacities`), ``directed`` (false if absent) and in ``graph`` perhaps
 ``"loops": "keep"``. Other attributes are not read.
+
+msccl-tools (msccl/serialization.py): ``"msccl_type": "topology"`` (or an algorithm, whose topology is read) with
+``links[dst][src]``, the chunks that a link moves per round, and ``switches`` ``[sources, destinations, bandwidth,
+name]``, which limit all links between them together. A switch with one source (or one destination) is a relay behind
+(before) that rank; others cannot be stated as capacities.
+
+TACCL (taccl/topologies/generic.py): the links within a node. Capacities are 1000 / ``invbws`` [us/MB], that is GB/s,
+for every one of ``links``, indexed ``[dst][src]``. The files that TACCL ships have no ``links``: their wiring is in its
+code, so ``wiring=ndv2`` (hybrid cube-mesh), or ``dgx2`` and ``hub_and_spoke`` (a switch) must be given.
 """
 
 from __future__ import annotations
@@ -16,7 +26,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.draft import Draft, default_labels, read_capacity
+from opticoll.instances.readers.draft import Draft, ReadOptions, default_labels, file_capacities, read_capacity
 from opticoll.instances.readers.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -25,11 +35,16 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 FORMAT = "opticoll-topology/1"
-_KEYS = {"format", "n", "arcs", "terminals", "labels", "loops"}
+#: Largest number in a file of msccl or TACCL, and most GPUs of a node.
+_LARGEST, _MOST_GPUS = 1e15, 1024
+#: NDv2 (DGX-1) as TACCL numbers its GPUs: pairs with two NVLinks, and with one.
+_NDV2_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
+_NDV2_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
+_KEYS = {"format", "n", "arcs", "terminals", "labels", "loops", "unit"}
 
 
-def read_json(text: str, what: str) -> Topology:
-    """Read either format.
+def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topology:
+    """Read any of the formats.
 
     Raises
     ------
@@ -37,12 +52,21 @@ def read_json(text: str, what: str) -> Topology:
         For malformed JSON, another format, or arcs that are invalid; the message names the arc.
     """
     data = parse_json(text, what, "correct the syntax")
+    options = options or ReadOptions()
     if isinstance(data, dict) and data.get("format") == FORMAT:
-        return _ours(data, what)
+        options.refuse(what, "the file states all", "capacity", "directed", "first", "wiring")
+        return _ours(data, what, options)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
-        return _node_link(data, what)
-    msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges'; write one of the two formats"
-    raise BadFile(msg)
+        options.refuse(what, "the file names its vertices and lists all links", "first", "wiring")
+        return _node_link(data, what, options)
+    if isinstance(data, dict) and data.get("msccl_type") in {"topology", "algorithm"}:
+        options.refuse(what, "the file states its links", "capacity", "directed", "first", "wiring")
+        return _msccl(data if data["msccl_type"] == "topology" else data.get("topology"), what, options)
+    if isinstance(data, dict) and "gpus_per_node" in data:
+        options.refuse(what, "the file states its links", "capacity", "directed", "first")
+        return _taccl(data, what, options)
+    msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', nor a topology of msccl or TACCL; "
+    raise BadFile(msg + "write one of these formats")
 
 
 def _whole(value: Any) -> bool:
@@ -64,8 +88,9 @@ def _check_loops(loops: Any, what: str) -> bool:
     return loops == "keep"
 
 
-def _ours(data: dict[str, Any], what: str) -> Topology:
-    draft = Draft(what, "arc")
+def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
+    draft = Draft(what, "arc", options)
+    draft.stated = True
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         msg = f"{what}: unknown key {unknown[0][:60]!r}; known: {', '.join(sorted(_KEYS))}"
@@ -96,6 +121,7 @@ def _ours(data: dict[str, Any], what: str) -> Topology:
             msg = f"{what}: 'labels' must be one string for each of the {n} vertices"
             raise BadFile(msg)
         draft.labels = dict(enumerate(labels))
+    draft.unit = draft.checked_unit(data.get("unit"))
     return draft.build()
 
 
@@ -116,8 +142,8 @@ def _name(value: Any, where: str) -> Hashable:
     raise BadFile(msg)
 
 
-def _node_link(data: dict[str, Any], what: str) -> Topology:
-    draft = Draft(what, "edge")
+def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
+    draft = Draft(what, "edge", options)
     attributes = data.get("graph")
     if isinstance(attributes, dict):
         draft.keep_loops = _check_loops(attributes.get("loops"), what)
@@ -131,13 +157,118 @@ def _node_link(data: dict[str, Any], what: str) -> Topology:
     if not isinstance(directed, bool):
         msg = f"{what}: 'directed' must be true or false"
         raise BadFile(msg)
-    for number, edge in enumerate(_list(data, "links" if "links" in data else "edges", what)):
-        where = draft.where(number)
+    edges = _list(data, "links" if "links" in data else "edges", what)
+    for number, edge in enumerate(edges):
         if not isinstance(edge, dict) or "source" not in edge or "target" not in edge:
-            msg = f"{where}: must be an object with 'source' and 'target'"
+            msg = f"{draft.where(number)}: must be an object with 'source' and 'target'"
             raise BadFile(msg)
-        tail, head = _name(edge["source"], where), _name(edge["target"], where)
-        draft.add_edge(tail, head, edge.get("capacity", 1.0), number, directed=directed)
+    given = [{key: value for key, value in edge.items() if key not in {"source", "target"}} for edge in edges]
+    capacities = file_capacities(options.capacity, what)
+    values = capacities.of(given, [f"edge {number}" for number in range(len(edges))])
+    draft.unit = draft.unit or capacities.unit
+    for number, (edge, value) in enumerate(zip(edges, values, strict=True)):
+        where = draft.where(number)
+        draft.add_edge(_name(edge["source"], where), _name(edge["target"], where), value, number, directed=directed)
+    return draft.build()
+
+
+def _square(data: dict[str, Any], key: str, what: str, n: int | None = None) -> list[list[float]]:
+    """An n×n list of finite nonnegative numbers, 0 on the diagonal."""
+    rows = _list(data, key, what)
+    n = len(rows) if n is None else n
+    valid = len(rows) == n and all(isinstance(row, list) and len(row) == n for row in rows)
+    for i, row in enumerate(rows if valid else ()):
+        valid = valid and row[i] == 0 and all(type(x) in (int, float) and 0 <= x <= _LARGEST for x in row)
+    if not valid:
+        msg = f"{what}: {key!r} must be a list of {n} rows of {n} numbers, 0 on the diagonal; {key}[dst][src]"
+        raise BadFile(msg)
+    return rows
+
+
+def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
+    if not isinstance(data, dict) or data.get("msccl_type") != "topology":
+        msg = f"{what}: no msccl topology in it; write {{'msccl_type': 'topology', 'links': ...}}"
+        raise BadFile(msg)
+    links = _square(data, "links", what)
+    draft = Draft(what, "link", options)
+    for v in range(len(links)):
+        draft.add_vertex(v)
+    behind: dict[tuple[int, int], str] = {}
+    before: dict[tuple[int, int], str] = {}
+    for k, switch in enumerate(data.get("switches") or []):
+        sources, targets, bandwidth, name = _switch(switch, len(links), f"{what}, switch {k}")
+        relay = f"{name} ({k})"
+        side = behind if len(sources) == 1 else before
+        pairs = [(u, v) for u in sources for v in targets if u != v and links[v][u]]
+        if any(pair in side for pair in pairs):
+            msg = f"{what}, switch {k}: a link belongs to two switches on one side, which capacities cannot state"
+            raise BadFile(msg)
+        side.update(dict.fromkeys(pairs, relay))
+        if pairs:
+            draft.add_vertex(relay)
+            draft.relays.add(relay)
+            tail, head = (sources[0], relay) if side is behind else (relay, targets[0])
+            draft.add_edge(tail, head, bandwidth, k, directed=True)
+    for v, row in enumerate(links):
+        for u, capacity in enumerate(row):
+            if capacity:
+                draft.add_edge(behind.get((u, v), u), before.get((u, v), v), capacity, v, directed=True)
+    return draft.build()
+
+
+def _switch(switch: Any, n: int, where: str) -> tuple[list[int], list[int], float, str]:
+    valid = isinstance(switch, list) and len(switch) == 4 and all(isinstance(ends, list) for ends in switch[:2])
+    valid = valid and all(_whole(v) and 0 <= v < n for ends in switch[:2] for v in ends)
+    if not valid or type(switch[2]) not in (int, float) or not isinstance(switch[3], str):
+        msg = f"{where}: must be [sources, destinations, bandwidth, name] with ranks 0..{n - 1}"
+        raise BadFile(msg)
+    sources, targets, bandwidth, name = switch
+    if 1 not in (len(sources), len(targets)):
+        msg = f"{where}: it limits the links between several sources and several destinations together, which "
+        raise BadFile(msg + "capacities cannot state; give one switch per source or per destination")
+    return sources, targets, read_capacity(bandwidth, where), name[:60]
+
+
+def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
+    n = data.get("gpus_per_node")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 < n <= _MOST_GPUS:
+        msg = f"{what}: 'gpus_per_node' must be a whole number from 2 to {_MOST_GPUS}"
+        raise BadFile(msg)
+    draft = Draft(what, "link", options)
+    draft.unit = "GB/s"
+    for v in range(n):
+        draft.add_vertex(v)
+    if "links" in data:
+        options.refuse(what, "the file has 'links'", "wiring")
+        links, slowness = _square(data, "links", what, n), _square(data, "invbws", what, n)
+        for v in range(n):
+            for u in range(n):
+                if bool(links[v][u]) != bool(slowness[v][u]):
+                    msg = f"{what}: links and invbws must be 0 for the same pairs, not for {u}->{v} alone"
+                    raise BadFile(msg)
+                if links[v][u]:
+                    draft.add_edge(u, v, links[v][u] * 1000.0 / slowness[v][u], v, directed=True)
+        return draft.build()
+    values = _list(data, "node_invbws_list", what)
+    if not all(type(x) in (int, float) and 0 < x <= _LARGEST for x in values):
+        msg = f"{what}: 'node_invbws_list' must be a list of positive numbers"
+        raise BadFile(msg)
+    wiring = options.wiring
+    if wiring not in {"ndv2", "dgx2", "hub_and_spoke"}:
+        msg = f"{what}: it has no 'links', as their wiring is in TACCL's code; write file:PATH,wiring=ndv2, dgx2 or "
+        raise BadFile(msg + "hub_and_spoke")
+    if len(values) != (2 if wiring == "ndv2" else 1) or n != {"ndv2": 8, "dgx2": 16}.get(wiring, n):
+        msg = f"{what}: {n} GPUs with {len(values)} invbws do not fit wiring={wiring}; choose another"
+        raise BadFile(msg)
+    if wiring == "ndv2":
+        for pairs, slow in zip((_NDV2_DOUBLE, _NDV2_SINGLE), values, strict=True):
+            for u, v in pairs:
+                draft.add_edge(u, v, 1000.0 / slow, u, directed=False)
+        return draft.build()
+    draft.add_vertex("switch")
+    draft.relays.add("switch")
+    for v in range(n):
+        draft.add_edge(v, "switch", 1000.0 / values[0], v, directed=False)
     return draft.build()
 
 
@@ -148,6 +279,8 @@ def write_json(topology: Topology) -> Iterator[str]:
         yield f',\n "terminals": {json.dumps(topology.terminals.tolist())}'
     if not default_labels(topology):
         yield f',\n "labels": {json.dumps(list(topology.labels))}'
+    if topology.capacity_unit is not None:
+        yield f',\n "unit": {json.dumps(topology.capacity_unit)}'
     if (topology.tail == topology.head).any():
         yield ',\n "loops": "keep"'
     arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import stat
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from opticoll.errors import BadFile
 
 #: Prefix of a setting that names a file.
 PREFIX = "file:"
+#: Prefixes of instance specs that name a file.
+FILE_SPECS = (PREFIX, "mps:")
 _PIN = "#sha256="
+
+
+def names_file(spec: str) -> bool:
+    """Whether an instance spec reads a file, which may change after the spec has been parsed."""
+    return PREFIX in spec or spec.strip().startswith(FILE_SPECS)
 
 
 def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
@@ -123,6 +131,80 @@ def _refuse_constant(constant: str) -> Any:
     raise ValueError(msg)
 
 
+#: Deepest nesting and most XML elements that :func:`parse_xml` reads.
+MAX_DEPTH = 64
+MAX_ELEMENTS = 2_000_000
+
+
+@dataclass
+class XmlElement:
+    """An element of an XML document: its tag without namespace, attributes, line, text and children."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[XmlElement] = field(default_factory=list)
+
+    def all(self, tag: str) -> list[XmlElement]:
+        """Children with a tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def content(self, tag: str) -> str | None:
+        """Text of the first child with a tag; None if there is no such child."""
+        return next((child.text.strip() for child in self.children if child.tag == tag), None)
+
+
+def parse_xml(data: bytes, where: str | Path, remedy: str) -> XmlElement:
+    """The root of an XML document without document type and entities, at most :data:`MAX_DEPTH` levels deep.
+
+    Raises
+    ------
+    BadFile
+        If it is not such a document; the message names the line.
+    """
+    from xml.sax import ContentHandler, SAXException
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.sax import parseString
+
+    class Builder(ContentHandler):
+        def __init__(self) -> None:
+            super().__init__()
+            self.root = XmlElement("", {}, 0)
+            self.open, self.pieces, self.elements = [self.root], [[""]], 0
+
+        def startElement(self, name: str, attrs: Any) -> None:
+            self.elements += 1
+            if len(self.open) > MAX_DEPTH or self.elements > MAX_ELEMENTS:
+                msg = f"more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements"
+                raise SAXException(msg)
+            line = self._locator.getLineNumber()  # type: ignore[attr-defined]
+            element = XmlElement(name.rpartition(":")[2], dict(attrs.items()), line)
+            self.open[-1].children.append(element)
+            self.open.append(element)
+            self.pieces.append([])
+
+        def endElement(self, name: str) -> None:
+            self.open.pop().text = "".join(self.pieces.pop())
+
+        def characters(self, content: str) -> None:
+            self.pieces[-1].append(content)
+
+    builder = Builder()
+    try:
+        parseString(data, builder, forbid_dtd=True)
+    except DefusedXmlException:
+        msg = f"{where}: document types and entities are not accepted; remove the <!DOCTYPE> declaration"
+        raise BadFile(msg) from None
+    except (SAXException, LookupError, ValueError) as error:
+        reason = " ".join(error.getMessage().split()) if isinstance(error, SAXException) else "unknown encoding"
+        line = getattr(error, "getLineNumber", lambda: None)()
+        msg = f"{where}{'' if line is None else f', line {line}'}: not well-formed XML ({reason}); {remedy}"
+        raise BadFile(msg) from None
+    return builder.root.children[0]
+
+
 def pinned(text: str, most: int) -> str:
     """``file:PATH`` with the digest of the file's present contents; any other text unchanged.
 
@@ -170,3 +252,12 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
         msg = f"{where} has changed since it was named; solve again with its present contents"
         raise BadFile(msg)
     return path, decode(data, where, remedy)
+
+
+def parses_as_float(text: str) -> bool:
+    """Whether Python reads a word as a float; NaN and infinity are floats too."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

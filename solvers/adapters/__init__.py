@@ -1,19 +1,33 @@
-"""Registry of solver adapters: every module of this package that defines ``ADAPTER`` is registered."""
+"""Registry of solver adapters: what modules of this package, and plug-ins, define as ``ADAPTER``."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from opticoll.errors import MethodMismatch
+from opticoll.instances import plugins
 from opticoll.instances.registry import contributed, modules_of
 from opticoll.instances.spec import nearest
+from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
 
 
 @cache
-def adapters() -> dict[str, Adapter]:
-    """Return all adapters by name, installed or not, without importing any solver."""
+def own_adapters() -> dict[str, Adapter]:
+    """Return the adapters of the package by name, without configured ones and those of plug-ins."""
     return {adapter.name: adapter for adapter in contributed(modules_of(__name__), "ADAPTER")}
+
+
+def adapters() -> dict[str, Adapter]:
+    """Return all adapters by name, installed or not, without importing any solver.
+
+    Raises
+    ------
+    BadFile
+        If a configuration file of solvers (:mod:`opticoll.solvers.adapters.command_line`) is wrong.
+    """
+    contributions = {adapter.name: adapter for adapter in plugins.contributed("ADAPTER")}
+    return {**own_adapters(), **configured(own_adapters()), **contributions}
 
 
 def adapter(name: str) -> Adapter:
@@ -24,11 +38,16 @@ def adapter(name: str) -> Adapter:
     MethodMismatch
         If there is none; the message suggests the closest name.
     """
+    if name in own_adapters():
+        return own_adapters()[name]
     known = adapters()
+    if name not in known:
+        plugins.load_installed()
+        known = adapters()
     if name not in known:
         msg = f"no solver {name!r}; {nearest(name, known)}"
         raise MethodMismatch(msg)
     return known[name]
 
 
-__all__ = ["Adapter", "adapter", "adapters"]
+__all__ = ["Adapter", "adapter", "adapters", "own_adapters"]

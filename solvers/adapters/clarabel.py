@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.task import Outcome, Termination
@@ -48,7 +49,7 @@ class Clarabel(Adapter):
         """Solve ``form``; see :meth:`Adapter.solve`."""
         clarabel = self.load()
         settings = clarabel.DefaultSettings()
-        settings.verbose = False
+        settings.verbose = solver_log.shown()
         effective = self._set_options(settings, request)
         A, b, equalities, owner, sign = _cones(form)
         cones = [clarabel.ZeroConeT(equalities), clarabel.NonnegativeConeT(b.size - equalities)]

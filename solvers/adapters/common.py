@@ -199,6 +199,13 @@ def set_solution(
         outcome.bound = outcome.objective
 
 
+def rounded_bounds(form: StandardForm) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Column bounds, those of integer columns rounded inwards: readers of files ignore their fractions."""
+    whole = np.asarray(form.integer)
+    lower = np.where(whole, np.ceil(form.col_lower - 1e-9), form.col_lower)
+    return lower, np.where(whole, np.floor(form.col_upper + 1e-9), form.col_upper)
+
+
 def finite_or_none(value: float | None) -> float | None:
     """Replace a solver's "infinity", which stands for an unknown value, by None."""
     return None if value is None or not abs(value) < 1e19 else float(value)

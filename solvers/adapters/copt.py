@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     finite_or_none,
@@ -68,7 +69,7 @@ class Copt(Adapter):
         return RuntimeError(f"COPT: {error}")
 
     def _run(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
-        model.setParam("Logging", 0)
+        model.setParam("Logging", int(solver_log.shown()))
         effective = self._set_options(copt, model, form, request)
         kinds = np.where(np.asarray(form.integer), copt.COPT.INTEGER, copt.COPT.CONTINUOUS)
         infinity = copt.COPT.INFINITY

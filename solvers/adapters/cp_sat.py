@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import ProgressLog, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, set_options
@@ -61,6 +62,9 @@ class CpSat(Adapter):
         scale = self._build(model.proto, form, request)
         solver = cp_model.CpSolver()
         solver.parameters.parse_text_format(str(parameters))
+        if solver_log.shown():
+            solver.parameters.log_search_progress = True
+            solver.parameters.log_to_stdout = True
         flip = -1.0 if form.sense == "max" else 1.0
         log = ProgressLog(form, progress)
 

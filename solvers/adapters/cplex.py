@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     apply_options,
@@ -161,12 +163,12 @@ class Cplex(Adapter):
 
 
 def _quiet(cplex: Any) -> Any:
-    """Create a model without output."""
+    """Create a model that prints only if the log is shown."""
     model = cplex.Cplex()
     for stream in (
         model.set_log_stream, model.set_error_stream, model.set_warning_stream, model.set_results_stream,
     ):  # fmt: skip
-        stream(None)
+        stream(sys.stdout if solver_log.shown() else None)
     return model
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import apply_options, parse_value, set_solution, unknown_option
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
 from opticoll.solvers.task import Outcome, Termination
@@ -96,7 +97,7 @@ class CuPdlpx(Adapter):
         """Set the common options and those of the request, by name or alias; returns the effective options."""
         tolerance = max(1e-9, request.rel_tol)
         effective: dict[str, Any] = {
-            "verbose": False, "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,
+            "verbose": solver_log.shown(), "eps_optimal_relative": tolerance, "eps_feasible_relative": tolerance,
         }  # fmt: skip
         if request.time_limit_s is not None:
             effective["time_sec_limit"] = float(request.time_limit_s)

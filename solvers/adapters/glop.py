@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadOption
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import rejected_value, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, extend, set_options
@@ -61,6 +62,7 @@ class Glop(Adapter):
         if request.time_limit_s is not None:
             glop.max_time_in_seconds = request.time_limit_s
         set_options(self.name, glop, request.options)
+        parameters.enable_output = solver_log.shown()
         start = time.perf_counter()
         try:
             result = core.solve(

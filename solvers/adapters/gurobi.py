@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     apply_options,
@@ -180,9 +181,9 @@ class Gurobi(Adapter):
 
 @contextmanager
 def _quiet(gurobi: Any) -> Iterator[Any]:
-    """Create a model without output."""
+    """Create a model that prints only if the log is shown."""
     with gurobi.Env(empty=True) as env:
-        env.setParam("OutputFlag", 0)
+        env.setParam("OutputFlag", int(solver_log.shown()))
         env.start()
         with gurobi.Model(env=env) as model:
             yield model

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     NO_SOLUTION,
     ProgressLog,
@@ -99,7 +100,7 @@ class Highs(Adapter):
         highspy = self.load()
         highs = highspy.Highs()
         highs.resetGlobalScheduler(True)  # a previous run with another thread count would make this one fail
-        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("output_flag", solver_log.shown())
         effective = self._set_options(highspy, highs, form, request)
         pass_form(highspy, highs, form)
         if request.warm_start is not None and form.is_mip:

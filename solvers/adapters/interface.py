@@ -8,17 +8,21 @@ wheels cannot be imported into one process.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
-from opticoll.solvers.task import Outcome, PrimalStatus, Termination
+from opticoll.solvers.task import Outcome, PrimalStatus, Termination, one_line, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -152,6 +156,7 @@ class Adapter(ABC):
             raise MethodMismatch(msg)
         if not self.installed():
             raise SolverUnavailable(self.missing())
+        self.refuse_options(request.options)
         limits = (
             ("time_limit_s", request.time_limit_s is None or request.time_limit_s > 0, request.time_limit_s),
             ("threads", isinstance(request.threads, int) and request.threads >= 1, request.threads),
@@ -166,6 +171,28 @@ class Adapter(ABC):
         if start is not None and start.shape != (form.A.shape[1],):
             msg = f"warm_start has shape {start.shape}, expected ({form.A.shape[1]},), one value per column"
             raise BadOption(msg)
+
+    def refuse_options(self, options: Iterable[str]) -> None:
+        """Refuse options that make the solver write files, and those that the runner sets.
+
+        Raises
+        ------
+        BadOption
+            For the first such option.
+        """
+        for name in options:
+            if _FILES.search(name):
+                msg = (
+                    f"solver {self.name!r}: option {name!r} names a file or makes the solver write one and is refused; "
+                    "use --solution, --log or `opticoll export`"
+                )
+                raise BadOption(msg)
+            for ours, pattern in _OWN.items():
+                if pattern.search(name):
+                    msg = (
+                        f"solver {self.name!r}: option {name!r} is set by opticoll; use {ours}, or [limits] in a study"
+                    )
+                    raise BadOption(msg)
 
     def probe_licence(self) -> LicenceState:
         """Check the licence; imports the package, so call it in a worker."""
@@ -193,6 +220,88 @@ class Adapter(ABC):
         """
         msg = f"{self.name} cannot write model files"
         raise NotImplementedError(msg)
+
+
+def accepted(solver: str, form: StandardForm, outcome: Outcome) -> Outcome:
+    """The outcome of a solver with vectors of the problem's size, numbers and known words; a wrong one is an error."""
+    try:
+        return _typed(form, outcome)
+    except (TypeError, ValueError, OverflowError) as error:
+        return Outcome(
+            Termination.ERROR, raw="invalid outcome", message=one_line(f"solver {solver!r} returned {error}"),
+            solve_s=_number("solve_s", outcome.solve_s, lenient=True), peak_memory_mb=outcome.peak_memory_mb,
+        )  # fmt: skip
+
+
+def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
+    rows, columns = form.A.shape
+    x, duals = _vector("x", outcome.x, columns), _vector("row_duals", outcome.row_duals, rows)
+    numbers: dict[str, Any] = {
+        name: _number(name, getattr(outcome, name)) for name in ("objective", "bound", "solve_s")
+    }
+    counts: dict[str, Any] = {name: _number(name, getattr(outcome, name)) for name in ("iterations", "nodes")}
+    counts = {name: None if count is None else int(count) for name, count in counts.items()}
+    try:
+        incumbents = [(float(t), float(value)) for t, value in outcome.incumbents]
+    except (TypeError, ValueError):
+        msg = "incumbents that are not pairs of seconds and values"
+        raise TypeError(msg) from None
+    if not isinstance(outcome.options, Mapping):
+        msg = f"options of type {type(outcome.options).__name__}, expected a mapping"
+        raise TypeError(msg)
+    words: dict[str, Any] = {
+        name: None if getattr(outcome, name) is None else one_line(getattr(outcome, name), 200)
+        for name in ("algorithm", "version")
+    }
+    return replace(
+        outcome, termination=_word(Termination, outcome.termination), primal=_word(PrimalStatus, outcome.primal), x=x,
+        row_duals=duals, incumbents=incumbents, **words, **numbers,
+        **counts,
+        raw=one_line(outcome.raw, 200), message=one_line(outcome.message),
+        options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
+    )  # fmt: skip
+
+
+def _word(kind: type[Termination] | type[PrimalStatus], word: object) -> Any:
+    try:
+        return kind(str(word) if isinstance(word, str) else "")
+    except ValueError:
+        msg = f"the unknown {kind.__name__} {str(word)[:60]!r}"
+        raise ValueError(msg) from None
+
+
+def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub" or array.shape != (size,):
+        msg = f"{name} of type {array.dtype} and shape {array.shape}, expected real numbers of shape ({size},)"
+        raise TypeError(msg)
+    return array.astype(float)
+
+
+def _number(name: str, value: object, *, lenient: bool = False) -> float | None:
+    if value is None or (isinstance(value, (Real, np.number)) and not isinstance(value, np.complexfloating)):
+        return None if value is None or np.isnan(float(value)) else float(value)
+    if lenient:
+        return None
+    msg = f"{name} = {str(value)[:60]!r}, expected a number"
+    raise TypeError(msg)
+
+
+#: Options of solvers that name a file or folder, or make the solver write one.
+_FILES = re.compile(
+    r"file|(^|[._/])(write|workdir|record|tempdir|server|cloud)|dir(ectory)?$|path(name)?$|paramsetprefix$",
+    re.IGNORECASE,
+)
+#: Options of solvers that the runner sets from the limits of the solve, and the option of the command line.
+_OWN = {
+    "--threads": re.compile(r"(^|[._/])(num_|max_|maxn|min_|minn|n)?threads$|num_(search_)?workers$", re.IGNORECASE),
+    "--time-limit": re.compile(
+        r"(^|[._/]|optimizer_|mio_)(max_?time|time_?limit|max_time_in_seconds|time_sec_limit)$|^limits/time$",
+        re.IGNORECASE,
+    ),
+}
 
 
 _LIMITS = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     finite_or_none,
@@ -67,6 +69,8 @@ class Mosek(Adapter):
         mosek = self.load()
         log = ProgressLog(form, progress)
         with mosek.Env() as env, env.Task() as task:
+            if solver_log.shown():
+                task.set_Stream(mosek.streamtype.log, sys.stdout.write)
             effective = self._set_options(mosek, task, form, request)
             self._build(mosek, task, form)
             if form.is_mip:

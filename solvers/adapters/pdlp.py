@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadOption
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import rejected_value, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities
 from opticoll.solvers.adapters.protobuf import effective, set_options
@@ -54,6 +55,9 @@ class Pdlp(Adapter):
             criteria.time_sec_limit = request.time_limit_s
         set_options(self.name, parameters, request.options, inside="termination_criteria")
 
+        options = effective(parameters)
+        if solver_log.shown():
+            parameters.verbosity_level = max(2, parameters.verbosity_level)
         flip = -1.0 if form.sense == "max" else 1.0
         problem = pdlp.QuadraticProgram()
         problem.resize_and_initialize(form.A.shape[1], form.A.shape[0])
@@ -81,7 +85,7 @@ class Pdlp(Adapter):
             msg = f"solver {self.name!r} rejects the problem: {log.termination_string}"
             raise BadOption(msg)
         outcome = Outcome(_TERMINATION.get(raw, Termination.ERROR), raw=raw, message=log.termination_string)
-        outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
+        outcome.algorithm, outcome.options = self.algorithm, options
         outcome.iterations = int(log.iteration_count)
         set_solution(outcome, form, result.primal_solution, flip * np.asarray(result.dual_solution), exact=False)
         return outcome

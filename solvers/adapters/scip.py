@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     apply_options,
@@ -55,7 +56,7 @@ class Scip(Adapter):
         """Solve ``form``; see :meth:`Adapter.solve`."""
         scip = self.load()
         model = scip.Model()
-        model.hideOutput()
+        model.hideOutput(quiet=not solver_log.shown())
         effective = self._set_options(model, form, request)
         variables, rows = self._build(scip, model, form)
         if request.warm_start is not None:

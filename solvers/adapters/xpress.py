@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import (
     ProgressLog,
     finite_or_none,
@@ -80,7 +81,7 @@ class Xpress(Adapter):
 
     def _run(self, xpress: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
         problem = xpress.problem()
-        problem.setOutputEnabled(False)
+        problem.setOutputEnabled(solver_log.shown())
         effective = self._set_options(xpress, problem, form, request)
         self._build(xpress, problem, form)
         if form.is_mip:

@@ -22,7 +22,7 @@ import numpy as np
 from opticoll.errors import NoSolution
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.adapters.highs import pass_form
-from opticoll.solvers.compile import compile_model
+from opticoll.solvers.compile import compile_model, import_layer
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.task import SolveRequest, Termination
@@ -77,12 +77,13 @@ LEAST_GAIN = 1e-6
 
 @dataclass(order=True)
 class Node:
-    """A part of the problem: its changed column bounds, and the bound that its parent proved."""
+    """A part of the problem: its changed column bounds, and the bound that its parent proved, with the row duals."""
 
     bound: float
     order: int
     changes: dict[int, tuple[float, float]] = field(compare=False)
     branched: tuple[int, bool, float, float] | None = field(compare=False, default=None)
+    duals: F64 | None = field(compare=False, default=None)
 
 
 class Tree:
@@ -105,11 +106,11 @@ class Tree:
     def __init__(
         self, form: StandardForm, *, incumbent: float = np.inf, x: F64 | None = None, tol: float = 1e-6,
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
-        found: Callable[[F64, float], None] = lambda *_: None,
+        on_incumbent: Callable[[F64, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         self.form, self.leaf = form, LeafBounds.of(form)
         self.incumbent, self.x, self.tol = incumbent, x, tol
-        self.tick, self.found = tick, found
+        self.tick, self.found = tick, on_incumbent
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.step = objective_step(form)
         self.nodes = self.unproven = 0
@@ -150,44 +151,50 @@ class Tree:
             return bool(bound == np.inf)
         return rounded(self.form, bound) >= self.incumbent - self.tol * abs(self.incumbent)
 
-    def _close(self, bound: float) -> None:
+    def _close(self, node: Node, bound: float, duals: F64 | None) -> None:
+        """Close a leaf by the bound that the row duals proved."""
         self.closed = min(self.closed, bound)
+
+    def _discard(self, node: Node, ray: F64) -> None:
+        """Close a leaf that the ray showed to be empty."""
+        self._learn(node, np.inf)
 
     def _deal(self, node: Node) -> Node | None:
         """Bound a node; close it, or branch, put one child on the heap and return the other to dive on."""
         if self._cut(node.bound):
-            self._close(node.bound)
+            self._close(node, node.bound, node.duals)
             return None
         lower, upper = self._lower.copy(), self._upper.copy()
         for column, (low, high) in node.changes.items():
             lower[column], upper[column] = low, high
         self.nodes += 1
         state, x, duals = self._oracle.solve(lower, upper)
-        bound = node.bound
+        bound, proof = node.bound, node.duals
         if state == "infeasible" and duals is not None and self.leaf.empty(duals, lower, upper):
-            self._learn(node, np.inf)
+            self._discard(node, duals)
             return None
         if duals is not None and state != "infeasible":
-            bound = max(bound, self.leaf.bound(duals, lower, upper))
+            found = self.leaf.bound(duals, lower, upper)
+            bound, proof = (found, duals) if found > bound else (bound, proof)
             self._learn(node, bound)
         if self._cut(bound):
-            self._close(bound)
+            self._close(node, bound, proof)
             return None
         fraction = np.abs(x[self.whole] - np.rint(x[self.whole])) if x is not None else np.ones(self.whole.size)
         free = lower[self.whole] < upper[self.whole]
         if x is not None and state == "optimal" and (fraction <= WHOLE).all():
             self._accept(x, lower, upper)
             if self._cut(bound) or not free.any():
-                self._close(bound)
+                self._close(node, bound, proof)
                 return None
         candidates = self.whole[free & (fraction > WHOLE)] if x is not None else self.whole[free]
         if candidates.size == 0:
             candidates = self.whole[free]
         if candidates.size == 0:
             self.unproven += 1  # no column to branch on, and no vector closes the leaf
-            self._close(bound)
+            self._close(node, bound, proof)
             return None
-        return self._branch(node, bound, x, candidates, lower, upper)
+        return self._branch(replace(node, duals=proof), bound, x, candidates, lower, upper)
 
     def _accept(self, x: F64, lower: F64, upper: F64) -> None:
         """Take a solution with whole columns, its continuous ones solved again for exactly whole values."""
@@ -211,7 +218,8 @@ class Tree:
         children = []
         for up, ends in ((False, (lower[column], below)), (True, (below + 1.0, upper[column]))):
             self._order += 1
-            children.append(Node(bound, -self._order, {**node.changes, column: ends}, (column, up, fraction, bound)))
+            branched = (column, up, fraction, bound)
+            children.append(Node(bound, -self._order, {**node.changes, column: ends}, branched, node.duals))
         dive = 1 if fraction > 0.5 else 0
         heapq.heappush(self._open, children[1 - dive])
         return children[dive]
@@ -281,11 +289,11 @@ class _Oracle:
         status = self._highs.getModelStatus().name
         if status == "kInfeasible":
             return "infeasible", None, self._ray()
-        found = self._highs.getSolution()
-        duals = np.array(found.row_dual, dtype=float) if found.dual_valid else None
+        solution = self._highs.getSolution()
+        duals = np.array(solution.row_dual, dtype=float) if solution.dual_valid else None
         if status == "kOptimal":
             self._answers += 1
-            return "optimal", np.array(found.col_value, dtype=float), duals
+            return "optimal", np.array(solution.col_value, dtype=float), duals
         if not self._answers and duals is None:
             msg = f"HiGHS did not solve the relaxation (status {status}), so that no bound can be proven"
             raise NoSolution(msg)
@@ -324,7 +332,9 @@ SAVE_S = 1.0
 
 def run(context: Context) -> Answer:
     """Search, then prove."""
-    form = compile_model(context.formulation.build[context.task.form or context.formulation.forms[0]](context.data))  # type: ignore[index]
+    layer = context.task.form or context.formulation.forms[0]
+    import_layer(layer)
+    form = compile_model(context.formulation.build[layer](context.data))  # type: ignore[index]
     proof = _Proof(context, form)
     proof.search()
     return proof.prove()
@@ -355,17 +365,22 @@ class _Proof:
             return
         limit = seconds if left is None else min(seconds, 0.5 * left)
         request = SolveRequest(limit, self.context.task.threads, self.context.task.tol, self.context.task.seed)
-        outcome = solve_here(self.form, "highs", request)
+        outcome = solve_here(self.form, "highs", request, self._searched)
         self.searched = {"search_ended": str(outcome.termination), "search_bound": _turned(outcome.bound, self.flip)}
         if outcome.x is not None and max(matrix_violations(self.form, outcome.x).values()) <= FEASIBLE:
             self.x = outcome.x
             self.value = float(self.form.cost @ outcome.x) + self.form.offset
             self.context.save(self.answer(Termination.TOLERANCE), self.flip * self.value)
 
+    def _searched(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
+        """Keep an incumbent of HiGHS's search, which may be ended from outside."""
+        if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
+            self._found(np.array(x), float(self.form.cost @ x) + self.form.offset)
+
     def prove(self) -> Answer:
         """Run the tree to its end, or to the limit."""
         tree = Tree(self.form, incumbent=self.value, x=self.x, tol=self.context.task.tol, tick=self._tick,
-                    found=self._found)  # fmt: skip
+                    on_incumbent=self._found)  # fmt: skip
         ending = Termination.OPTIMAL
         try:
             tree.run()
@@ -427,5 +442,6 @@ METHODS = (
             Parameter("search_s", float, default=30.0, help="seconds for HiGHS to find a solution; 0 for none"),
         ),
         run=run,
+        builds=True,
     ),
 )

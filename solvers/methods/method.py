@@ -1,6 +1,6 @@
 """Methods: ways to solve a formulation other than one solver on its matrix.
 
-A new method is an entry of ``METHODS`` in a module of this package, listed in ``MODULES`` of the package.
+A new method is an entry of ``METHODS`` in a module of this package, listed in :data:`MODULES`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from opticoll.errors import BadInput
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
@@ -21,13 +22,59 @@ if TYPE_CHECKING:
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
+#: Name of a method and the module of its package whose ``METHODS`` has it.
+MODULES = {
+    "alternating": "topoopt.alternating",
+    "certified-branching": "certified_branching",
+    "certified-pdhg": "flows.certified_pdhg",
+    "certified-pdlp": "flows.certified_pdlp",
+    "certified-rounds": "lumorph.certified_rounds",
+    "column-generation": "flows.column_generation",
+    "cycle-cover": "optree",
+    "degree-aware": "sipml.degree_aware",
+    "design-search": "topoopt.design_search",
+    "divide-and-conquer": "lumorph.round_algorithms",
+    "double-binary-tree": "lumorph.round_algorithms",
+    "exact-routing": "flows.exact_routing",
+    "flow-decomposition": "alltoall.decomposition",
+    "koenig-bisection": "sipml.koenig_bisection",
+    "layer-assignment": "alltoall.layer_assignment",
+    "layer-to-layer": "lumorph.round_algorithms",
+    "lp-rounding": "alltoall.single_paths",
+    "master-child": "alltoall.decomposition",
+    "mcf-extp": "alltoall.decomposition",
+    "negotiated-rerouting": "lumorph.overlap_search",
+    "ocs-reconfig": "topoopt.topology_finder",
+    "orbit-lp": "flows.orbit_lp",
+    "placement-enumeration": "sipml.placement_enumeration",
+    "random-shortest": "lumorph.overlap_search",
+    "recursive": "lumorph.round_algorithms",
+    "ring": "lumorph.round_algorithms",
+    "ring-first-fit": "sipml.ring_sets",
+    "ring-sets": "sipml.ring_sets",
+    "round-program": "lumorph.certified_rounds",
+    "screened-lp": "flows.orbit_lp",
+    "sssp": "alltoall.single_paths",
+    "strategy-front": "topoopt.alternating",
+    "symmetric-search": "topology.symmetric_search",
+    "time-form": "flows.time_form",
+    "topology-finder": "topoopt.topology_finder",
+    "tree": "lumorph.round_algorithms",
+    "tree-packing": "alltoall.decomposition",
+    "tree-search": "optree",
+    "uniform-tree": "optree",
+    "worst-cut": "alltoall.decomposition",
+    "xy-routes": "lumorph.overlap_search",
+}
+
 
 @dataclass(frozen=True)
 class Reformulation:
-    """Another matrix for the same problem, and the way back from an outcome on it."""
+    """Another matrix for the same problem, and the way back from an outcome, and from an objective value, on it."""
 
     form: StandardForm
     recover: Callable[[Outcome], Outcome]
+    value: Callable[[float], float]
 
 
 @dataclass
@@ -92,8 +139,12 @@ class Method:
     ----------
     applies
         Whether the method can take a formulation.
+    refuse
+        ``data -> reason``: why the method does not take this data of a formulation to which it applies, else None.
     parameters
         What ``--set`` may change; ``solver`` by convention names the adapter for sub-problems.
+    builds
+        Whether the procedure builds the stated model in the task's form, or in the formulation's first one.
     construct
         ``instance -> design``: the method with default parameters, as data of a formulation (``Formulation.given_by``).
     """
@@ -105,4 +156,15 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     reformulate: Callable[[StandardForm, Formulation], Reformulation] | None = None
     run: Callable[[Context], Answer] | None = None
+    builds: bool = False
     construct: Callable[[Any], Any] | None = None
+    refuse: Callable[[Any], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.applies) or callable(self.run) + callable(self.reformulate) != 1:
+            msg = f"method {self.name!r}: applies, and one of run and reformulate, must be functions"
+            raise BadInput(msg)
+
+    def refusal(self, data: Any) -> str | None:
+        """Why the method does not take the data; None if it does."""
+        return None if self.refuse is None else self.refuse(data)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.instances import parse
-from opticoll.instances.readers.untrusted import PREFIX
+from opticoll.errors import BadInput
+from opticoll.formulations import Formulation, formulation, named
+from opticoll.instances import parse, plugins
+from opticoll.instances.readers.untrusted import names_file
+from opticoll.instances.spec import modules_behind
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Json, Task, Termination
@@ -28,28 +31,52 @@ if TYPE_CHECKING:
     Message = dict[str, Json]
 
 _ARRAYS = ("values", "duals")
+#: Fields of a task that are sent as names or pickles.
+_SENT_APART = ("formulation", "instance")
 
 
 def send(task: Task, instance: Instance, needed: Mapping[str, NDArray[Any]] | None = None) -> tuple[Message, Arrays]:
     """JSON-able arguments and arrays that let a worker rebuild the task.
 
-    An instance given by its spec is rebuilt from it. One made in Python or read from a file is sent whole, since the
-    file may change. Settings that name files must be pinned. ``needed`` are the values that the formulation takes as
-    data, if any.
+    A formulation that has no name in other processes is sent with its code. An instance given by its spec is rebuilt
+    from it. One made in Python, of a family of the user's script, or read from a file is sent whole, since the file may
+    change. Settings that name files must be pinned; settings that hold data are sent whole. ``needed`` are the values
+    that the formulation takes as data, if any.
     """
     data = {f"needed.{name}": np.asarray(array) for name, array in (needed or {}).items()}
-    arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
-    if isinstance(task.instance, str) and PREFIX not in task.instance:
+    arguments = {name: getattr(task, name) for name in task.__struct_fields__ if name not in _SENT_APART}
+    for name, value in task.settings.items():
+        if getattr(value, "data", None) is not None:  # a demand given as data
+            data[f"setting.{name}"] = _pickled(value)
+    model = formulation(task.formulation)
+    if named(model):
+        arguments["formulation"] = model.name
+    else:
+        data["formulation"] = _pickled(model)
+    known = plugins.everywhere(modules_behind(instance.spec))
+    if isinstance(task.instance, str) and not names_file(task.instance) and known:
         return {**arguments, "instance": task.instance}, data
-    # Only between our own processes, through a private folder: nothing else is ever unpickled.
-    return arguments, data | {"instance": np.frombuffer(pickle.dumps(instance), dtype=np.uint8)}
+    return arguments, data | {"instance": _pickled(instance)}
+
+
+def _pickled(value: object) -> NDArray[np.uint8]:
+    """Only between our own processes, through a private folder: nothing else is ever unpickled."""
+    if not type(value).__module__.startswith("opticoll.") or isinstance(value, Formulation):
+        import cloudpickle
+
+        return np.frombuffer(cloudpickle.dumps(value), dtype=np.uint8)
+    return np.frombuffer(pickle.dumps(value), dtype=np.uint8)
 
 
 def rebuild(arguments: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]]) -> Task:
     """The task that :func:`send` sent, with its instance."""
-    spec = arguments.get("instance")
+    spec, model = arguments.get("instance"), arguments.get("formulation")
+    if model is None:
+        model = pickle.loads(arrays["formulation"].tobytes())  # noqa: S301
+    sent = {k.removeprefix("setting."): v for k, v in arrays.items() if k.startswith("setting.")}
+    settings = {**arguments["settings"], **{k: pickle.loads(v.tobytes()) for k, v in sent.items()}}  # noqa: S301
     instance = pickle.loads(arrays["instance"].tobytes()) if spec is None else parse(spec)  # noqa: S301
-    return Task(**{**arguments, "instance": instance})
+    return Task(**{**arguments, "formulation": model, "instance": instance, "settings": settings})
 
 
 def run_procedure(
@@ -67,8 +94,8 @@ def run_procedure(
     def save(answer: Answer, objective: float | None = None) -> None:
         values, named = _pack(answer)
         # Whatever this report leaves out stays as an earlier one gave it.
-        kept = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
-        report({**kept, "objective": objective}, named)
+        changed = {name: value for name, value in values.items() if not (name.startswith("has_") and not value)}
+        report({**changed, "objective": objective}, named)
 
     context = Context(
         task=task, formulation=plan.formulation, data=plan.data, instance=plan.instance,
@@ -78,11 +105,14 @@ def run_procedure(
         answer = plan.procedure.run(context)
     except TimeoutError:
         answer = Answer(Termination.TIME_LIMIT, message="the time limit ran out between two steps of the method")
+    if not isinstance(answer, Answer):
+        msg = f"method {plan.method!r}: run returned {type(answer).__name__}; return an Answer"
+        raise BadInput(msg)
     return _pack(answer)
 
 
 def _pack(answer: Answer) -> tuple[Message, Arrays]:
-    message = {one.name: getattr(answer, one.name) for one in fields(answer) if one.name not in _ARRAYS}
+    message = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name not in _ARRAYS}
     arrays: Arrays = {}
     for kind in _ARRAYS:
         named = getattr(answer, kind)
@@ -101,5 +131,13 @@ def receive(message: Mapping[str, Json], arrays: Arrays, ending: Termination | N
         else None
         for kind in _ARRAYS
     }
-    sent = {one.name: message[one.name] for one in fields(Answer) if one.name in message}
+    sent = {item.name: message[item.name] for item in fields(Answer) if item.name in message}
+    bound = sent.get("bound")
+    if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
+        msg = f"bound = {str(bound)[:60]!r}, expected a number"
+        raise TypeError(msg)
+    for name, kind in (("metrics", dict), ("solver", dict), ("message", str)):
+        if not isinstance(sent.get(name, kind()), kind):
+            msg = f"{name} of type {type(sent[name]).__name__}, expected {kind.__name__}"
+            raise TypeError(msg)
     return Answer(**{**sent, **named, "termination": ending or Termination(message["termination"])})

@@ -9,26 +9,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from opticoll.analysis.bound_sweep import sweep
+    from opticoll.analysis.catalog import solver_table
     from opticoll.analysis.instance_bounds import bounds
-    from opticoll.instances import Topology, parse
-    from opticoll.solvers.runner import export, solve
-    from opticoll.solvers.solution import check
-    from opticoll.solvers.task import Run as Result
-    from opticoll.solvers.task import Task
+    from opticoll.analysis.plots.network_plots import plot_topology
+    from opticoll.analysis.result_files import check, load
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study import study
+    from opticoll.analysis.topology_design import design
+    from opticoll.analysis.workbench import Model, Result, model, solve
+    from opticoll.errors import BadInput, NoSolution, SolverUnavailable
+    from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+    from opticoll.instances import Topology, parse, topology
+    from opticoll.instances import write_topology as save_topology
+    from opticoll.instances.plugins import load_plugin
+    from opticoll.instances.spec import family
+    from opticoll.solvers.adapters.common import set_solution
+    from opticoll.solvers.adapters.interface import Adapter, Capabilities
+    from opticoll.solvers.methods.method import Answer, Method
+    from opticoll.solvers.runner import export
+    from opticoll.solvers.task import Outcome, Task, Termination
 
 #: Public name -> defining module, and the name there.
 _HOMES = {
-    "Result": ("opticoll.solvers.task", "Run"),
+    "Adapter": ("opticoll.solvers.adapters.interface", "Adapter"),
+    "Answer": ("opticoll.solvers.methods.method", "Answer"),
+    "BadInput": ("opticoll.errors", "BadInput"),
+    "Bound": ("opticoll.formulations.model", "Bound"),
+    "Capabilities": ("opticoll.solvers.adapters.interface", "Capabilities"),
+    "Formulation": ("opticoll.formulations.model", "Formulation"),
+    "Method": ("opticoll.solvers.methods.method", "Method"),
+    "Model": ("opticoll.analysis.workbench", "Model"),
+    "NoSolution": ("opticoll.errors", "NoSolution"),
+    "NotApplicable": ("opticoll.formulations.model", "NotApplicable"),
+    "Outcome": ("opticoll.solvers.task", "Outcome"),
+    "Parameter": ("opticoll.formulations.model", "Parameter"),
+    "Result": ("opticoll.analysis.workbench", "Result"),
+    "SolverUnavailable": ("opticoll.errors", "SolverUnavailable"),
+    "Store": ("opticoll.analysis.store", "Store"),
     "Task": ("opticoll.solvers.task", "Task"),
+    "Termination": ("opticoll.solvers.task", "Termination"),
     "Topology": ("opticoll.instances", "Topology"),
     "bounds": ("opticoll.analysis.instance_bounds", "bounds"),
-    "check": ("opticoll.solvers.solution", "check"),
+    "check": ("opticoll.analysis.result_files", "check"),
+    "design": ("opticoll.analysis.topology_design", "design"),
     "export": ("opticoll.solvers.runner", "export"),
+    "family": ("opticoll.instances.spec", "family"),
+    "load": ("opticoll.analysis.result_files", "load"),
+    "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
+    "model": ("opticoll.analysis.workbench", "model"),
     "parse": ("opticoll.instances", "parse"),
-    "solve": ("opticoll.solvers.runner", "solve"),
+    "plot_topology": ("opticoll.analysis.plots.network_plots", "plot_topology"),
+    "save_topology": ("opticoll.instances", "write_topology"),
+    "set_solution": ("opticoll.solvers.adapters.common", "set_solution"),
+    "solve": ("opticoll.analysis.workbench", "solve"),
+    "solver_table": ("opticoll.analysis.catalog", "solver_table"),
+    "study": ("opticoll.analysis.study", "study"),
+    "sweep": ("opticoll.analysis.bound_sweep", "sweep"),
+    "topology": ("opticoll.instances", "topology"),
 }
 
-__all__ = ["Result", "Task", "Topology", "bounds", "check", "export", "parse", "solve"]
+__all__ = [
+    "Adapter", "Answer", "BadInput", "Bound", "Capabilities", "Formulation", "Method", "Model", "NoSolution",
+    "NotApplicable", "Outcome", "Parameter", "Result", "SolverUnavailable", "Store", "Task", "Termination",
+    "Topology", "bounds", "check", "design", "export", "family", "load", "load_plugin", "model", "parse",
+    "plot_topology", "save_topology", "set_solution", "solve", "solver_table", "study", "sweep", "topology",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,9 @@ class OpticollError(Exception):
 
     exit_status = 2
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))  # names of files may hold line ends
+
 
 class BadInput(OpticollError, ValueError):
     """Invalid input; nothing has been run or stored."""
@@ -42,6 +45,14 @@ class NoSolution(OpticollError):
     """The solve ended without a solution that passes verification."""
 
     exit_status = 3
+
+
+class LimitSpent(NoSolution):
+    """A limit that was reached before there was anything to solve; ``termination`` says which."""
+
+    def __init__(self, message: str, termination: str = "time-limit") -> None:
+        super().__init__(message)
+        self.termination = termination
 
 
 class ModelError(OpticollError):

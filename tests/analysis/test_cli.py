@@ -109,6 +109,14 @@ def test_solve_for_people(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
     assert capfd.readouterr().err.count("\n") == 1
 
 
+def test_a_metric_hides_no_line(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["solve", "lumorph.min-overlap", "lightpath:2x4", "--method", "negotiated-rerouting", "--no-store"]
+    assert main(words) == 0
+    printed = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
+    assert "model not built: negotiated-rerouting works on the topology" in printed
+    assert "metrics.model arc" in printed
+
+
 @pytest.mark.parametrize("limit", ["1e-9", "600"], ids=["while-building", "while-solving"])
 def test_a_limit_without_solution_is_status_3_and_a_row(
     limit: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -117,7 +125,7 @@ def test_a_limit_without_solution_is_status_3_and_a_row(
     from opticoll.solvers.task import Outcome, Termination
 
     stopped = Outcome(Termination.TIME_LIMIT, message="no solution within the limit")
-    monkeypatch.setattr(runner, "solve_isolated", lambda *arguments, **options: stopped)
+    monkeypatch.setattr(runner, "solve_scaled", lambda *arguments, **options: stopped)
     arguments = ["solve", "alltoall.master", "ring:8", "--method", "highs-simplex", "--time-limit", limit]
     assert main([*arguments, "--json"]) == 3
     out, err = capfd.readouterr()

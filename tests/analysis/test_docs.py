@@ -23,15 +23,64 @@ def tables():
     return module
 
 
-def test_readme_has_the_formulations_of_today():
+def test_generated_pages_are_current():
+    pages = tables().pages()
+    written = ("reference/formulations", "reference/commands", "reference/json", "guide/design")
+    assert set(pages) == {f"docs/{name}.md" for name in written}
+    for name, text in pages.items():
+        assert (ROOT / name).read_text(encoding="utf-8") == text, "run python docs/tables.py"
+
+
+def test_reference_has_every_command_with_its_options():
+    from opticoll.analysis.cli import cli
+
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert {f"## {name}" for name in cli.commands} <= set(text.splitlines())
+    assert text.count("--memory-limit GIB") == 1
+    assert "0 solved and verified" in text
+
+
+def test_every_field_of_a_run_has_a_meaning():
+    from opticoll.analysis.json_outputs import SolveOutput
+
+    assert list(tables().MEANING) == list(SolveOutput.__struct_fields__)
+
+
+def test_readme_is_short():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert tables().updated(text) == text, "run python docs/tables.py"
+    assert len(text.split()) <= 1000
+
+
+def test_code_of_readme_runs(tmp_path, monkeypatch, capsys):
+    import networkx
+    import pandas
+
+    import opticoll as oc
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    assert len([line for line in code.splitlines() if line]) <= 10
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+
+    result, graph, traffic = names["result"], names["graph"], names["traffic"]
+    assert isinstance(result, oc.Result)
+    assert isinstance(graph, networkx.Graph)
+    assert isinstance(traffic, pandas.DataFrame)
+    assert result.proof == "optimal"
+    assert result.metrics["T"] == pytest.approx(1.5)
+    assert f"(T = {result.metrics['T']:.3g})" in text
+    printed = capsys.readouterr().out
+    assert "s1 -> s2" in printed
+    assert result.link_loads().loc["s1 -> b", "utilisation"] == pytest.approx(1.0)
+    assert (tmp_path / "loads.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_table_is_written_where_it_belongs():
     made = tables()
     text = f"before\n{markers.wrapped(made.BLOCK, 'old')}\nafter\n"
-    new = made.updated(text)
+    new = made.with_formulations(text)
     assert new.startswith("before\n")
     assert new.endswith("after\n")
     assert "old" not in new
@@ -44,7 +93,15 @@ def test_proven_names_formulations_that_exist():
     assert set(tables().PROVEN) <= set(formulations())
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/measured.md"])
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+DOCUMENTS += [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if not {"generated", "_build"} & set(path.relative_to(ROOT).parts)
+]
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "docs/index.md"])
 def test_links_lead_to_files_that_are_there(name):
     path = ROOT / name
     links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))
@@ -53,16 +110,19 @@ def test_links_lead_to_files_that_are_there(name):
 
 
 def test_every_block_of_the_documents_has_something_that_writes_it():
-    known = {"bench", "results", tables().BLOCK}
+    generated = {(tables().BLOCK,), (tables().RECORDS,)}
+    known = {"bench", "results", "verdicts", *(block for (block,) in generated)}
     known |= {f"bench-{name}" for name in timing_tables()} | {f"plot-{one.name}" for one in frontpage.PLOTS}
-    for name in bench.DOCUMENTS:
+    for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
-        found = markers.names(text)
+        found = [one for one in markers.names(text) if one != "bench-NAME"]
+        assert not found or name in bench.DOCUMENTS or tuple(found) in generated, f"nothing writes the blocks of {name}"
         assert len(found) == len(set(found))
         assert set(found) <= known
         assert all(markers.content(text, one) for one in found), "blocks end"
-    readme = markers.names((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {"results", *(f"plot-{one.name}" for one in frontpage.PLOTS)} <= set(readme)
+    readme, results = (markers.names((ROOT / name).read_text(encoding="utf-8")) for name in bench.DOCUMENTS[:2])
+    assert "verdicts" in readme
+    assert {"results", *(f"plot-{one.name}" for one in frontpage.PLOTS)} == set(results)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
+from opticoll.instances import BadInput, LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
 from opticoll.instances.digraph import link_groups
 
 
@@ -196,6 +196,21 @@ def test_dragonfly_uses_no_port_twice(a, h, data):
     between = np.zeros((g, g), dtype=int)
     np.add.at(between, (topology.tail[across] // a, topology.head[across] // a), 1)
     assert (between == (a * h // (g - 1)) * (1 - np.eye(g))).all()
+
+
+def test_boxes_behind_nvswitch():
+    topology = parse("nvswitch:boxes=2,gpus=4")
+    assert (topology.n, topology.ranks, topology.arcs) == (11, 8, 32)
+    assert topology.terminals.tolist() == list(range(8))
+    leaving = np.bincount(topology.tail, topology.capacity, 11)
+    assert (leaving[:8] == 500).all()
+    assert leaving[8:].tolist() == [1800, 1800, 400]
+    assert topology.labels[7:] == ("gpu[1,3]", "switch[0]", "switch[1]", "network")
+    alone = parse("nvswitch:boxes=1,gpus=4,inside=2")
+    assert (alone.n, alone.arcs, set(alone.capacity)) == (5, 8, {2.0})
+    for spec in ("nvswitch:boxes=0", "nvswitch:boxes=2,gpus=1", "nvswitch:boxes=2,outside=0"):
+        with pytest.raises(BadInput):
+            parse(spec)
 
 
 def test_dgx1_has_six_nvlinks_a_gpu():

@@ -23,7 +23,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import isolation, runner
+from opticoll.solvers import runner, worker_start
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task
 
@@ -40,7 +40,7 @@ time_limit_s = 240
 
 
 #: Where the processes find this module (jobs are sent by name), what it imports, and opticoll.
-PLACES = (Path(__file__).parent, Path(__file__).parents[1], isolation.ROOT)
+PLACES = (Path(__file__).parent, Path(__file__).parents[1], worker_start.ROOT)
 
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """
@@ -222,6 +222,27 @@ def test_study_takes_instances_from_files_that_only_the_caller_has(
     assert summary.count("done") == 1, summary.results
     (record,) = records(store).values()
     assert record["verified"]
+
+
+def test_study_takes_solvers_that_only_the_caller_has(
+    both: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = Path(__file__).with_name("adapters") / "milp_command.py"
+    Path("solvers.toml").write_text(f'[milp]\ncommand = \'"{sys.executable}" "{script}" {{mps}} {{sol}}\'\n')
+    monkeypatch.setenv("OPTICOLL_SOLVERS", str(tmp_path / "solvers.toml"))
+    Path("p.lp").write_text("max\nobj: 3 x + 2 y\nst\na: x + 2 y <= 4\nb: 3 x + y <= 6.5\nend\n")
+    study_file = tmp_path / "commands.toml"
+    study_file.write_text(
+        'name = "commands"\nformulations = ["matrix.program"]\ninstances = ["mps:p.lp"]\nmethods = ["milp"]\n'
+    )
+    store = Store(tmp_path / "store")
+    with DaskCluster(both.address) as executor:
+        summary = run_study(load(study_file), store, executor)
+    assert summary.count("done") == 1, summary.results
+    (record,) = records(store).values()
+    assert record["solver"]["name"] == "milp"
+    assert record["objective"] == pytest.approx(7.6)
 
 
 def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_path: Path, capfd: Any) -> None:

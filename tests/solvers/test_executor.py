@@ -12,6 +12,7 @@ import pytest
 
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
+from opticoll.solvers.worker_start import end_waiting
 
 
 def work(item: Any) -> Any:
@@ -63,6 +64,7 @@ def test_processes_are_used_again() -> None:
 
 
 def test_leaving_early_leaves_no_process() -> None:
+    end_waiting()  # workers of earlier tests
     with LocalProcesses(2) as executor:
         for _ in executor.map_unordered(work, [0, 600.0, 600.0]):
             # Python's own resource tracker stays for the life of this process.

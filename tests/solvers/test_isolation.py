@@ -18,13 +18,14 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
-from opticoll.solvers import isolation, scratch
+from opticoll.solvers import isolation, scratch, worker_start
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import Answer, call_isolated, solve_isolated
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PrimalStatus, SolveRequest, Termination
 
 HERE = __name__
+CALLS: list[str] = []
 
 Payload = tuple[dict[str, Any], dict[str, Any]]
 
@@ -45,6 +46,12 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
     report({"objective": 5.0}, {"x": np.arange(3.0)})
     report({"bound": 8.0})
     how = arguments["how"]
+    if how == "state":
+        CALLS.append(how)
+        return {"calls": len(CALLS), "pid": os.getpid()}, {}
+    if how == "daemon":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        return {"daemon": child.pid}, {}
     if how == "abort":
         print("last words", flush=True)
         os.abort()
@@ -275,7 +282,7 @@ def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     (tmp_path / "opticoll").mkdir()  # a folder of the same name in the working directory must not be taken for ours
     (tmp_path / "opticoll" / "__init__.py").write_text("raise RuntimeError('the wrong opticoll')", encoding="utf-8")
     code = (
-        f"import runpy, sys; sys.path.insert(0, {str(isolation.ROOT)!r}); "
+        f"import runpy, sys; sys.path.insert(0, {str(worker_start.ROOT)!r}); "
         f"runpy.run_path({str(script)!r}, {{}}, '__main__')"
     )
     return subprocess.Popen(
@@ -393,3 +400,83 @@ def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
         report({"objective": k}, {"x": np.full(2, k)})
     assert len(list(tmp_path.glob("*.npy"))) == 1
     assert json.loads((tmp_path / "progress.json").read_text())["serial"] == 5
+
+
+# Started ahead ---------------------------------------------------------------------------------------------------
+
+SMALL = StandardForm(
+    sp.csc_array([[1.0, 1.0]]), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), np.array([1.0, 2.0]), "max",
+    integer=np.zeros(2, dtype=bool),
+)  # fmt: skip
+
+
+def waiting() -> list[worker_start.Worker]:
+    return list(worker_start.here.waiting.values())
+
+
+@pytest.fixture
+def none_waiting() -> None:
+    worker_start.end_waiting()
+
+
+def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None) -> None:
+    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    [first] = waiting()
+    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    assert waiting() == [first]  # one waits already
+    for _ in range(2):
+        assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
+        if worker_start.FORKS:
+            assert waiting() == [first]
+
+
+def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    [first] = waiting()
+    assert solve_isolated(SMALL, "highs", SolveRequest(threads=1)).objective == pytest.approx(2.0)  # other threads
+    assert solve_isolated(SMALL, "glop", SolveRequest(threads=2)).objective == pytest.approx(2.0)  # another solver
+    assert first in waiting()
+    seen = []
+    other = threading.Thread(target=lambda: seen.extend(waiting()))
+    other.start()
+    other.join()
+    assert seen == []
+    monkeypatch.setenv("ANYTHING", "else")
+    assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
+    assert len(waiting()) <= worker_start.MOST_WAITING
+    assert first.process.poll() is not None  # the one that has waited longest
+
+
+def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> None:
+    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    [first] = waiting()
+    first.process.kill()
+    first.process.wait()
+    assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
+    assert first not in waiting()
+
+
+def test_a_worker_has_a_process_per_job_and_keeps_nothing_of_it() -> None:
+    first = misbehaving("state")
+    second = misbehaving("state")
+    assert first.values["calls"] == second.values["calls"] == 1
+    assert first.values["pid"] != second.values["pid"]
+
+
+def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:
+    answer = misbehaving("daemon")
+    assert gone(answer.values["daemon"])
+
+
+def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "starts.py"
+    script.write_text(
+        f"import os, sys; sys.path.insert(0, {str(worker_start.ROOT)!r})\n"
+        "from opticoll.solvers import worker_start\n"
+        "worker_start.start_ahead(('json',), 1)\n"
+        "[worker] = worker_start.here.waiting.values()\n"
+        "print(worker.process.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert gone(int(done.stdout))

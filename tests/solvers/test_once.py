@@ -61,7 +61,11 @@ def test_a_command_computes_everything_once(name: str, calls: Counter[str], capf
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [("alltoall.master", "certified-pdhg"), ("lumorph.rounds", "auto"), ("topoopt.topology", "auto")],
+    [
+        ("alltoall.master", "certified-pdhg"),
+        ("lumorph.rounds", "certified-rounds"),
+        ("topoopt.topology", "design-search"),
+    ],
 )
 def test_a_worker_computes_the_data_once(name: str, method: str, calls: Counter[str]) -> None:
     """The worker's side of a procedure, in this process."""

@@ -138,7 +138,7 @@ def test_a_solver_that_returns_wrong_arrays_is_refused(monkeypatch):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     file = tmp_path_factory.mktemp("written") / "solution.json"
-    options = ["--no-store", "--set", "lasers=2", "--solution", str(file)]
+    options = ["--no-store", "--method", "certified-rounds", "--set", "lasers=2", "--solution", str(file)]
     assert main(["solve", "lumorph.rounds", "lightpath:2x2,lasers=1", *options]) == 0
     return file
 

@@ -21,9 +21,10 @@ from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances import Topology, parse
 from opticoll.solvers import methods as methods_package
 from opticoll.solvers.adapters import adapters
-from opticoll.solvers.isolation import interpreter
-from opticoll.solvers.methods import MODULES, method_named, methods
+from opticoll.solvers.methods import method_named, methods
 from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
+from opticoll.solvers.methods.method import MODULES
+from opticoll.solvers.worker_start import interpreter
 
 MODULES_ROOT = "opticoll.solvers.methods"
 #: Packages that take longer to be imported than small commands to be answered.

@@ -11,6 +11,7 @@ import numpy as np
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.plots.store_plots import family_of, solve_time
 from opticoll.analysis.plots.style import INK, MUTED, label, legend_below, log_axes, new_figure, series, style
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,7 @@ def _groups(frame: pd.DataFrame, by: Any) -> list[tuple[Any, pd.DataFrame]]:
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per instance: the strongest proof, then the largest objective."""
-    order = {"optimal": 0, "certified-gap": 1, "feasible": 2}
+    order = {"exact": 0, "optimal": 0, "certified-gap": 1, "feasible": 2}
     ranked = rows.assign(_proof=rows["proof"].map(order).fillna(9)).sort_values(
         ["_proof", "objective"], ascending=[True, False], kind="stable"
     )
@@ -68,7 +69,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
 
 
 def _decomposition_finding(rows: pd.DataFrame) -> str:
-    proven = rows[rows["proof"] == "optimal"]
+    proven = rows[rows["proof"].isin(PROVEN)]
     parts = []
     for method, here in _groups(proven, "method"):
         top = here.sort_values("n").iloc[-1]

@@ -10,6 +10,7 @@ import numpy as np
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.plots.store_plots import family_of
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ def rows_of(rows: pd.DataFrame) -> pd.DataFrame:
         elif row["termination"] == "time-limit" and row["requested_time_limit_s"] is not None:
             limit = float(row["requested_time_limit_s"])
             found.append({**here, "phase": "solve", "seconds": limit, "state": "late"})
-        elif row["ok"] and row["proof"] == "optimal":
+        elif row["ok"] and row["proof"] in PROVEN:
             for phase, seconds in _phases(row).items():
                 if seconds is not None and seconds > 0:
                     found.append({**here, "phase": phase, "seconds": seconds, "state": "measured"})

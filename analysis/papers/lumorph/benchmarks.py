@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from opticoll.analysis.benchmark import Row, Table, timed_command
+from opticoll.solvers.task import PROVEN
 
 SIZES = ("4x8", "8x8", "8x16", "16x16")
 LASERS = (1, 4, 8, 16)
@@ -55,7 +56,7 @@ def grid() -> list[Row]:
                 for waveguides in WAVEGUIDES:
                     instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
                     seconds, record = _solved(instance, collective)
-                    if record["proof"] == "optimal":
+                    if record["proof"] in PROVEN:
                         proven, worst = proven + 1, max(worst, seconds)
                     else:
                         open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
@@ -82,7 +83,7 @@ def program() -> list[Row]:
                     wall, record = _solved(instance, collective, settings, method)
                     seconds.append(wall)
                     solving.append(float(record["time"]["solve_s"]))  # type: ignore[index]
-                    proofs += record["proof"] == "optimal"
+                    proofs += record["proof"] in PROVEN
             rows.append(
                 {
                     "mesh": size, "method": " ".join((method, *settings)), "collective": collective, "cases": 8,

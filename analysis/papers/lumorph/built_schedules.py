@@ -116,17 +116,17 @@ def electrical(name: str, n: int) -> tuple[Line, ...]:
     if name == "ring":
         pattern, _ = pattern_of(name, collective("all-reduce", n), topology, limits)
         return (Line(pattern.steps, switch_time(pattern, n, 1.0 / n, unit), 0),)
-    found = []
+    lines = []
     for pieces in (1, *PIECES) if name == "tree" else PIECES:
         parents = two_trees(n)[:1] if name == "tree" else two_trees(n)
-        each = pieces // len(parents)
-        halves = [tree_all_reduce(parent, np.arange(each)) for parent in parents]
+        share = pieces // len(parents)
+        halves = [tree_all_reduce(parent, np.arange(share)) for parent in parents]
         pattern = halves[0]
         if len(halves) > 1:
-            other = halves[1].renamed(np.arange(n), np.arange(each, 2 * each))
+            other = halves[1].renamed(np.arange(n), np.arange(share, 2 * share))
             pattern = beside([pattern, other])
-        found.append(Line(pattern.steps, switch_time(pattern, n, 1.0 / pieces, unit), 0))
-    return tuple(found)
+        lines.append(Line(pattern.steps, switch_time(pattern, n, 1.0 / pieces, unit), 0))
+    return tuple(lines)
 
 
 def switch_times(name: str, n: int, size: float, machine: Machine = LIGHTPATH) -> float:

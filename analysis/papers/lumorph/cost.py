@@ -101,8 +101,6 @@ class Machine:
 
 #: Parameters of section 5 and Appendix C: 0.7 us, 3.7 us, 16 lasers of 150 Gb/s, 300 GB/s in all.
 LIGHTPATH = Machine()
-#: The reconfiguration delay of SiP-ML [us], section 5.
-SIPML_RECONFIGURE_US = 25.0
 
 
 @dataclass(frozen=True, eq=False)

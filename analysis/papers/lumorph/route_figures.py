@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.papers import PaperFigure
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,7 @@ def _time(rows: pd.DataFrame) -> Figure:
         handles: list[Any] = []
         for number, (how, here) in enumerate(sorted(rows.groupby("how"), key=lambda one: str(one[0]))):
             colour, marker = series(number)
-            proven = here["proof"] == "optimal"
+            proven = here["proof"].isin(PROVEN)
             handles += axes.plot(here["n"][proven], here["time_solve_s"][proven], color=colour, marker=marker,
                                  linestyle="none", markersize=6, label=str(how))  # fmt: skip
             if (~proven).any():
@@ -94,14 +95,14 @@ def _time(rows: pd.DataFrame) -> Figure:
 def _time_finding(rows: pd.DataFrame) -> str:
     parts = []
     for how, here in sorted(rows.groupby("how"), key=lambda one: str(one[0])):
-        proven = here[here["proof"] == "optimal"]
+        proven = here[here["proof"].isin(PROVEN)]
         if len(proven):
             top = proven[proven["n"] == proven["n"].max()]
             parts.append(f"{how}: proven up to N = {int(top['n'].iloc[0])}, {top['time_solve_s'].max():.3g} s there")
-        for _, row in here[here["proof"] != "optimal"].sort_values("n").drop_duplicates("n").iterrows():
+        for _, row in here[~here["proof"].isin(PROVEN)].sort_values("n").drop_duplicates("n").iterrows():
             value = "no routes" if not np.isfinite(row["objective"] or np.nan) else f"overlap {row['objective']:g}"
             parts.append(f"at N = {int(row['n'])} {value}, bound {row['bound']:g} after {row['time_solve_s']:.3g} s")
-    ours = rows[(rows["method"] != "highs") & (rows["proof"] == "optimal") & (rows["n"] >= _FIG3_LARGEST)]
+    ours = rows[(rows["method"] != "highs") & rows["proof"].isin(PROVEN) & (rows["n"] >= _FIG3_LARGEST)]
     verdict = ""
     if len(ours):
         worst = float(ours["time_solve_s"].max())

@@ -10,6 +10,7 @@ import numpy as np
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
 from opticoll.formulations.optree import tree_theory as theory
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ BEST_DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}
 
 def _trees(rows: pd.DataFrame) -> pd.DataFrame:
     """Proven trees on rings, one row each: nodes, wavelengths, count, requested depth (0: any) and steps."""
-    found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & (rows["proof"] == "optimal")].copy()
+    found = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)].copy()
     found = found[found["instance"].str.startswith("wdm-ring")]
     settings = [json.loads(text or "{}") for text in found["settings"]]
     found["count"] = [one.get("count", "lemma") for one in settings]
@@ -168,7 +169,7 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 
 def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    found = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & (rows["proof"] == "optimal")].copy()
+    found = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
     found["ring"] = found["instance"].str.startswith("wdm-ring")
     found["by"] = np.where(found["method"] == "cycle-cover", "closed form", "branch and bound")
     return found.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])

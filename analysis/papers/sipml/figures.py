@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.plots.style import INK, legend_below, log_axes, new_figure, series, style
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ def _setting(rows: pd.DataFrame, name: str, default: str) -> list[str]:
 
 def _ocs_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Proven optima: degree, traffic, and the time over that of divisible circuits."""
-    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ocs-circuits") & (rows["proof"] == "optimal")].copy()
+    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ocs-circuits") & rows["proof"].isin(PROVEN)].copy()
     runs["degree"] = [int(argument(spec, "degree") or 0) for spec in runs["instance"]]
     runs["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in runs["instance"]]
     ideal = [_volume_bound(spec) for spec in runs["instance"]]
@@ -126,7 +127,7 @@ def _ring(rows: pd.DataFrame) -> Figure:
 def _ring_finding(rows: pd.DataFrame) -> str:
     parts = []
     for (n, scheme), here in rows.groupby(["n", "scheme"]):
-        proven = int((here["proof"] == "optimal").sum())
+        proven = int(here["proof"].isin(PROVEN).sum())
         worst = here["ratio"].max()
         parts.append(f"n = {n}, {scheme}: {proven} of {len(here)} proven, at most {worst:.4g} times the bound, "
                      f"{here['time_solve_s'].max():.3g} s")  # fmt: skip
@@ -144,7 +145,7 @@ def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     runs["degree"] = [int(d) for d in runs["degree"]]
     runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
     key = ["instance", "k", "degree", "rule", "replicas", "bandwidth"]
-    exact = (runs["proof"] == "optimal") & (runs["method"] != "degree-aware")
+    exact = runs["proof"].isin(PROVEN) & (runs["method"] != "degree-aware")
     proven = runs[exact].groupby(key)["objective"].min().rename("optimum")
     runs = runs.merge(proven, how="left", left_on=key, right_index=True)
     runs = runs[runs["method"] == "degree-aware"]

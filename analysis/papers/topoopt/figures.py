@@ -16,6 +16,7 @@ from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,9 +241,7 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
     import json
 
     records: list[dict[str, Any]] = []
-    for _, row in rows[
-        rows["ok"] & (rows["formulation"] == "topoopt.routing") & (rows["proof"] == "optimal")
-    ].iterrows():
+    for _, row in rows[rows["ok"] & (rows["formulation"] == "topoopt.routing") & rows["proof"].isin(PROVEN)].iterrows():
         metrics, settings = json.loads(row["metrics"]), json.loads(row["settings"] or "{}")
         ports, samples = (argument(row["instance"], name) for name in ("degree", "batch"))
         ours = argument(row["instance"], "section") == "5.4" and settings.get("traffic") == "point-to-point"
@@ -387,7 +386,7 @@ def _rows(rows: pd.DataFrame) -> pd.DataFrame:
     records["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in records["instance"]]
     records["degree"] = [int(argument(spec, "degree") or 0) for spec in records["instance"]]
     records["ratio"] = records["objective"] / records.groupby("instance")["bound"].transform("max")
-    proven = records[records["proof"] == "optimal"]["instance"].unique()
+    proven = records[records["proof"].isin(PROVEN)]["instance"].unique()
     records["proven"] = records["instance"].isin(proven)
     return records.sort_values(["method", "n", "instance"])
 

@@ -1,4 +1,4 @@
-"""Decompositions of the link MCF: master LP with child LPs, flow decomposition, and MCF-extP.
+"""All-to-all by decomposition of the link MCF, all-gather by its worst cut, collectives by packed trees.
 
 The optimum of the link MCF is that of the master LP, which master-child and flow-decomposition solve first.
 
@@ -11,18 +11,25 @@ receives.
 mcf-extp: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1). It solves the *path*
 model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry the full flow within the
 capacities. The parameter ``link`` names the method that solves the link MCF.
+
+worst-cut: the all-gather optimum without an LP, from the worst cut (Newton's method on max-flows) and flows that attain
+it.
+
+tree-packing: all-gather, broadcast, reduce-scatter and all-reduce by trees from every root to all ranks, which take
+exactly the time of the worst cut (:mod:`opticoll.formulations.flows.tree_packing`). The flow towards a rank follows the
+trees; a reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time,
+with equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.flows.path_sets import path_set_of, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.flows.weighted_paths import extract_paths
@@ -32,23 +39,35 @@ from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from opticoll.formulations.flows.tree_packing import Packing
     from opticoll.instances.digraph import Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Run, SolveRequest
 
+#: Relative distance from a bound, by round-off, that counts as none.
+EQUAL = 1e-9
+
 
 def solve_master(context: Context) -> Run:
-    """Solve ``alltoall.master`` on the context's instance with its parameter ``master``."""
+    """Solve ``alltoall.master`` on the context's instance, for its demand, with its parameter ``master``."""
     task = context.task
     return context.solve(
         Task(
             "alltoall.master", task.instance, method=context.parameters["master"], form=task.form or "matrix",
+            settings=demand_of(task),
             time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol,
             seed=task.seed, threads=task.threads,
         )
     )  # fmt: skip
+
+
+def demand_of(task: Task) -> dict[str, Any]:
+    """The setting ``demand`` of a task, if it has one."""
+    return {name: value for name, value in task.settings.items() if name == "demand"}
 
 
 def unsolved(master: Run) -> Answer | None:
@@ -64,19 +83,20 @@ def unsolved(master: Run) -> Answer | None:
     )  # fmt: skip
 
 
-def run_master_child(context: Context) -> Answer:
-    """Solve the master, then the children through the executor; join their flows.
+def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64], float], Divided]) -> Answer:
+    """Solve the master, then ``divide`` its source flows ``(m, |S|)`` of value F by commodity.
 
-    Every child's flow is made exact for its own source flow; the common F is what the joint load allows.
+    Raises
+    ------
+    MethodMismatch
+        If the flows of all commodities have too many entries.
     """
-    from opticoll.errors import MethodMismatch
-    from opticoll.solvers.executor import make_executor
-    from opticoll.solvers.task import SolveRequest, Termination
-
-    topology: Topology = context.instance
-    ranks = topology.ranks
-    if ranks * (ranks - 1) * topology.arcs > MOST_ENTRIES:
-        msg = f"master-child: {ranks} ranks on {topology.arcs} arcs are too many to keep every commodity's flow"
+    flow = context.data.flow
+    if flow.groups * context.instance.arcs > MOST_ENTRIES:
+        msg = (
+            f"{context.formulation.name}: {flow.groups} commodities on {context.instance.arcs} arcs are more than the "
+            f"{MOST_ENTRIES} entries kept; solve alltoall.master, whose flow holds the same information"
+        )
         raise MethodMismatch(msg)
     begun = time.monotonic()
     master = solve_master(context)
@@ -84,44 +104,69 @@ def run_master_child(context: Context) -> Answer:
     if failed is not None:
         return failed
     assert master.values is not None
-    g = master.values["g"]
     proven = time.monotonic()
-    cluster = str(context.parameters["dask"]) or None
-    jobs = int(context.parameters["jobs"])
-    columns: list[NDArray[np.float64] | None] = [None] * ranks
-    with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
-        request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
-        items = [
-            Child(topology, i, g[:, i], str(context.parameters["solver"]), request, alone=executor.shares_files)
-            for i in range(ranks)
-        ]
-        for index, found in executor.map_unordered(solve_child, items):
-            context.remaining()
-            if isinstance(found, BaseException):
-                raise found
-            columns[index] = found
-    # Unit flows: every target gets 1; F follows from their joint load.
-    flows = np.concatenate([c for c in columns if c is not None], axis=1)
-    F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
+    divided = divide(context, master.values["g"], float(master.values["F"]))
     return Answer(
-        Termination.OPTIMAL if master.termination is Termination.OPTIMAL else master.termination,
-        values={"f": flows * F, "F": np.asarray(F)},
+        master.termination,
+        values={"f": divided.flows, "F": np.asarray(divided.F)},
         bound=master.bound,
         bound_source=master.record["bound_source"],
-        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then {ranks} child LPs"},
-        metrics={"children": ranks, "master_s": proven - begun, "decompose_s": time.monotonic() - proven},
+        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then {divided.algorithm}"},
+        metrics={**divided.metrics, "master_s": proven - begun, "decompose_s": time.monotonic() - proven},
     )
+
+
+class Divided(NamedTuple):
+    """Flows by commodity, ``(m, K)``, their value F, and how they were obtained."""
+
+    flows: NDArray[np.float64]
+    F: float
+    algorithm: str
+    metrics: dict[str, float]
+
+
+def child_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+    """Solve one child LP per source through the executor; F is what the joint load of the flows allows.
+
+    Every child's flow is made exact for its own source flow.
+    """
+    from opticoll.solvers.executor import make_executor
+    from opticoll.solvers.task import SolveRequest
+
+    topology: Topology = context.instance
+    cluster = str(context.parameters["dask"]) or None
+    jobs = int(context.parameters["jobs"])
+    traffic = context.data.flow.traffic
+    senders = np.flatnonzero(traffic.any(axis=1)).tolist()
+    columns: list[NDArray[np.float64] | None] = [None] * len(senders)
+    with make_executor(jobs=jobs or (None if cluster else context.task.threads), dask=cluster) as executor:
+        request = SolveRequest(context.remaining(), threads=1, seed=context.task.seed)
+        solver, alone = str(context.parameters["solver"]), executor.shares_files
+        items = [
+            Child(topology, rank, traffic[rank], g[:, i], solver, request, alone=alone)
+            for i, rank in enumerate(senders)
+        ]
+        for index, flow in executor.map_unordered(solve_child, items):
+            context.remaining()
+            if isinstance(flow, BaseException):
+                raise flow
+            columns[index] = flow
+    # Every target gets its demand; F follows from their joint load.
+    flows = np.concatenate([c for c in columns if c is not None], axis=1)
+    F = float((topology.capacity / np.maximum(flows.sum(axis=1), 1e-300)).min())
+    return Divided(flows * F, F, f"{len(senders)} child LPs", {"children": len(senders)})
 
 
 @dataclass(frozen=True)
 class Child:
-    """A child LP to solve: the number of its source, the source flow ``(m,)``, and the solver.
+    """A child LP to solve: the number of its source, demands ``(N,)`` and flow ``(m,)`` of it, and the solver.
 
     ``alone`` means that the executing process uses no other solver, which a cluster's may.
     """
 
     topology: Topology
     number: int
+    shards: NDArray[np.float64]
     capacity: NDArray[np.float64]
     solver: str
     request: SolveRequest
@@ -129,7 +174,7 @@ class Child:
 
 
 def solve_child(item: Child) -> NDArray[np.float64]:
-    """One child LP, in an executor's process: unit flows to every destination, shape ``(m, N-1)``.
+    """One child LP, in an executor's process: flows of what every destination demands, one column each.
 
     Raises
     ------
@@ -139,15 +184,15 @@ def solve_child(item: Child) -> NDArray[np.float64]:
     from opticoll.errors import NoSolution
     from opticoll.formulations.alltoall import child
     from opticoll.solvers.compile import compile_model
-    from opticoll.solvers.isolation import solve_here, solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.scaling import scaling_steps, solve_scaled
 
     # f / F is the same in any unit of capacity, and solvers drop entries that are tiny.
-    data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300))
+    data = child.child_of(item.topology, item.number, item.capacity / max(item.capacity.max(), 1e-300), item.shards)
     form = compile_model(child.FORMULATION.build["matrix"](data))
-    timed = reformulate(form, child.FORMULATION)
-    solve = solve_here if item.alone else solve_isolated
-    outcome = timed.recover(solve(timed.form, item.solver, item.request))
+    steps = scaling_steps(form)
+    steps.append(reformulate(steps[-1].form if steps else form, child.FORMULATION))
+    outcome = solve_scaled(form, item.solver, item.request, steps=steps, here=item.alone)
     values: dict[str, Any] | None = None
     if outcome.x is not None:
         values = child.FORMULATION.repair(data, form.values(outcome.x))  # type: ignore[misc]
@@ -168,50 +213,27 @@ MASTER_CHILD = Method(
         Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
-    run=run_master_child,
+    run=lambda context: decomposed(context, child_flows),
 )
 
 
-def run_flow_decomposition(context: Context) -> Answer:
-    """Solve the master, split every source's flow into paths, and add them up by commodity."""
-    topology = context.instance
-    ranks, m = topology.ranks, topology.arcs
-    if ranks * (ranks - 1) * m > MOST_ENTRIES:
-        msg = (
-            f"flow-decomposition: {ranks * (ranks - 1)} commodities on {m} arcs are more than the "
-            f"{MOST_ENTRIES} entries kept; solve alltoall.master, whose flow holds the same information"
-        )
-        raise MethodMismatch(msg)
-    begun = time.monotonic()
-    master = solve_master(context)
-    failed = unsolved(master)
-    if failed is not None:
-        return failed
-    assert master.values is not None
-    F = float(master.values["F"])
-    proven = time.monotonic()
-    flows = np.zeros((m, ranks * (ranks - 1)))
+def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
+    """Split every source's flow into paths, and add them up by commodity."""
+    topology, flow = context.instance, context.data.flow
+    flows = np.zeros((topology.arcs, flow.groups))
     paths = longest = 0
-    for i, source in enumerate(topology.terminals.tolist()):
+    for i, source in enumerate(np.unique(flow.sources).tolist()):
         context.remaining()
-        targets = np.delete(topology.terminals, i)
-        for j, found in enumerate(strip_paths(topology, source, master.values["g"][:, i], targets, F)):
-            column = i * (ranks - 1) + j
-            for path in found:
+        columns = np.flatnonzero(flow.sources == source)
+        targets, amount = context.data.targets[columns], context.data.amount[columns] * F
+        split = strip_paths(topology, source, g[:, i], targets, amount)
+        for column, stripped in zip(columns.tolist(), split, strict=True):
+            for path in stripped:
                 flows[path.arcs, column] += path.amount
                 longest = max(longest, len(path.arcs))
-            paths += len(found)
-    return Answer(
-        master.termination,
-        values={"f": flows, "F": np.asarray(F)},
-        bound=master.bound,
-        bound_source=master.record["bound_source"],
-        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then path stripping"},
-        metrics={
-            "paths": paths, "paths_per_commodity": paths / flows.shape[1], "longest_path": longest,
-            "master_s": proven - begun, "decompose_s": time.monotonic() - proven,
-        },
-    )  # fmt: skip
+            paths += len(stripped)
+    metrics = {"paths": paths, "paths_per_commodity": paths / flows.shape[1], "longest_path": longest}
+    return Divided(flows, F, "path stripping", metrics)
 
 
 FLOW_DECOMPOSITION = Method(
@@ -220,7 +242,7 @@ FLOW_DECOMPOSITION = Method(
     summary="per-commodity flows of the link MCF from the master's source flows, without child LPs",
     applies=lambda formulation: formulation.name == "alltoall.link-mcf",
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
-    run=run_flow_decomposition,
+    run=lambda context: decomposed(context, path_flows),
 )
 
 
@@ -238,7 +260,7 @@ def run_mcf_extp(context: Context) -> Answer:
     topology, task = context.instance, context.task
     flow = context.solve(
         Task(
-            "alltoall.link-mcf", task.instance, method=str(context.parameters["link"]),
+            "alltoall.link-mcf", task.instance, method=str(context.parameters["link"]), settings=demand_of(task),
             time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
             threads=task.threads,
         )
@@ -248,15 +270,16 @@ def run_mcf_extp(context: Context) -> Answer:
         return failed
     assert flow.values is not None
     F = float(flow.values["F"])
-    sources, targets = commodities(topology)
+    sources, targets = context.data.commodities
+    demand = context.data.amount.tolist()
     paths: list[list[int]] = []
     pair: list[int] = []
     amount: dict[tuple[int, tuple[int, ...]], float] = {}
     most = 0
     for k, (s, t) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        found = extract_paths(topology, s, t, flow.values["f"][:, k], F)
-        most = max(most, len(found))
-        for path in found:
+        pair_paths = extract_paths(topology, s, t, flow.values["f"][:, k], F * demand[k])
+        most = max(most, len(pair_paths))
+        for path in pair_paths:
             key = (k, tuple(path.arcs))
             if key not in amount:
                 paths.append(path.arcs)
@@ -264,7 +287,7 @@ def run_mcf_extp(context: Context) -> Answer:
             amount[key] = amount.get(key, 0.0) + path.amount
         if k % 1000 == 0:
             context.remaining()
-    extracted = path_set_of(topology, paths, pair)
+    extracted = path_set_of(topology, paths, pair, (sources, targets))
     rates = np.array([amount[int(extracted.pair[p]), tuple(extracted.path(p))] for p in range(extracted.paths)])
     return Answer(
         flow.termination,
@@ -291,8 +314,138 @@ MCF_EXTP = Method(
 )
 
 
-METHODS = (
-    MASTER_CHILD,
-    FLOW_DECOMPOSITION,
-    MCF_EXTP,
+def run_worst_cut(context: Context) -> Answer:
+    """Find the worst cut, which bounds T from below, and max-flows to each receiver, which attain it."""
+    from opticoll.formulations.alltoall.all_gather import optimal_flows
+
+    context.remaining()
+    cut, flows = optimal_flows(context.instance)
+    return Answer(
+        Termination.OPTIMAL,
+        values={"h": flows, "T": np.asarray(cut.time)},
+        bound=cut.time,
+        bound_source="worst-cut",
+        solver={"name": "worst-cut", "algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
+        metrics={"cut_ranks": cut.ranks, "cut_capacity": cut.capacity, "max_flows": cut.rounds},
+    )
+
+
+WORST_CUT = Method(
+    name="worst-cut",
+    title="Worst cut by max-flow",
+    summary="the all-gather optimum and a cut that proves it, by max-flows in integers; no LP",
+    applies=lambda formulation: formulation.name == "alltoall.all-gather",
+    run=run_worst_cut,
 )
+
+
+def tree_flows(packing: Packing) -> NDArray[np.float64]:
+    """What the trees send towards every rank over every arc of their topology [shards], ``(m, N)``."""
+    topology = packing.topology
+    place = {v: j for j, v in enumerate(topology.terminals.tolist())}
+    arcs: dict[tuple[int, int], list[int]] = {}
+    for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        arcs.setdefault(ends, []).append(a)
+    flows = np.zeros((topology.arcs, topology.ranks))
+    for tree in packing.trees:
+        steps: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        for path, count in tree.hops:
+            steps.setdefault(path[-1], []).append((path, count))
+        for v, j in place.items():
+            u = v
+            while u != tree.root:
+                for path, count in steps[u]:
+                    for k in range(len(path) - 1):
+                        joint = arcs[path[k], path[k + 1]]
+                        share = topology.capacity[joint] / topology.capacity[joint].sum()
+                        flows[joint, j] += count / packing.chunks * share
+                u = steps[u][0][0][0]
+    return flows
+
+
+def _loads(flows: NDArray[np.float64], packing: Packing) -> NDArray[np.float64]:
+    """What the trees send over every arc [shards], ``(m,)``."""
+    topology = packing.topology
+    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    joint: dict[tuple[int, int], float] = {}
+    for pair, c in zip(ends, topology.capacity.tolist(), strict=True):
+        joint[pair] = joint.get(pair, 0.0) + c
+    load = dict.fromkeys(joint, 0)
+    for tree in packing.trees:
+        for path, count in tree.hops:
+            for k in range(len(path) - 1):
+                load[path[k], path[k + 1]] += count
+    share = topology.capacity / np.array([joint[pair] for pair in ends])
+    return np.maximum(np.array([load[pair] for pair in ends]) / packing.chunks * share, flows.max(axis=1))
+
+
+def _opposite(topology: Topology, other: Topology) -> NDArray[np.int64]:
+    """The arc of ``other``, the reversed topology, that is each arc of ``topology``, ``(m,)``."""
+    found = np.empty(topology.arcs, dtype=np.int64)
+    found[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
+    return found
+
+
+def run_tree_packing(context: Context) -> Answer:
+    """Pack the trees of the formulation's collective, and state the flows along them.
+
+    Raises
+    ------
+    MethodMismatch
+        For a negative number of trees.
+    """
+    from opticoll.formulations.flows.tree_packing import pack
+    from opticoll.formulations.flows.worst_cuts import reversed_arcs
+
+    context.remaining()
+    topology, name = context.instance, context.formulation.name
+    most = context.parameters["trees"] or None
+    if most is not None and most < 0:
+        msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum takes"
+        raise MethodMismatch(msg)
+    ahead, back = name != "alltoall.reduce-scatter", name in {"alltoall.reduce-scatter", "alltoall.all-reduce"}
+    packings: list[Packing] = []
+    values: dict[str, NDArray[np.float64]] = {}
+    if ahead:
+        weight = context.data.weight if name == "alltoall.broadcast" else None
+        packings.append(pack(topology, weight, most))
+        copies = tree_flows(packings[-1])
+        if weight is not None:
+            copies = copies[:, topology.terminals != context.data.root]
+        values["h"] = copies
+    if back:
+        packings.append(pack(reversed_arcs(topology), None, most))
+        arcs = _opposite(topology, packings[-1].topology)
+        sums = tree_flows(packings[-1])
+        values["h"] = sums[arcs]
+    T = float(packings[0].time)
+    if ahead and back:
+        y, z = _loads(copies, packings[0]), _loads(sums, packings[1])[arcs]
+        values = {"x": np.ones(topology.ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
+        T = float(((y + z) / topology.capacity).max())
+    best = max(bound.value for bound in context.formulation.bounds(context.data))
+    return Answer(
+        Termination.OPTIMAL if best * (1 + EQUAL) >= T else Termination.TOLERANCE,
+        values={**values, "T": np.asarray(T)},
+        solver={"name": "tree-packing", "algorithm": "worst cut, switch splitting and tree packing in integers"},
+        metrics={
+            "trees": sum(len(packing.trees) for packing in packings),
+            "trees_per_shard": max(packing.chunks for packing in packings),
+        },
+    )
+
+
+TREE_PACKING = Method(
+    name="tree-packing",
+    title="Packed spanning trees",
+    summary="trees from every root that attain the worst cut, in integers; switches forward and hold nothing",
+    applies=lambda formulation: (
+        formulation.name
+        in {"alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"}
+    ),
+    parameters=(Parameter("trees", int, default=0, help="most trees per shard; 0 for as many as the optimum takes"),),
+    run=run_tree_packing,
+)
+
+
+METHODS = (MASTER_CHILD, FLOW_DECOMPOSITION, MCF_EXTP, WORST_CUT, TREE_PACKING)

@@ -38,11 +38,11 @@ def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
 
 
 def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> dict[Dependency, set[int]]:
-    found: dict[Dependency, set[int]] = {}
+    carriers: dict[Dependency, set[int]] = {}
     for r in routes:
         for e in dependencies[r]:
-            found.setdefault(e, set()).add(r)
-    return found
+            carriers.setdefault(e, set()).add(r)
+    return carriers
 
 
 def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
@@ -58,9 +58,9 @@ def breaking_cycles(data: LayeredRoutes) -> I64:
     """D.1 (1): all routes in one layer; of every cycle the routes of its rarest dependency go to the next layer."""
     dependencies = route_dependencies(data)
     layer = np.zeros(len(dependencies), dtype=np.int64)
-    here, level = list(range(len(dependencies))), 0
-    while here:
-        carriers, moved = _carriers(dependencies, here), set()
+    current, level = list(range(len(dependencies))), 0
+    while current:
+        carriers, moved = _carriers(dependencies, current), set()
         while cycle := _cycle(carriers):
             rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
             for r in list(carriers[rarest]):
@@ -68,8 +68,8 @@ def breaking_cycles(data: LayeredRoutes) -> I64:
                 for e in dependencies[r]:
                     carriers[e].discard(r)
         level += 1
-        here = sorted(moved)
-        layer[here] = level
+        current = sorted(moved)
+        layer[current] = level
     return layer
 
 
@@ -153,8 +153,8 @@ def _sides(carriers: dict[Dependency, set[int]], cycle: list[Dependency]) -> tup
 def _greedy_colours(conflict: list[set[int]]) -> I64:
     colour = np.full(len(conflict), -1, dtype=np.int64)
     for r in sorted(range(len(conflict)), key=lambda r: (-len(conflict[r]), r)):
-        taken = {int(colour[q]) for q in conflict[r]}
-        colour[r] = next(c for c in range(len(conflict) + 1) if c not in taken)
+        used = {int(colour[q]) for q in conflict[r]}
+        colour[r] = next(c for c in range(len(conflict) + 1) if c not in used)
     return colour
 
 
@@ -170,18 +170,18 @@ def run(context: Context) -> Answer:
         "conflict-colouring": lambda: conflict_colouring(data),
     }
     chosen = str(context.parameters["heuristic"])
-    found: dict[str, NDArray[np.int64]] = {}
+    layers: dict[str, NDArray[np.int64]] = {}
     for name in HEURISTICS if chosen == "best" else (chosen,):
-        found[name] = ways[name]()
+        layers[name] = ways[name]()
         if context.deadline is not None:
             context.remaining()
-    best = min(found, key=lambda name: int(found[name].max(initial=0)))
+    best = min(layers, key=lambda name: int(layers[name].max(initial=0)))
     return Answer(
         Termination.TOLERANCE,
-        values=values_of(data, found[best]),
+        values=values_of(data, layers[best]),
         solver={"name": "layer-assignment", "version": None, "algorithm": best, "options": {}},
         metrics={
-            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in found.items()},
+            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in layers.items()},
             "found_by": best,
         },
         message="a heuristic: it stops without trying to prove anything",

@@ -3,9 +3,9 @@
 Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
         lp-rounding: Raghavan & Thompson, Combinatorica 7, 1987
 
-sssp: every arc has weight |K| + 1 at first, so that detours are expensive in any order. Pairs are routed in random
-order (``seed``) on a lightest path, whose arcs then gain 1/c_a (1 on unit links). Over a listed set, the lightest path
-of the pair's set is taken.
+sssp: every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in
+random order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a
+listed set, the lightest path of the pair's set is taken.
 
 lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
 paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to
@@ -44,7 +44,7 @@ def run_sssp(context: Context) -> Answer:
     orders = int(context.parameters["orders"])
     for number in range(max(orders, 1)):
         routes = load_aware_routes(data, seed=context.task.seed + number)
-        if best is None or worst_load(routes) < worst_load(best):
+        if best is None or worst_load(routes, data.amount) < worst_load(best, data.amount):
             best = routes
         if context.deadline is not None and number + 1 < orders:
             context.remaining()
@@ -64,22 +64,22 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
 
     topology = data.topology
     sources, targets = data.commodities
-    weight = np.full(topology.arcs, float(sources.size + 1))
+    weight = np.full(topology.arcs, float(data.amount.sum() + 1))
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     listed = None if data.rule.unrestricted else data.paths
-    found: list[list[int]] = [[] for _ in range(sources.size)]
+    routes: list[list[int]] = [[] for _ in range(sources.size)]
     buffer = np.empty(topology.n, dtype=np.int64)
     for k in np.random.default_rng(seed).permutation(sources.size).tolist():
         if listed is None:
             count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
             arcs = buffer[:count].copy()
         else:
-            here = listed.of_pair(k)
-            path = min(here, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
+            allowed = listed.of_pair(k)
+            path = min(allowed, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
             arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
-        weight[arcs] += 1.0 / topology.capacity[arcs]
-        found[k] = arcs.tolist()
-    return routes_from(data, found)
+        weight[arcs] += data.amount[k] / topology.capacity[arcs]
+        routes[k] = arcs.tolist()
+    return routes_from(data, routes)
 
 
 SSSP = Method(
@@ -98,11 +98,12 @@ def run_lp_rounding(context: Context) -> Answer:
     listed = None if data.rule.kind == "all" else data.paths
     fluid = generate(
         data.topology, data.commodities, pricing_for(data.topology, data.commodities, data.rule, listed), tol=1e-7,
-        context=context, algorithm="auto",
+        context=context, algorithm="auto", amount=data.amount / data.amount.mean(),
     )  # fmt: skip
     paths, share = fluid.used(1e-7)
+    fluid_time = fluid.time * float(data.amount.mean())
     tries = int(context.parameters["tries"])
-    routes = round_shares(paths, share, np.random.default_rng(context.task.seed), tries)
+    routes = round_shares(paths, share, data.amount, np.random.default_rng(context.task.seed), tries)
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, routes),
@@ -112,8 +113,8 @@ def run_lp_rounding(context: Context) -> Answer:
             "algorithm": "column generation, randomised rounding",
         },
         metrics={
-            **route_metrics(data, routes), "fluid_time": fluid.time, "load_over_fluid": worst_load(routes) / fluid.time,
-            "tries": tries, "seed": context.task.seed,
+            **route_metrics(data, routes), "fluid_time": fluid_time,
+            "load_over_fluid": worst_load(routes, data.amount) / fluid_time, "tries": tries, "seed": context.task.seed,
         },
         message="a heuristic: it stops without trying to prove anything",
     )  # fmt: skip

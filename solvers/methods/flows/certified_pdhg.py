@@ -35,7 +35,8 @@ from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Parameter
 from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.solution import MAX_BYTES, named_arrays, read_document
+from opticoll.solvers.solution import MAX_BYTES, read_document
+from opticoll.solvers.solution_arrays import named_arrays
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class StartFile(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> StartFile:
-        """Pin a file to what it holds now."""
-        word = str(text).strip()
-        return super().__new__(cls, word and pinned(f"{PREFIX}{word}", MAX_BYTES).removeprefix(PREFIX))
+        """Pin a file to its current contents."""
+        path = str(text).strip()
+        return super().__new__(cls, path and pinned(f"{PREFIX}{path}", MAX_BYTES).removeprefix(PREFIX))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,20 +116,20 @@ def read_start(name: str, data: ConcurrentFlow) -> Start:
             msg = f"{path}: 'duals' must have 'capacity'; write the file with solve --solution"
             raise BadFile(msg)
         capacity = {"capacity": Array(tail.shape)}
-        found = named_arrays({"duals": {"capacity": duals["capacity"]}}, "duals", path, lambda _: capacity)["capacity"]
-        found = np.maximum(found, 0.0)
-        if found.max(initial=0.0) > 0:
-            lengths = np.full(topology.arcs, found.mean())
-            lengths[ours] = found[theirs]
+        prices = named_arrays({"duals": {"capacity": duals["capacity"]}}, "duals", path, lambda _: capacity)["capacity"]
+        prices = np.maximum(prices, 0.0)
+        if prices.max(initial=0.0) > 0:
+            lengths = np.full(topology.arcs, prices.mean())
+            lengths[ours] = prices[theirs]
     return Start(unit, lengths)
 
 
 def _arcs(entries: object, path: Path) -> tuple[I64, I64]:
-    good = isinstance(entries, list) and all(
+    valid = isinstance(entries, list) and all(
         isinstance(e, list) and len(e) == 3 and type(e[0]) is int and type(e[1]) is int and min(e[0], e[1]) >= 0
         for e in entries
     )
-    if not good or not entries:
+    if not valid or not entries:
         msg = f"{path}: 'arcs' must list [tail, head, capacity]; write the file with solve --solution"
         raise BadFile(msg)
     assert isinstance(entries, list)
@@ -170,7 +171,7 @@ SAVING = 0.1
 
 
 def run(context: Context) -> Answer:
-    """Close the gap to the task's tolerance; at a limit, what there is."""
+    """Close the gap to the task's tolerance; at a limit, return the best so far."""
     from opticoll.formulations.flows.flow_orbits import find
 
     refuse(context.data, NAME)

@@ -42,17 +42,18 @@ def takes(formulation: Formulation) -> bool:
 
 
 def run(context: Context) -> Answer:
-    """Rounds of PDLP at ever smaller tolerances, until the certified gap is closed; at a limit, what there is."""
+    """Run PDLP at ever smaller tolerances until the certified gap is closed; at a limit, return the best so far."""
     from opticoll.solvers.compile import compile_model, import_layer
-    from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.scaling import scaling_steps, solve_scaled
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in model.build else model.forms[0])
     begun = time.monotonic()
     import_layer(layer)
     form = compile_model(model.build[layer](context.data))  # type: ignore[index]
-    timed = reformulate(form, model)
+    steps = scaling_steps(form)
+    steps.append(reformulate(steps[-1].form if steps else form, model))
     best = Best(context, form, build_s=time.monotonic() - begun)
     name = str(context.parameters["solver"])
     tolerance = max(task.tol, SMALLEST)
@@ -64,8 +65,8 @@ def run(context: Context) -> Answer:
         if left is not None:
             left -= min(RESERVE_S + RESERVE * left + best.close_s, left / 2)
         request = SolveRequest(left, task.threads, tolerance, task.seed)
-        outcome = solve_isolated(timed.form, name, request)
-        best.take(timed.recover(outcome), tolerance)
+        outcome = solve_scaled(form, name, request, steps=steps)
+        best.take(outcome, tolerance)
         if best.gap is not None and best.gap <= task.tol:
             return best.answer(Termination.OPTIMAL)
         if outcome.termination not in (Termination.OPTIMAL, Termination.TOLERANCE):

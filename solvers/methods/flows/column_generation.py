@@ -4,7 +4,7 @@ Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24)
 
 The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
 under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-allowed paths, F <= sum c l / sum D dist_l (D = 1 except for a demand of the master's), so that the method stops when
+allowed paths, F <= sum c l / sum D dist_l, so that the method stops when
 value and best bound agree; a last round without new columns is not needed.
 
 Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum.
@@ -22,7 +22,7 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import outward
-from opticoll.formulations.flows.concurrent_flow import commodities, demanded
+from opticoll.formulations.flows.concurrent_flow import demanded
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_order, reordered, subset, to_arrays
 from opticoll.formulations.model import Parameter
@@ -73,9 +73,9 @@ class Generated:
     def used(self, least: float = 1e-12) -> tuple[PathSet, F64]:
         """The paths that carry more than ``least`` of their commodity, sorted, and their shares."""
         keep = np.flatnonzero(self.share > least)
-        kept = subset(self.paths, self.share > least)
-        order = path_order(kept)
-        listed = reordered(kept, order)
+        used_paths = subset(self.paths, self.share > least)
+        order = path_order(used_paths)
+        listed = reordered(used_paths, order)
         return listed, serve_alike(listed, self.share[keep[order]])
 
 
@@ -126,40 +126,40 @@ def generate(
     """
     from opticoll.solvers.methods.flows.path_pricing import RestrictedMaster
 
-    wanted = np.ones(pairs[0].size) if amount is None else amount
-    master = RestrictedMaster(topology, pairs, wanted, algorithm=algorithm, threads=context.task.threads)
+    demand = np.ones(pairs[0].size) if amount is None else amount
+    master = RestrictedMaster(topology, pairs, demand, algorithm=algorithm, threads=context.task.threads)
     everyone = np.ones(master.pairs, dtype=bool)
     best = warm_up(topology, pricing, master, max(warmup, 1))
-    found: Generated | None = None
+    result: Generated | None = None
     for rounds in range(1, most_rounds + 1):
         solution = _solve_in_time(master, context)
         if solution is None:
-            if found is None:
+            if result is None:
                 raise TimeoutError
-            found.out_of_time = True
+            result.out_of_time = True
             break
         paths = master.paths()
-        share, worst = _primal(paths, solution.shares, wanted)
+        share, worst = _primal(paths, solution.shares, demand)
         current = positive(solution.lengths)
         duals = solution.commodity_duals / max(float(solution.lengths.max()), 1e-300)
         priced = pricing.price(current)
-        best = best.better(current, _bound(topology, wanted * priced.shortest, current))
-        new = master.add(priced.paths(wanted * priced.shortest < duals * (1.0 - IMPROVEMENT)))
+        best = best.better(current, _bound(topology, demand * priced.shortest, current))
+        new = master.add(priced.paths(demand * priced.shortest < duals * (1.0 - IMPROVEMENT)))
         between = (current + positive(best.lengths)) / 2
         priced = pricing.price(between)
-        best = best.better(between, _bound(topology, wanted * priced.shortest, between))
+        best = best.better(between, _bound(topology, demand * priced.shortest, between))
         if new:
             master.add(priced.paths(everyone))
-        found = Generated(paths, share, worst, best, rounds, len(master.known), master)
+        result = Generated(paths, share, worst, best, rounds, len(master.known), master)
         # If the process is killed later, the lengths still prove their bound.
         context.save(Answer(Termination.TIME_LIMIT, duals={"capacity": best.lengths}))
-        if found.gap <= tol:
-            found.finished = True
+        if result.gap <= tol:
+            result.finished = True
             break
         if new == 0 and not master.make_exact():
             break
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 def _solve_in_time(master: RestrictedMaster, context: Context) -> MasterSolution | None:
@@ -176,12 +176,12 @@ def _bound(topology: Topology, cost: F64, lengths: F64) -> float:
     return max(outward.quotient_down(needed, outward.dot_up(topology.capacity, lengths)), 0.0)
 
 
-def _primal(paths: PathSet, shares: F64, wanted: F64) -> tuple[F64, float]:
+def _primal(paths: PathSet, shares: F64, demand: F64) -> tuple[F64, float]:
     """Shares that serve every commodity alike, and the worst load per capacity they make."""
     share = np.maximum(shares, 0.0)
     carried = np.bincount(paths.pair, share, paths.pairs)
     share /= carried[paths.pair]
-    return share, float((arc_load(paths, share * wanted[paths.pair]) / paths.topology.capacity).max())
+    return share, float((arc_load(paths, share * demand[paths.pair]) / paths.topology.capacity).max())
 
 
 def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, steps: int) -> BestLengths:
@@ -209,28 +209,28 @@ def run(context: Context) -> Answer:
     rule, listed = _allowed(context)
     pairs, amount = _wanted(context)
     unit = float(amount.mean())  # so that coefficients of the master are about 1
-    found = generate(
+    generated = generate(
         topology, pairs, pricing_for(topology, pairs, rule, listed), tol=context.task.tol / 10, context=context,
         amount=amount / unit, warmup=int(context.parameters["warmup"]), most_rounds=int(context.parameters["rounds"]),
         algorithm=str(context.parameters["algorithm"]),
     )  # fmt: skip
-    paths, share = found.used()
-    F = 1.0 / (found.time * unit)
-    ending = Termination.OPTIMAL if found.finished else Termination.TOLERANCE
-    if found.out_of_time:
+    paths, share = generated.used()
+    F = 1.0 / (generated.time * unit)
+    ending = Termination.OPTIMAL if generated.finished else Termination.TOLERANCE
+    if generated.out_of_time:
         ending = Termination.TIME_LIMIT
     return Answer(
         ending,
         values=_values(context, paths, share * F * amount[paths.pair], F, listed),
-        duals={"capacity": found.best.lengths},
+        duals={"capacity": generated.best.lengths},
         solver={
-            "name": "highs", "version": found.master.version, "options": {},
-            "algorithm": f"column generation, {found.master.algorithm}",
+            "name": "highs", "version": generated.master.version, "options": {},
+            "algorithm": f"column generation, {generated.master.algorithm}",
         },
         metrics={
             "path_set": "all simple paths" if rule is None else str(rule),
             "generation_s": time.monotonic() - begun,
-            "rounds": found.rounds, "columns": found.columns, "paths_used": paths.paths,
+            "rounds": generated.rounds, "columns": generated.columns, "paths_used": paths.paths,
             "paths_per_commodity": paths.paths / paths.pairs, "longest_path": int(paths.length.max()),
         },
     )  # fmt: skip
@@ -238,10 +238,12 @@ def run(context: Context) -> Answer:
 
 def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
     """Sources and targets of the commodities, each ``(|K|,)``, and their demands [shards]."""
-    if context.formulation.name != "alltoall.master":
-        pairs = commodities(context.instance)
-        return pairs, np.ones(pairs[0].size)
-    sources, targets, amount = demanded(context.data)
+    data, name = context.data, context.formulation.name
+    if name == "alltoall.path-mcf":
+        return data.commodities, data.amount
+    if name == "alltoall.link-mcf":
+        return (data.flow.sources, data.targets), data.amount
+    sources, targets, amount = demanded(data)
     return (sources, targets), amount
 
 
@@ -261,10 +263,10 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
         if context.data.printed:
             msg = "column-generation solves the link MCF without printed=true, whose flows are no sums of paths"
             raise MethodMismatch(msg)
-        if topology.ranks * (topology.ranks - 1) * topology.arcs > MOST_ENTRIES:
+        if context.data.targets.size * topology.arcs > MOST_ENTRIES:
             msg = (
-                f"column-generation: {topology.ranks} ranks on {topology.arcs} arcs are too many to keep every "
-                "commodity's flow; solve alltoall.path-mcf with paths=all, or alltoall.master"
+                f"column-generation: {context.data.flow.groups} commodities on {topology.arcs} arcs are too many "
+                "to keep every commodity's flow; solve alltoall.path-mcf with paths=all, or alltoall.master"
             )
             raise MethodMismatch(msg)
     return None, None

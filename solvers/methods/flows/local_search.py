@@ -1,6 +1,7 @@
 """Compiled local search that reroutes commodities by negotiated congestion with a tabu list.
 
-Every commodity uses one of its candidate paths; arc a may carry ``limit[a]`` of them. A step takes a random overloaded
+Every commodity uses one of its candidate paths; arc a may carry a load of ``limit[a]``, to which commodity k adds its
+size. A step takes a random overloaded
 arc, tries all candidates of all commodities on it, and makes the best move that is not tabu. The cost of an arc is its
 price times its overload, plus a small convex cost of load that spreads the rest; prices of arcs that remain overloaded
 grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on Computing 1,
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+
+from opticoll.formulations.flows.flow_kernels import backtracked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +35,9 @@ def _arc_cost(load: int, limit: int, price: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: int, most_steps: int) -> tuple[int, int]:
+def reroute(
+    first: I64, start: I64, arcs: I64, size: I64, limit: I64, choice: I64, seed: int, most_steps: int
+) -> tuple[int, int]:
     """Move commodities, in ``choice`` in place, until no arc is above its limit or ``most_steps`` are made.
 
     Parameters
@@ -40,8 +45,8 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
     first, start, arcs
         Candidates of commodity k are ``first[k] .. first[k+1] - 1``, the arcs of candidate p
         ``arcs[start[p]:start[p+1]]``.
-    limit
-        Commodities that an arc may carry, ``(m,)``.
+    size, limit
+        Load that a commodity adds to its arcs, ``(|K|,)``, at least 1, and that an arc may carry, ``(m,)``.
     choice
         The candidate of every commodity, ``(|K|,)``; on return the one with the least total overload that was met.
 
@@ -51,10 +56,11 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     m, pairs = limit.size, choice.size
-    load = np.zeros(m, dtype=np.int64)
+    load, using = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
     for k in range(pairs):
         for i in range(start[choice[k]], start[choice[k] + 1]):
-            load[arcs[i]] += 1
+            load[arcs[i]] += size[k]
+            using[arcs[i]] += 1
     price = np.ones(m)
     tabu = np.zeros(pairs, dtype=np.int64)
     over_arcs = np.empty(m, dtype=np.int64)
@@ -66,9 +72,9 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
             count += 1
             total += load[a] - limit[a]
     # Commodities by arc, so that a step need not scan all of them.
-    room = int(load.max()) + 64
+    room = int(using.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
-    using = np.zeros(m, dtype=np.int64)
+    using[:] = 0
     for k in range(pairs):
         for i in range(start[choice[k]], start[choice[k] + 1]):
             users[arcs[i], using[arcs[i]]] = k
@@ -83,19 +89,19 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
             k = users[hot, index]
             if tabu[k] > step:
                 continue
-            old = choice[k]
+            old, q = choice[k], size[k]
             saved = 0.0
             for i in range(start[old], start[old + 1]):
                 a = arcs[i]
-                saved += _arc_cost(load[a], limit[a], price[a]) - _arc_cost(load[a] - 1, limit[a], price[a])
-                load[a] -= 1
+                saved += _arc_cost(load[a], limit[a], price[a]) - _arc_cost(load[a] - q, limit[a], price[a])
+                load[a] -= q
             for p in range(first[k], first[k + 1]):
                 if p == old:
                     continue
                 cost = -saved
                 for i in range(start[p], start[p + 1]):
                     a = arcs[i]
-                    cost += _arc_cost(load[a] + 1, limit[a], price[a]) - _arc_cost(load[a], limit[a], price[a])
+                    cost += _arc_cost(load[a] + q, limit[a], price[a]) - _arc_cost(load[a], limit[a], price[a])
                     if cost > gain + 1.0:
                         break
                 if cost < gain - 1e-12:
@@ -105,28 +111,28 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
                     if np.random.randint(ties) == 0:  # noqa: NPY002
                         mover, target = k, p
             for i in range(start[old], start[old + 1]):
-                load[arcs[i]] += 1
+                load[arcs[i]] += q
         price[hot] += 0.05
         if mover < 0:
             continue
-        old = choice[mover]
+        old, q = choice[mover], size[mover]
         for i in range(start[old], start[old + 1]):
             a = arcs[i]
-            load[a] -= 1
+            load[a] -= q
             for index in range(using[a]):
                 if users[a, index] == mover:
                     using[a] -= 1
                     users[a, index] = users[a, using[a]]
                     break
-            if load[a] >= limit[a]:
-                total -= 1
-                if load[a] == limit[a]:
+            if load[a] + q > limit[a]:
+                total -= min(q, load[a] + q - limit[a])
+                if load[a] <= limit[a]:
                     count -= 1
                     last = over_arcs[count]
                     over_arcs[place[a]], place[last] = last, place[a]
         for i in range(start[target], start[target + 1]):
             a = arcs[i]
-            load[a] += 1
+            load[a] += q
             if using[a] == room:
                 wider = np.empty((m, 2 * room), dtype=np.int64)
                 wider[:, :room] = users
@@ -134,8 +140,8 @@ def reroute(first: I64, start: I64, arcs: I64, limit: I64, choice: I64, seed: in
             users[a, using[a]] = mover
             using[a] += 1
             if load[a] > limit[a]:
-                total += 1
-                if load[a] == limit[a] + 1:
+                total += min(q, load[a] - limit[a])
+                if load[a] - q <= limit[a]:
                     over_arcs[count], place[a] = a, count
                     count += 1
         choice[mover] = target
@@ -155,29 +161,20 @@ def lightest_path(first_out: I64, head: I64, tail: I64, weight: F64, source: int
     n = first_out.size - 1
     distance = np.full(n, np.inf)
     parent = np.full(n, -1, dtype=np.int64)
-    done = np.zeros(n, dtype=np.bool_)
+    settled = np.zeros(n, dtype=np.bool_)
     distance[source] = 0.0
     while True:
         u, least = -1, np.inf
         for v in range(n):
-            if not done[v] and distance[v] < least:
+            if not settled[v] and distance[v] < least:
                 u, least = v, distance[v]
         if u < 0:
             return -1
         if u == target:
             break
-        done[u] = True
+        settled[u] = True
         for arc in range(first_out[u], first_out[u + 1]):
             v = head[arc]
             if distance[u] + weight[arc] < distance[v]:
                 distance[v], parent[v] = distance[u] + weight[arc], arc
-    count = 0
-    v = target
-    while v != source:
-        count += 1
-        v = tail[parent[v]]
-    v = target
-    for i in range(count - 1, -1, -1):
-        path[i] = parent[v]
-        v = tail[parent[v]]
-    return count
+    return backtracked(parent, tail, source, target, path)

@@ -83,11 +83,11 @@ def run_orbit_lp(context: Context) -> Answer:
     orbits = reduction.find(context.data)
     context.remaining()
     solver = str(context.parameters["lp"])
-    found = solve_reduced(context, orbits, None, solver)
-    if solver == "auto" and not found.gap <= context.task.tol and found.algorithm.startswith("interior"):
+    best = solve_reduced(context, orbits, None, solver)
+    if solver == "auto" and not best.gap <= context.task.tol and best.algorithm.startswith("interior"):
         again = solve_reduced(context, orbits, None, "highs-simplex")
-        found = min(found, again, key=lambda one: one.gap)
-    return answer_of(context, orbits, found, ORBIT_LP.name)
+        best = min(best, again, key=lambda solution: solution.gap)
+    return answer_of(context, orbits, best, ORBIT_LP.name)
 
 
 def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | None, solver: str) -> ReducedSolution:
@@ -102,7 +102,7 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
     from opticoll.formulations.flows.concurrent_flow import length_bound
     from opticoll.formulations.flows.single_source import unit_flow
     from opticoll.solvers.compile import compile_model
-    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.scaling import solve_scaled
 
     form = compile_model(reduction.model(orbits, keep))
     columns = form.size["variables"]
@@ -110,8 +110,8 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
         solver = "highs-simplex" if columns <= SIMPLEX_COLUMNS else "highs-ipx"
     task = context.task
     request = SolveRequest(context.remaining(), task.threads, task.tol, task.seed)
-    outcome = solve_here(form, solver, request)
-    found = ReducedSolution(
+    outcome = solve_scaled(form, solver, request, here=True)
+    solution = ReducedSolution(
         outcome.termination, algorithm=outcome.algorithm or solver, version=outcome.version, columns=columns,
         message=outcome.message,
     )  # fmt: skip
@@ -120,35 +120,35 @@ def solve_reduced(context: Context, orbits: Orbits, keep: NDArray[np.bool_] | No
         flows = np.maximum(form.values(outcome.x)["y"], 0.0)
         exact = unit_flow(reduced.topology, reduced.sources, reduced.demand / orbits.weight, flows)
         if exact is not None:
-            found.flows = orbits.settle(exact)
-            found.upper = float((orbits.fold(found.flows @ orbits.weight) / reduced.capacity).max())
+            solution.flows = orbits.settle(exact)
+            solution.upper = float((orbits.fold(solution.flows @ orbits.weight) / reduced.capacity).max())
     if outcome.row_duals is not None:
         lengths = reduction.lengths(orbits, form.duals(outcome.row_duals)["capacity"])
         bound = length_bound(reduced, lengths)
         if np.isfinite(bound):
-            found.lengths, found.lower = lengths, 1.0 / bound
-    return found
+            solution.lengths, solution.lower = lengths, 1.0 / bound
+    return solution
 
 
-def answer_of(context: Context, orbits: Orbits, found: ReducedSolution, name: str) -> Answer:
+def answer_of(context: Context, orbits: Orbits, reduced: ReducedSolution, name: str) -> Answer:
     """The answer for the whole problem from that of the representatives."""
-    closed = found.gap <= context.task.tol
-    termination = Termination.OPTIMAL if closed else found.termination
+    closed = reduced.gap <= context.task.tol
+    termination = Termination.OPTIMAL if closed else reduced.termination
     if termination is Termination.OPTIMAL and not closed:
         termination = Termination.TOLERANCE
     values = None
-    if found.flows is not None:
-        flows = orbits.lift(found.flows)
-        flows /= found.upper
-        values = {context.data.flow: flows, "F": np.asarray(1.0 / found.upper)}
+    if reduced.flows is not None:
+        flows = orbits.lift(reduced.flows)
+        flows /= reduced.upper
+        values = {context.data.flow: flows, "F": np.asarray(1.0 / reduced.upper)}
     return Answer(
         termination,
         values=values,
-        duals=None if found.lengths is None else {"capacity": found.lengths},
-        bound=1.0 / found.lower if found.lower > 0 else None,
-        solver={"name": name, "version": found.version, "algorithm": f"{found.algorithm} on orbits"},
-        metrics=orbits.sizes | {"reduced_columns": found.columns},
-        message=found.message,
+        duals=None if reduced.lengths is None else {"capacity": reduced.lengths},
+        bound=1.0 / reduced.lower if reduced.lower > 0 else None,
+        solver={"name": name, "version": reduced.version, "algorithm": f"{reduced.algorithm} on orbits"},
+        metrics=orbits.sizes | {"reduced_columns": reduced.columns},
+        message=reduced.message,
     )
 
 
@@ -198,9 +198,9 @@ def run_screened_lp(context: Context) -> Answer:
         while best.gap > tol and rounds < context.parameters["rounds"] and not keep.all():
             assert best.lengths is not None
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)
-            found = solve_reduced(context, orbits, keep, "highs-ipx")
+            reduced = solve_reduced(context, orbits, keep, "highs-ipx")
             rounds, threshold = rounds + 1, threshold * GROWTH
-            best = _better(best, found)
+            best = _better(best, reduced)
     except TimeoutError:
         best.termination = Termination.TIME_LIMIT
     answer = answer_of(context, orbits, best, SCREENED_LP.name)

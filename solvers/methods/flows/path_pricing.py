@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.solvers import solver_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,8 +77,8 @@ class EveryPath:
         order = np.lexsort((lengths, topology.head, topology.tail))
         key = topology.tail[order] * topology.n + topology.head[order]
 
-        def paths(wanted: NDArray[np.bool_]) -> list[Column]:
-            pairs = np.flatnonzero(wanted)
+        def paths(selected: NDArray[np.bool_]) -> list[Column]:
+            pairs = np.flatnonzero(selected)
             source = self.source[pairs]
             at, steps = self.targets[pairs], []
             going = at != starts[source]
@@ -122,8 +123,8 @@ class BoundedPaths:
                 v, step = int(topology.tail[arc]), step - 1
             return tuple(arcs[::-1])
 
-        def paths(wanted: NDArray[np.bool_]) -> list[Column]:
-            pairs = np.flatnonzero(wanted)
+        def paths(selected: NDArray[np.bool_]) -> list[Column]:
+            pairs = np.flatnonzero(selected)
             return [(k, walk(int(self.source[k]), int(self.targets[k]))) for k in pairs.tolist()]
 
         return Priced(table[-1][self.source, self.targets], paths)
@@ -142,10 +143,10 @@ class ListedPaths:
         length = self.transposed @ lengths
         shortest = np.minimum.reduceat(length, listed.first[:-1])
 
-        def paths(wanted: NDArray[np.bool_]) -> list[Column]:
+        def paths(selected: NDArray[np.bool_]) -> list[Column]:
             best = np.flatnonzero(length == shortest[listed.pair])
             pair, where = np.unique(listed.pair[best], return_index=True)
-            chosen = best[where][wanted[pair]]
+            chosen = best[where][selected[pair]]
             return [(int(listed.pair[p]), tuple(listed.path(p))) for p in chosen.tolist()]
 
         return Priced(shortest, paths)
@@ -198,7 +199,7 @@ class RestrictedMaster:
         self.highs: Any = highspy.Highs()
         self.highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
-        for option, value in (("output_flag", False), ("threads", threads)):
+        for option, value in (("output_flag", solver_log.shown()), ("threads", threads)):
             self._set(option, value)
         self._choose()
         m = topology.arcs
@@ -242,9 +243,9 @@ class RestrictedMaster:
         self._choose()
         return True
 
-    def add(self, found: Sequence[Column]) -> int:
+    def add(self, columns: Sequence[Column]) -> int:
         """Add the paths that are new; returns their number."""
-        new = [column for column in dict.fromkeys(found) if column not in self.known]
+        new = [column for column in dict.fromkeys(columns) if column not in self.known]
         if not new:
             return 0
         count = len(new)
@@ -281,6 +282,8 @@ class RestrictedMaster:
             return None
         if status != self.highspy.HighsModelStatus.kOptimal and self.make_exact():
             return self.solve(time_limit_s)
-        found = self.highs.getSolution()
-        duals = np.array(found.row_dual)
-        return MasterSolution(np.array(found.col_value)[1:], np.maximum(-duals[self.pairs :], 0.0), duals[: self.pairs])
+        solution = self.highs.getSolution()
+        duals = np.array(solution.row_dual)
+        return MasterSolution(
+            np.array(solution.col_value)[1:], np.maximum(-duals[self.pairs :], 0.0), duals[: self.pairs]
+        )

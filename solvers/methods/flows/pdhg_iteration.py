@@ -286,16 +286,16 @@ class Saddle:
         No objective, all duals 0: what is left is a feasibility problem, on which the primal weight has no
         influence. Returns the duals, for :meth:`resume`.
         """
-        kept = Duals(self.price.copy(), self.weight.copy(), self.plain.copy(), self.root)
+        duals = Duals(self.price.copy(), self.weight.copy(), self.plain.copy(), self.root)
         self.price[:], self.weight[:] = 0.0, 0.0
         self.target = target
         self.restart()
-        return kept
+        return duals
 
-    def resume(self, kept: Duals) -> None:
+    def resume(self, duals: Duals) -> None:
         """Continue the optimisation from the present flows and the duals before :meth:`polish`."""
-        self.price[:], self.weight[:], self.plain[:] = kept.price, kept.weight, kept.plain
-        self.root = kept.root
+        self.price[:], self.weight[:], self.plain[:] = duals.price, duals.weight, duals.plain
+        self.root = duals.root
         self.target = None
         self.restart()
 
@@ -304,16 +304,16 @@ class Saddle:
     def lower(self) -> float:
         """Lower bound on T* that the arc weights prove, in double precision."""
         length = self.plain / self.capacity
-        found = np.zeros(self.blocks)
+        terms = np.zeros(self.blocks)
 
         def job(b: int, _worker: int) -> None:
             lanes, demand = self._lanes(b), np.zeros((self.n, LANES))
             demand[:, : lanes.stop - lanes.start] = self.data.demand[:, lanes]
             reach = np.empty((self.n, LANES))
-            found[b] = kernels.distance_sum(self.start, self.tail, length, demand, self.source[b], reach)
+            terms[b] = kernels.distance_sum(self.start, self.tail, length, demand, self.source[b], reach)
 
         self.team.run(job, self.blocks)
-        return float(found.sum() / self.plain.sum())
+        return float(terms.sum() / self.plain.sum())
 
     def lengths(self) -> F64:
         """The arc lengths behind :meth:`lower`, in the topology's arc order, shape ``(m,)``."""
@@ -335,7 +335,7 @@ class Saddle:
         and w_r times a unit.
         """
         load = np.zeros((len(self.chunks), self.m))
-        good = np.zeros(len(self.chunks), dtype=bool)
+        delivered = np.zeros(len(self.chunks), dtype=bool)
         graph = self.graph
 
         def job(chunk: int, _worker: int) -> None:
@@ -353,14 +353,14 @@ class Saddle:
                 ))  # fmt: skip
                 load[chunk] += block[:count].sum(axis=0)
                 out[:, lanes] = block[:count].T
-            good[chunk] = fine
+            delivered[chunk] = fine
 
         self.team.run(job, len(self.chunks))
         total = load.sum(axis=0)
         if self.orbits is not None:
             total = self.orbits.fold(total)
             self.orbits.settle(out)
-        return float((total / self.data.capacity).max()) if good.all() else np.inf
+        return float((total / self.data.capacity).max()) if delivered.all() else np.inf
 
 
 #: Steps between two tests for a restart.
@@ -439,10 +439,10 @@ class Closing:
             if saddle.count == 1:
                 first = last = saddle.residual()
             elif saddle.count % TEST_EVERY == 0:
-                now = saddle.residual()
-                if self._due(first, last, now):
+                residual = saddle.residual()
+                if self._due(first, last, residual):
                     self.restart()
-                last = now
+                last = residual
             if self.steps >= next_look:
                 next_look = int(self.steps * LOOK)
                 self.look()
@@ -461,9 +461,9 @@ class Closing:
             self._best_gap, self._best_at = self.gap, self.steps
         return self.steps >= self.most_steps or self.steps > STALLED * self._best_at + 20_000
 
-    def _due(self, first: float, last: float, now: float) -> bool:
+    def _due(self, first: float, last: float, residual: float) -> bool:
         """Whether to restart, by the fixed-point residuals after the anchor, at the last test and now."""
-        if now <= SUFFICIENT * first or (now <= NECESSARY * first and now > last):
+        if residual <= SUFFICIENT * first or (residual <= NECESSARY * first and residual > last):
             return True
         return self.saddle.count >= max(LONGEST * self.steps, 36)
 
@@ -478,10 +478,10 @@ class Closing:
     def look(self) -> None:
         """Compute the lower bound of the current arc weights; keep it if it is the best."""
         self.alive()
-        found = self.saddle.lower()
+        bound = self.saddle.lower()
         before = self.lower
-        if found > before:
-            self.lower, self.lengths = found, self.saddle.lengths()
+        if bound > before:
+            self.lower, self.lengths = bound, self.saddle.lengths()
             self.on_change(False)
         self._gains.append(max(self.lower - before, 0.0))
 
@@ -491,39 +491,39 @@ class Closing:
         shape = (self.saddle.m, self.saddle.groups)
         out = np.empty(shape) if self._spare is None else self._spare
         self._spare = out
-        found = self.saddle.upper(out)
-        if found < self.upper:
-            self.upper, self.flows, self._spare = found, out, self.flows
+        bound = self.saddle.upper(out)
+        if bound < self.upper:
+            self.upper, self.flows, self._spare = bound, out, self.flows
             self.on_change(True)
 
     def settled(self) -> bool:
         """Whether what the lower bound still has to gain, as a geometric series, is below tol/2."""
         if len(self._gains) < 4:
             return False
-        before, now = max(self._gains[-3], self._gains[-2]), max(self._gains[-2], self._gains[-1])
-        ratio = min(max(now / before if before > 0 else 0.0, 0.3), 0.8)
-        return now * ratio / (1.0 - ratio) <= 0.5 * self.tol * self.lower
+        before, gain = max(self._gains[-3], self._gains[-2]), max(self._gains[-2], self._gains[-1])
+        ratio = min(max(gain / before if before > 0 else 0.0, 0.3), 0.8)
+        return gain * ratio / (1.0 - ratio) <= 0.5 * self.tol * self.lower
 
     def polish(self) -> None:
-        """Look for flows below a target a little above the lower bound; then go on from whatever they came to."""
+        """Look for flows below a target a little above the lower bound; then continue from the result."""
         saddle = self.saddle
-        kept: Duals = saddle.polish(self.lower * (1.0 + 0.5 * self.tol))
+        duals: Duals = saddle.polish(self.lower * (1.0 + 0.5 * self.tol))
         self.polishes += 1
         try:
             most = max(POLISH_LEAST, int(POLISH_SHARE * self.steps))
             due, worst = FIRST_POLISH, self.upper
-            for done in range(1, most + 1):
+            for step in range(1, most + 1):
                 self.alive()
                 saddle.advance()
                 self.steps += 1
-                if done < due:
+                if step < due:
                     continue
-                due = int(done * POLISH) + 1
+                due = int(step * POLISH) + 1
                 self.repair()
                 if self.closed:
                     return
-                if done > 3 * FIRST_POLISH and self.upper > 0.9999 * worst and self.gap > 3 * self.tol:
+                if step > 3 * FIRST_POLISH and self.upper > 0.9999 * worst and self.gap > 3 * self.tol:
                     return  # the target is below the optimum, or out of reach
                 worst = self.upper
         finally:
-            saddle.resume(kept)
+            saddle.resume(duals)

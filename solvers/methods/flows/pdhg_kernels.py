@@ -137,15 +137,15 @@ def movement(
                     buffer[i] += (new - old) * (new - old)
                     net[u, i] -= new + new - old
                     net[v, i] += new + new - old
-            here = NIL
+            term = NIL
             for i in range(LANES):
-                here += buffer[i] / max(width[b, v, i], TINY)
-            moved += float(here)
+                term += buffer[i] / max(width[b, v, i], TINY)
+            moved += float(term)
         for v in range(n):
-            here = NIL
+            term = NIL
             for i in range(LANES):
-                here += stiff[b, v, i] * net[v, i] * net[v, i]
-            pushed += float(here)
+                term += stiff[b, v, i] * net[v, i] * net[v, i]
+            pushed += float(term)
     return moved, float(sigma) * float(sigma) * pushed
 
 
@@ -175,16 +175,16 @@ def travelled(
                     gone = flow[b, a, i] - flow0[b, a, i]
                     buffer[i] += gone * gone
                     flow0[b, a, i] = flow[b, a, i]
-            here = NIL
+            term = NIL
             for i in range(LANES):
-                here += buffer[i] / max(width[b, v, i], TINY)
-            moved += float(here)
-            here = NIL
+                term += buffer[i] / max(width[b, v, i], TINY)
+            moved += float(term)
+            term = NIL
             for i in range(LANES):
                 gone = price[b, v, i] - price0[b, v, i]
-                here += gone * gone / max(stiff[b, v, i], TINY)
+                term += gone * gone / max(stiff[b, v, i], TINY)
                 price0[b, v, i] = price[b, v, i]
-            pushed += float(here)
+            pushed += float(term)
     return moved, pushed
 
 
@@ -207,9 +207,9 @@ def price_simplex(
         total = 0.0
         slope = 0.0
         for a in range(m):
-            here = plain[a] - stiff[a] * mu
-            if here > 0.0:
-                total += here
+            entry = plain[a] - stiff[a] * mu
+            if entry > 0.0:
+                total += entry
                 slope += stiff[a]
         if slope == 0.0:  # right of every kink: restart left of the root
             mu = np.inf
@@ -238,7 +238,7 @@ def price_cone(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
-    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label correction that sweeps to and fro.
+    r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label correction that sweeps back and forth.
 
     Until nothing falls: labels of a sweep stopped early would be too long, and the bound no bound. ``demand`` has one
     row a vertex, ``source`` one entry a lane, -1 for none.
@@ -260,10 +260,10 @@ def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, r
                 cost = length[a]
                 fell = 0
                 for i in range(LANES):
-                    here = reach[u, i] + cost
-                    better = here < reach[v, i]
+                    distance = reach[u, i] + cost
+                    better = distance < reach[v, i]
                     fell += better
-                    reach[v, i] = here if better else reach[v, i]
+                    reach[v, i] = distance if better else reach[v, i]
                 changed |= fell > 0
         forward = not forward
     result = 0.0

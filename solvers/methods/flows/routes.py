@@ -32,22 +32,22 @@ SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 DETOUR = 1
 
 
-def worst_load(routes: PathSet) -> float:
-    """Largest load per capacity of routes."""
-    return float((arc_load(routes, np.ones(routes.paths)) / routes.topology.capacity).max())
+def worst_load(routes: PathSet, amount: F64) -> float:
+    """Largest load per capacity of routes, one per commodity, which carry ``amount`` ``(|K|,)``."""
+    return float((arc_load(routes, amount[routes.pair]) / routes.topology.capacity).max())
 
 
 def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
     """The variables of the formulation for ``routes``, one path per commodity in their order."""
-    worst = np.asarray(worst_load(routes))
+    worst = np.asarray(worst_load(routes, data.amount))
     if data.rule.kind == "all":
         return {"x": np.ones(routes.paths), "Lambda": worst, **to_arrays(routes)}
     listed = data.paths
     x = np.zeros(listed.paths)
     for k in range(routes.paths):
-        here = listed.of_pair(k)
-        wanted = routes.path(k)
-        x[next(p for p in here if listed.path(p) == wanted)] = 1.0
+        listed_paths = listed.of_pair(k)
+        route = routes.path(k)
+        x[next(p for p in listed_paths if listed.path(p) == route)] = 1.0
     return {"x": x, "Lambda": worst}
 
 
@@ -69,7 +69,11 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     if rule.kind != "all":
         return data.paths
     pairs = data.commodities
-    longest = min(rule.lmax or topology.n, int(topology.diameter) + DETOUR)
+    if data.traffic is None:
+        far = topology.diameter
+    else:
+        far = topology.hops[np.searchsorted(topology.terminals, pairs[0]), pairs[1]].max()
+    longest = min(rule.lmax or topology.n, int(far) + DETOUR)
     for short in (PathRule("all", lmax=longest), PathRule("shortest"), PathRule("k", 4, rule.lmax)):
         # A pair that occurs several times is counted once and listed as often as it occurs.
         count, _, complete = count_all(topology, short, MOST_PATHS * 2, pairs)
@@ -94,8 +98,11 @@ def union(first: PathSet, second: PathSet) -> PathSet:
     )
 
 
-def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries: int) -> PathSet:
-    """The best of ``tries`` independent roundings: every commodity takes a path with its share as probability."""
+def round_shares(paths: PathSet, share: F64, amount: F64, random: np.random.Generator, tries: int) -> PathSet:
+    """The best of ``tries`` independent roundings: every commodity takes a path with its share as probability.
+
+    ``amount`` ``(|K|,)`` is what the commodities carry.
+    """
     best: PathSet | None = None
     level = np.cumsum(share)
     before = level[paths.first[:-1]] - share[paths.first[:-1]]
@@ -104,7 +111,7 @@ def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries:
         point = before + random.random(paths.pairs) * total
         choice = np.clip(np.searchsorted(level, point), paths.first[:-1], paths.first[1:] - 1)
         routes = pick(paths, choice)
-        if best is None or worst_load(routes) < worst_load(best):
+        if best is None or worst_load(routes, amount) < worst_load(best, amount):
             best = routes
     assert best is not None
     return best
@@ -113,7 +120,7 @@ def round_shares(paths: PathSet, share: F64, random: np.random.Generator, tries:
 def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
     """Metrics of all routing methods: mean load and path lengths."""
     return {
-        "mean_load": float((arc_load(routes, np.ones(routes.paths)) / data.topology.capacity).mean()),
+        "mean_load": float((arc_load(routes, data.amount[routes.pair]) / data.topology.capacity).mean()),
         "mean_length": float(routes.length.mean()),
         "longest_path": int(routes.length.max()),
     }

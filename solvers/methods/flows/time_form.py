@@ -97,10 +97,16 @@ def reformulate(form: StandardForm, formulation: Formulation) -> Reformulation:
         back[at] = F
         if duals is not None:
             duals *= F
-        inverse = [None if v is None or not v > 0 else 1.0 / v for v in (outcome.objective, outcome.bound)]
-        return replace(outcome, x=back, row_duals=duals, objective=inverse[0], bound=inverse[1])
+        inverse = [None if v is None or not v > 0 else value(v) for v in (outcome.objective, outcome.bound)]
+        incumbents = [(seconds, value(v)) for seconds, v in outcome.incumbents]
+        return replace(outcome, x=back, row_duals=duals, objective=inverse[0], bound=inverse[1], incumbents=incumbents)
 
-    return Reformulation(timed, recover)
+    return Reformulation(timed, recover, value)
+
+
+def value(time: float) -> float:
+    """F out of T; without limit where T is not positive."""
+    return 1.0 / time if time > 0 else np.inf
 
 
 def _with_column(csc: sp.csc_array, at: int, entries: NDArray[np.float64]) -> sp.csc_array:

@@ -64,12 +64,12 @@ def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, s
         If a pair has no route.
     """
     parts: list[tuple[I64, I64, I64]] = []
-    every = np.arange(sources.size)
+    pairs = np.arange(sources.size)
     if isinstance(topology, LightpathMesh):
         bends: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
         for first in bends:
-            start, arcs, whole = straight_routes(topology, sources, targets, first)
-            parts.append(_some(every, start, arcs, whole))
+            start, arcs, straight = straight_routes(topology, sources, targets, first)
+            parts.append(_some(pairs, start, arcs, straight))
     if not isinstance(topology, LightpathMesh) or not intact(topology):
         load = np.zeros(topology.arcs)
         for number in range(max(trees, 1)):
@@ -81,7 +81,7 @@ def candidates(topology: Topology, sources: I64, targets: I64, trees: int = 2, s
                 )
                 raise NotApplicable(msg)
             load += np.bincount(arcs, minlength=topology.arcs)
-            parts.append((every, start, arcs))
+            parts.append((pairs, start, arcs))
     return _distinct(sources, targets, parts)
 
 
@@ -105,10 +105,10 @@ def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed
     return select(start, arcs, np.argsort(order, kind="stable"))
 
 
-def _some(every: I64, start: I64, arcs: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
+def _some(pairs: I64, start: I64, arcs: I64, keep: NDArray[np.bool_]) -> tuple[I64, I64, I64]:
     """Restrict routes to the pairs in ``keep``; ``arcs`` already holds only theirs."""
     length = np.diff(start)[keep]
-    return every[keep], offsets(length), arcs
+    return pairs[keep], offsets(length), arcs
 
 
 def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> RouteSet:
@@ -236,13 +236,13 @@ def squeeze(
     bin_of[bin_of >= bins] = -1
     until = np.zeros((bin_of.size, bins), dtype=np.int64)
     stride = max(STRIDE // bins, 50)
-    made = 0
-    while left() > 0 and (stop is None or made < stop):
+    spent = 0
+    while left() > 0 and (stop is None or spent < stop):
         unplaced, steps = eject(
             items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, bins, bin_of, choice,
             until, int(random.integers(2**31)), stride,
         )  # fmt: skip
-        made += steps
+        spent += steps
         if unplaced == 0:
             items.bin_of, items.choice = bin_of, choice
             return True
@@ -327,10 +327,10 @@ def assign_rounds(
     items = packing(topology, limits, listed, wave)
     best: tuple[int, I64, I64] | None = None
     for order in orders(items, random):
-        taken = pack_first(items, order)
-        if best is None or taken < best[0]:
-            best = taken, items.bin_of.copy(), items.choice.copy()
-        if taken <= least:
+        bins = pack_first(items, order)
+        if best is None or bins < best[0]:
+            best = bins, items.bin_of.copy(), items.choice.copy()
+        if bins <= least:
             break
     assert best is not None
     _, items.bin_of, items.choice = best

@@ -43,11 +43,12 @@ from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoute
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import relaxation_bound
 from opticoll.solvers.task import SolveRequest, Task, Termination
+from opticoll.solvers.verify import pack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.lumorph.round_rows import RoundProgram
+    from opticoll.formulations.lumorph.round_sets import RoundProgram
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.methods.method import Context
@@ -181,11 +182,11 @@ class _State:
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
-        whole = self.data.composed([each for each in schedules if each is not None])
+        composed = self.data.composed([schedule for schedule in schedules if schedule is not None])
         by = ", ".join(phase.found_by for phase in self.phases)
         return Answer(
             ending,
-            values=whole.values(),
+            values=composed.values(),
             bound=float(sum(self.least)) if self.priced else None,
             bound_source="priced arc use" if self.priced else None,
             solver={"name": "certified-rounds", "version": None, "algorithm": by, "options": {}},
@@ -232,7 +233,8 @@ CERTIFIED_ROUNDS = Method(
     name="certified-rounds",
     title="Bounds, constructions, search, branch and bound",
     summary="rounds of circuits by constructions that meet the bounds, ejection search and rarest-chunk spreading",
-    applies=lambda formulation: formulation.name == "lumorph.rounds",
+    applies=lambda formulation: formulation.name == rounds.NAME,
+    refuse=rounds.program_only,
     parameters=(
         Parameter("search_s", float, default=30.0, help="seconds of search if no construction meets the bound"),
         Parameter("mip_s", float, default=20.0, help="seconds for branch and bound on small cases; 0 for none"),
@@ -246,12 +248,15 @@ def run_round_program(context: Context) -> Answer:
     data: RoundModel = context.data
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))
-    stated = replace(data, symmetry=False, given=programs)
-    form = compile_model(rounds.build_matrix(stated))
-    C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
-    start = np.concatenate([C, rounds.made_by(stated, C), np.ones(sum(each.rounds for each in starts))])
-    first = stated.composed(starts).values()
-    context.save(Answer(Termination.TOLERANCE, values=first), float(sum(each.rounds for each in starts)))
+    model = replace(data, symmetry=False, given=programs)
+    form = compile_model(rounds.build_cvxpy(model))
+    C = np.concatenate(
+        [column_vector(program, constructed) for program, constructed in zip(programs, starts, strict=True)]
+    )
+    used = np.ones(sum(constructed.rounds for constructed in starts))
+    start = pack(form, {"C": C, "H": rounds.made_by(model, C), "R": used})
+    first = model.composed(starts).values()
+    context.save(Answer(Termination.TOLERANCE, values=first), float(sum(constructed.rounds for constructed in starts)))
     solver = str(context.parameters["solver"])
     request = SolveRequest(
         context.remaining(), context.task.threads, context.task.tol, context.task.seed,
@@ -260,8 +265,8 @@ def run_round_program(context: Context) -> Answer:
     outcome = solve_isolated(form, solver, request, memory_limit_gib=context.task.memory_limit_gib)
     values = first
     if outcome.x is not None:
-        schedule = rounds.schedule_of(stated, form.values(outcome.x))
-        if schedule is not None and schedule.rounds <= sum(each.rounds for each in starts):
+        schedule = rounds.schedule_of(model, form.values(outcome.x))
+        if schedule is not None and schedule.rounds <= sum(constructed.rounds for constructed in starts):
             values = schedule.values()
     bound = None
     if not data.use_bounds or sum(data.least) < rounds.objective(data, values):
@@ -274,7 +279,7 @@ def run_round_program(context: Context) -> Answer:
         bound_source=None if bound is None else bound.name,
         solver={"name": solver, "version": outcome.version, "algorithm": outcome.algorithm, "options": outcome.options},
         metrics={
-            "start_rounds": [each.rounds for each in starts],
+            "start_rounds": [constructed.rounds for constructed in starts],
             "program_variables": form.size["variables"],
             "program_constraints": form.size["constraints"],
             "nodes": outcome.nodes,
@@ -313,8 +318,8 @@ def _program(context: Context, k: int, schedule: RoundSchedule) -> RoundProgram:
         return program
     source, target = np.divmod(program.pairs, data.topology.n)
     if least_overlap:
-        found = min_overlap_routes(program.topology, source, target, seed=context.task.seed).routes
-        known = [[found.path(p)] for p in range(source.size)]
+        low_overlap = min_overlap_routes(program.topology, source, target, seed=context.task.seed).routes
+        known = [[low_overlap.path(p)] for p in range(source.size)]
     else:
         routes = program.routes
         known = [[routes.path(p) for p in range(*ends)] for ends in pairwise(routes.first.tolist())]
@@ -337,9 +342,7 @@ def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.
     routes, columns = program.routes, program.columns
     n = program.topology.n
     of_path = {tuple(routes.path(p)): p for p in range(routes.paths)}
-    delivery, source = program.moves
-    chunk, target = program.collective.deliveries[delivery].T
-    of_move = {key: m for m, key in enumerate(zip(chunk.tolist(), source.tolist(), target.tolist(), strict=True))}
+    of_move = {key: m for m, key in enumerate(zip(*(of.tolist() for of in program.moves), strict=True))}
     keys = zip(columns["round"].tolist(), columns["move"].tolist(), columns["path"].tolist(),
                columns["wavelength"].tolist(), strict=True)  # fmt: skip
     of_column = {key: j for j, key in enumerate(keys)}
@@ -347,14 +350,14 @@ def column_vector(program: RoundProgram, schedule: RoundSchedule) -> NDArray[np.
     ends = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
     for circuit, key in enumerate(ends.tolist()):
         circuits.setdefault(key, []).append(circuit)
-    found = np.zeros(columns["round"].size)
+    vector = np.zeros(columns["round"].size)
     sent = zip(schedule.transfer_round.tolist(), schedule.transfer_source.tolist(),
                schedule.transfer_target.tolist(), schedule.transfer_chunk.tolist(), strict=True)  # fmt: skip
     for r, s, d, c in sent:
         circuit = circuits[(r * n + s) * n + d].pop()
         path = of_path[tuple(schedule.path(circuit))]
-        found[of_column[r, of_move[c, s, d], path, int(schedule.circuit_wavelength[circuit])]] = 1.0
-    return found
+        vector[of_column[r, of_move[c, s, d], path, int(schedule.circuit_wavelength[circuit])]] = 1.0
+    return vector
 
 
 ROUND_PROGRAM = Method(
@@ -362,6 +365,7 @@ ROUND_PROGRAM = Method(
     title="Algorithm 1's program with bounds and a constructed start",
     summary="the round ILP over candidate and constructed routes, started from a constructed schedule",
     applies=lambda formulation: formulation.name == rounds.NAME,
+    refuse=rounds.program_only,
     parameters=(
         Parameter("solver", str, default="highs", help="MIP solver of the program"),
         Parameter(

@@ -9,10 +9,18 @@ Source  LuMorph, sections 3.2 and 4, Algorithm 3, Appendices B, C; NCCL (ring, t
     divide-and-conquer  2x2 squares first, then squares exchange with squares (section 3.2), by the prime factors of the
                         numbers of squares per row and column
 
-A call (:mod:`opticoll.solvers.methods.lumorph.calls`) that spreads chunks uses the algorithm's spreading; a sum uses
-its reverse; an all-reduce one after the other, except that trees sum to their root and spread from there, and that
-divide-and-conquer may exchange whole buffers (``whole``). Calls on disjoint GPUs run at the same time, others in
-successive batches (Appendix C).
+A *call* is all chunks of one kind on one set of ranks:
+
+    spread      one rank holds the chunk, all require it              (broadcast, all-gather)
+    sum         all ranks contribute, one of them requires the sum    (reduce, reduce-scatter)
+    all-reduce  all ranks contribute, all require the sum
+    transfer    other copies: one vertex requires a chunk of another (scatter, gather, all-to-all, LayerToLayer), or
+                several vertices hold the chunk
+
+A call that spreads chunks uses the algorithm's spreading; a sum uses its reverse; an all-reduce one after the other,
+except that trees sum to their root and spread from there, and that divide-and-conquer may exchange whole buffers
+(``whole``). Calls that share a GPU conflict. Greedy maximal independent sets of the conflict graph are batches that run
+at the same time (Appendix C); the paper stops at a "cover set over the set of GPUs", which may leave calls out.
 
 ``layer_to_layer`` takes any collective, by the greedy rounds of Algorithm 3. In a round every receiver picks random
 senders among those it has not yet heard from, at most L; each gets one wavelength (a "thin pipe"). As printed, nothing
@@ -30,10 +38,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuits import grid_shape
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.rounds.collectives import phases
-from opticoll.solvers.methods.lumorph.calls import Call, calls, independent_sets
+from opticoll.formulations.rounds.collectives import MOST_PAIRS, Collective, phases
 from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
     beside,
@@ -53,12 +61,157 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
 
+Kind = Literal["spread", "sum", "all-reduce", "transfer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Chunks of one kind on one set of ranks.
+
+    Parameters
+    ----------
+    kind
+        See the module.
+    ranks
+        Vertices that take part, ascending, ``(p,)``.
+    chunks
+        Numbers of its chunks, ``(k,)``.
+    owners
+        Position among the ranks of the vertex that holds each chunk at the start (spread, transfer) or requires the sum
+        (sum), ``(k,)``; arbitrary for an all-reduce, where chunks are assigned in turn.
+    """
+
+    kind: Kind
+    ranks: I64
+    chunks: I64
+    owners: I64
+
+
+def calls(collective: Collective) -> list[Call]:
+    """The calls of a collective in the order of their first chunks; chunks without deliveries are omitted.
+
+    Raises
+    ------
+    BadInput
+        For sums that several, but not all, contributors require.
+    """
+    pre, post = (_by_chunk(pairs, collective.chunks) for pairs in (collective.pre, collective.post))
+    chunks_of: dict[tuple[Kind, bytes], list[tuple[int, int]]] = {}
+    lacking = np.zeros(collective.chunks, dtype=bool)
+    lacking[collective.deliveries[:, 0]] = True
+    if collective.summing:
+        lacking |= (collective.holders > 1) & (np.bincount(collective.post[:, 0], minlength=collective.chunks) > 0)
+    for chunk in np.flatnonzero(lacking).tolist():
+        kind, ranks, owner = _kind(collective, chunk, pre[chunk], post[chunk])
+        chunks_of.setdefault((kind, ranks.tobytes()), []).append((chunk, owner))
+    result = []
+    for (kind, ranks_key), members in chunks_of.items():
+        ranks = np.frombuffer(ranks_key, dtype=np.int64)
+        chunks, owner = np.array(members, dtype=np.int64).T
+        position = np.arange(chunks.size) % ranks.size if kind == "all-reduce" else np.searchsorted(ranks, owner)
+        result.append(Call(kind, ranks, chunks, position))
+    return result
+
+
+def _by_chunk(pairs: I64, chunks: int) -> list[I64]:
+    """The vertices of every chunk (pairs are sorted)."""
+    return np.split(pairs[:, 1], np.searchsorted(pairs[:, 0], np.arange(1, chunks)))
+
+
+def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind, I64, int]:
+    """Kind, ranks and the owner (a vertex) of one chunk."""
+    if collective.summing:
+        ranks = np.union1d(pre, post)
+        if post.size == 1:
+            return "sum", ranks, int(post[0])
+        if pre.size == post.size == ranks.size:
+            return "all-reduce", ranks, int(post[0])
+        msg = (
+            f"collective {collective.name!r}: chunk {chunk} is summed over {pre.size} vertices for {post.size}; "
+            "patterns support sums required by one vertex, or by exactly the contributors"
+        )
+        raise BadInput(msg)
+    everyone = np.union1d(pre, post)
+    if pre.size == 1 and (post.size > 1 or pre[0] == post[0]):
+        return "spread", everyone, int(pre[0])
+    return "transfer", everyone, int(pre[0])
+
+
+# Several all-reduces ------------------------------------------------------------------------------------------
+
+
+def all_reduces(n: int, groups: Sequence[Sequence[int]], pieces: int = 1, name: str = "all-reduces") -> Collective:
+    """One all-reduce on every group of vertices, ``pieces`` chunks for each of its members.
+
+    Raises
+    ------
+    BadInput
+        For a group of fewer than 2 distinct vertices or with a vertex out of range, no group, or too many chunks.
+    """
+    members = [np.unique(np.asarray(group, dtype=np.int64)) for group in groups]
+    for number, (group, listed_group) in enumerate(zip(members, groups, strict=True)):
+        if group.size != len(listed_group) or group.size < 2 or group[0] < 0 or group[-1] >= n:
+            msg = f"group {number}: must be at least 2 distinct vertices of 0..{n - 1}"
+            raise BadInput(msg)
+    pairs = sum(group.size**2 for group in members) * pieces
+    if not members or pieces < 1 or pairs > MOST_PAIRS:
+        msg = f"{len(members)} all-reduces of {pieces} pieces: take between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
+        raise BadInput(msg)
+    held, chunks = [], 0
+    for group in members:
+        own = np.arange(chunks, chunks + group.size * pieces)
+        held.append(np.column_stack([np.repeat(own, group.size), np.tile(group, own.size)]))
+        chunks += own.size
+    both = np.concatenate(held)
+    return Collective(name, n, chunks, both, both, summing=True)
+
+
+def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> list[list[int]]:
+    """``count`` random groups of between ``least`` and ``most`` of n vertices.
+
+    Raises
+    ------
+    BadInput
+        For sizes or counts out of range.
+    """
+    if count < 1 or not 2 <= least <= most <= n or seed < 0:
+        msg = (
+            f"{count} random groups of {least} to {most} of {n}, seed {seed}: take at least one, "
+            f"2 <= least <= most <= {n}, and a seed of at least 0"
+        )
+        raise BadInput(msg)
+    random = np.random.default_rng(seed)
+    sizes = random.integers(least, most, count, endpoint=True)
+    return [sorted(random.choice(n, int(size), replace=False).tolist()) for size in sizes]
+
+
+def independent_sets(groups: Sequence[I64], n: int) -> list[list[int]]:
+    """Batches of disjoint groups: greedy maximal independent sets until no group is left.
+
+    Each set takes groups in the order of fewest conflicts with the remaining ones.
+    """
+    member = np.zeros((len(groups), n), dtype=np.int32)
+    for number, group in enumerate(groups):
+        member[number, group] = 1
+    conflict = member @ member.T > 0
+    left, batches = list(range(len(groups))), []
+    while left:
+        degree = conflict[np.ix_(left, left)].sum(axis=1)
+        colours: list[int] = []
+        for k in np.argsort(degree, kind="stable").tolist():
+            if not conflict[left[k], colours].any():
+                colours.append(left[k])
+        batches.append(sorted(colours))
+        left = [group for group in left if group not in set(colours)]
+    return batches
+
+
+# Algorithms ----------------------------------------------------------------------------------------------------
 
 Shape = tuple[int, int] | None
 
@@ -84,7 +237,7 @@ class Algorithm:
 
 
 def pattern_of(
-    algorithm: str, collective: Collective, topology: Topology, limits: Limits, **given: Any
+    algorithm: str, collective: Collective, topology: Topology, limits: Limits, **settings: Any
 ) -> tuple[Pattern, list[list[int]]]:
     """The pattern of an algorithm for a collective, and the batches of its calls (indices of calls).
 
@@ -103,13 +256,13 @@ def pattern_of(
     if algorithm not in ALGORITHMS:
         msg = f"no algorithm {algorithm!r}; {nearest(algorithm, ALGORITHMS)}"
         raise BadInput(msg)
-    one = ALGORITHMS[algorithm]
-    parameters = read_parameters(one.parameters, given, algorithm)
-    wanted = calls(collective)
-    if not wanted:
+    method = ALGORITHMS[algorithm]
+    parameters = read_parameters(method.parameters, settings, algorithm)
+    needed = calls(collective)
+    if not needed:
         msg = f"{algorithm}: collective {collective.name!r} has no transfers; use a collective with deliveries"
         raise NotApplicable(msg)
-    personal = next((call for call in wanted if call.kind == "transfer"), None)
+    personal = next((call for call in needed if call.kind == "transfer"), None)
     if personal is not None:
         msg = (
             f"{algorithm}: chunk {personal.chunks[0]} of {collective.name!r} is for one vertex or has several holders; "
@@ -118,12 +271,12 @@ def pattern_of(
         )
         raise NotApplicable(msg)
     shape = grid_shape(topology)
-    made = [one.make(call, shape, limits, parameters) for call in wanted]
-    batches = independent_sets([call.ranks for call in wanted], collective.n)
-    joined = [beside([made[k] for k in batch]) for batch in batches]
+    patterns = [method.make(call, shape, limits, parameters) for call in needed]
+    batches = independent_sets([call.ranks for call in needed], collective.n)
+    joined = [beside([patterns[k] for k in batch]) for batch in batches]
     pattern = joined[0]
-    for each in joined[1:]:
-        pattern = pattern.then(each)
+    for following in joined[1:]:
+        pattern = pattern.then(following)
     return pattern, batches
 
 
@@ -145,28 +298,28 @@ def _placed(call: Call, spreading: Pattern, order: I64) -> Pattern:
     return spreading.of(call.ranks[order], place[call.owners]).renamed(np.arange(call.ranks.max() + 1), call.chunks)
 
 
-def _peers(needed: int, limits: Limits, what: str) -> None:
+def _peers(needed: int, limits: Limits, algorithm: str) -> None:
     ports = limits.ports
     if ports is not None and needed > limits.wavelengths * ports:
         msg = (
-            f"{what}: {needed} simultaneous peers need {needed} lasers per GPU, but there are "
+            f"{algorithm}: {needed} simultaneous peers need {needed} lasers per GPU, but there are "
             f"{limits.wavelengths * ports}; use a smaller radix or more lasers"
         )
         raise NotApplicable(msg)
 
 
-def _recursive(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
-    radix = given["radix"]
+def _recursive(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
+    radix = settings["radix"]
     if radix < 2:
         msg = f"recursive: radix={radix} must be at least 2 (simultaneous peers + 1)"
         raise NotApplicable(msg)
     p = call.ranks.size
     _peers(min(radix, p) - 1, limits, f"recursive: radix={radix}")
-    made = recursive(p, radix, given["scheme"], near=given["order"] == "near-first")
-    return _composed(call, made, np.arange(p))
+    pattern = recursive(p, radix, settings["scheme"], near=settings["order"] == "near-first")
+    return _composed(call, pattern, np.arange(p))
 
 
-def _ring(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+def _ring(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
     order = cycle_order(call.ranks, shape)
     # Reverse the order of the reversed part, so that sums and copies use the same circuits in the same direction.
     return _composed(call, ring(call.ranks.size), order, backwards=order[::-1])
@@ -201,7 +354,7 @@ def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
     """Assign chunks to the trees in turn; ``batch`` chunks per owner enter each tree in every step."""
     p = call.ranks.size
     which = np.arange(call.chunks.size) % len(parents)
-    made = []
+    trees = []
     for number, parent in enumerate(parents):
         mine = np.flatnonzero(which == number)
         if not mine.size:
@@ -216,13 +369,13 @@ def _trees(call: Call, parents: Sequence[I64], batch: int) -> Pattern:
             turn[order] = np.arange(mine.size) - first[owner[order]]
             pattern = tree_spread(parent, owner, turn // batch)
             pattern = pattern.backwards() if call.kind == "sum" else pattern
-        made.append(pattern.renamed(call.ranks, call.chunks[mine]))
-    return beside(made)
+        trees.append(pattern.renamed(call.ranks, call.chunks[mine]))
+    return beside(trees)
 
 
-def _batch(given: Mapping[str, Any], limits: Limits, children: int) -> int:
+def _batch(settings: Mapping[str, Any], limits: Limits, children: int) -> int:
     """Chunks that enter a tree every step: ``batch``, or as many as the lasers can send to all children at once."""
-    batch = int(given["batch"])
+    batch = int(settings["batch"])
     if batch < 0:
         msg = f"tree: batch={batch} must be at least 1 (0 for as many as the lasers can send)"
         raise NotApplicable(msg)
@@ -231,18 +384,18 @@ def _batch(given: Mapping[str, Any], limits: Limits, children: int) -> int:
     return max(limits.wavelengths * (limits.ports or 1) * limits.load // max(children, 1), 1)
 
 
-def _tree(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
-    arity = given["arity"]
+def _tree(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
+    arity = settings["arity"]
     if arity < 0 or arity == 1:
         msg = f"tree: arity={arity} must be at least 2, or 0 for the binomial tree"
         raise NotApplicable(msg)
     p = call.ranks.size
     parent = heap_tree(p, arity) if arity else binomial_tree(p)
-    return _trees(call, [parent], _batch(given, limits, int(np.bincount(parent[1:]).max())))
+    return _trees(call, [parent], _batch(settings, limits, int(np.bincount(parent[1:]).max())))
 
 
-def _two_trees(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
-    return _trees(call, two_trees(call.ranks.size), _batch(given, limits, 4))
+def _two_trees(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
+    return _trees(call, two_trees(call.ranks.size), _batch(settings, limits, 4))
 
 
 def square_radices(rows: int, columns: int) -> tuple[int, ...]:
@@ -260,13 +413,13 @@ def square_radices(rows: int, columns: int) -> tuple[int, ...]:
 
 
 def _primes(m: int) -> tuple[int, ...]:
-    found, d = [], 2
+    primes, d = [], 2
     while m > 1:
         while m % d == 0:
-            found.append(d)
+            primes.append(d)
             m //= d
         d += 1
-    return tuple(found)
+    return tuple(primes)
 
 
 def square_order(rows: int, columns: int) -> I64:
@@ -275,17 +428,17 @@ def square_order(rows: int, columns: int) -> I64:
     return tile.transpose(0, 2, 1, 3).ravel()
 
 
-def _squares(call: Call, shape: Shape, limits: Limits, given: Mapping[str, Any]) -> Pattern:
+def _squares(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
     if shape is None or call.ranks.size != shape[0] * shape[1]:
         msg = "divide-and-conquer: needs all tiles of a grid, such as lightpath:4x4; use recursive for other groups"
         raise NotApplicable(msg)
     radices, order = square_radices(*shape), square_order(*shape)
-    if given["whole"]:
+    if settings["whole"]:
         if call.kind != "all-reduce":
             msg = "divide-and-conquer: whole=true exchanges whole buffers and applies only to all-reduce"
             raise NotApplicable(msg)
-        made = whole_exchange(radices, call.chunks.size)
-        return made.renamed(call.ranks[order], call.chunks)
+        pattern = whole_exchange(radices, call.chunks.size)
+        return pattern.renamed(call.ranks[order], call.chunks)
     return _composed(call, exchange(radices), order)
 
 
@@ -334,16 +487,16 @@ def greedy_rounds(sources: I64, targets: I64, lasers: int, *, limit: LaserLimit 
     while waiting:
         free = [lasers if limit == "both" else sources.size] * n
         for v in random.permutation(list(waiting)).tolist():
-            picked, kept = 0, []
+            picked, postponed = 0, []
             for k in waiting[v]:
                 if picked < lasers and free[sender[k]] > 0:
                     free[sender[k]] -= 1
                     picked += 1
                     when[k] = r
                 else:
-                    kept.append(k)
-            if kept:
-                waiting[v] = kept
+                    postponed.append(k)
+            if postponed:
+                waiting[v] = postponed
             else:
                 del waiting[v]
         r += 1
@@ -352,13 +505,13 @@ def greedy_rounds(sources: I64, targets: I64, lasers: int, *, limit: LaserLimit 
 
 def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "both", seed: int = 0) -> Pattern:
     """Every delivery directly from a random holder, in greedy rounds; sums are copies run backwards."""
-    made: Pattern | None = None
+    joined: Pattern | None = None
     random = np.random.default_rng(seed)
     for number, phase in enumerate(phases(collective)):
-        wanted = phase.copying
-        chunk, target = wanted.deliveries.T
-        first = np.searchsorted(wanted.pre[:, 0], chunk)
-        source = wanted.pre[first + random.integers(0, wanted.holders[chunk]), 1]
+        copying = phase.copying
+        chunk, target = copying.deliveries.T
+        first = np.searchsorted(copying.pre[:, 0], chunk)
+        source = copying.pre[first + random.integers(0, copying.holders[chunk]), 1]
         when = greedy_rounds(source, target, lasers, limit=limit, seed=seed + number)
         order = np.argsort(when, kind="stable")
         spread = Pattern(
@@ -366,6 +519,6 @@ def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "
             np.zeros(chunk.size, dtype=bool),
         )  # fmt: skip
         pattern = spread.backwards() if phase.backwards else spread
-        made = pattern if made is None else made.then(pattern)
-    assert made is not None
-    return made
+        joined = pattern if joined is None else joined.then(pattern)
+    assert joined is not None
+    return joined

@@ -71,15 +71,15 @@ def balanced(c: int) -> I64:
     """Permutations of an even number of tiles with load ceil(c/4) or floor(c/4), ``(c, c)``, see the module."""
     h = c // 2
     x = np.arange(h)
-    found = []
+    permutations = []
     for k in range(h):
         pi = (k - x) % h
         f = (x > pi).astype(np.int64)
         fixed = np.flatnonzero(pi == x)
         f[fixed] = np.arange(fixed.size) % 2
         for flip in (f, 1 - f):
-            found.append(np.concatenate([flip * h + pi, (1 - flip) * h + pi]))
-    return np.array(found)
+            permutations.append(np.concatenate([flip * h + pi, (1 - flip) * h + pi]))
+    return np.array(permutations)
 
 
 def line_load(permutation: I64) -> int:
@@ -96,7 +96,7 @@ def line_load(permutation: I64) -> int:
 def line_classes(permutation: I64) -> I64:
     """Classes of load one, ``line_load`` many: an interval colouring of the moves in each direction, ``(c,)``."""
     c = permutation.size
-    found = np.zeros(c, dtype=np.int64)
+    classes = np.zeros(c, dtype=np.int64)
     for right in (True, False):
         moves = [j for j in range(c) if (permutation[j] > j if right else 0 <= permutation[j] < j)]
         moves.sort(key=lambda j: min(j, int(permutation[j])))
@@ -107,15 +107,15 @@ def line_classes(permutation: I64) -> I64:
             if k == len(free_at):
                 free_at.append(high)
             free_at[k] = high
-            found[j] = k
-    return found
+            classes[j] = k
+    return classes
 
 
 @lru_cache(maxsize=256)
 def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
     if not 2 <= c <= LONGEST_SEARCH or load * (parts - rest) < c * c // 4 or parts < c:
         return None
-    source, target = (each.ravel() for each in np.indices((c, c)))
+    source, target = (grid.ravel() for grid in np.indices((c, c)))
     if rest:
         source, target = source[source != target], target[source != target]
     length = np.abs(target - source)
@@ -132,11 +132,11 @@ def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
         calls = iter([1.0] * CALLS)
         if not squeeze(items, bins, np.random.default_rng(1000 * c + load), lambda: next(calls, 0.0)):
             return None
-    found = np.full((parts, c), -1)
+    permutations = np.full((parts, c), -1)
     if rest:
-        found[0] = j
-    found[items.bin_of + rest, source] = target
-    return found
+        permutations[0] = j
+    permutations[items.bin_of + rest, source] = target
+    return permutations
 
 
 def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
@@ -152,9 +152,9 @@ def decompositions(c: int, waveguides: int) -> list[I64]:
     """Candidate decompositions of all pairs of a line for this number of waveguides."""
     if c == 1:
         return [np.zeros((1, 1), dtype=np.int64)]
-    found = [shifts(c)]
+    result = [shifts(c)]
     if waveguides >= c // 2:
-        return found
+        return result
     crossing = c * c // 4
     mean = -(-crossing // c)
     tries = [balanced(c) if c % 2 == 0 else searched(c, mean, c)]
@@ -163,17 +163,17 @@ def decompositions(c: int, waveguides: int) -> list[I64]:
     elif mean % waveguides or crossing % c:
         least = -(-crossing // waveguides)
         parts = (searched(c, waveguides, least + more) for more in range(0, 3 + least // 50, 1 + least // 100))
-        tries.append(next((each for each in parts if each is not None), None))
-    return found + [each for each in tries if each is not None]
+        tries.append(next((part for part in parts if part is not None), None))
+    return result + [part for part in tries if part is not None]
 
 
 def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
     """Colour of every ordered pair of tiles, ``(n, n)`` with -1 on the diagonal, and their number; XY routes."""
     best: tuple[int, I64, I64] | None = None
     for sigma in decompositions(columns, waveguides):
-        rho = np.array([line_load(each) for each in sigma])
+        rho = np.array([line_load(permutation) for permutation in sigma])
         for tau in decompositions(rows, waveguides):
-            gamma = np.array([line_load(each) for each in tau])
+            gamma = np.array([line_load(permutation) for permutation in tau])
             count = int((-(-np.maximum(rho[:, None], gamma) // waveguides)).sum())
             if best is None or count < best[0]:
                 best = count, sigma, tau
@@ -181,19 +181,19 @@ def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
     total, sigma, tau = best
     n = rows * columns
     colour = np.full((n, n), -1, dtype=np.int64)
-    here = np.arange(n)
-    i, j = np.divmod(here, columns)
-    across = [(line_classes(each), line_load(each)) for each in tau]
+    tiles = np.arange(n)
+    i, j = np.divmod(tiles, columns)
+    across = [(line_classes(permutation), line_load(permutation)) for permutation in tau]
     first = 0
-    for each in sigma:
-        a, rho_one = line_classes(each), line_load(each)
-        moving = each[j] >= 0
-        for other, (b, gamma_one) in zip(tau, across, strict=True):
+    for permutation in sigma:
+        a, rho_one = line_classes(permutation), line_load(permutation)
+        moving = permutation[j] >= 0
+        for vertical, (b, gamma_one) in zip(tau, across, strict=True):
             many = -(-max(rho_one, gamma_one) // waveguides)
             if many:
-                goes = np.flatnonzero(moving & (other[i] >= 0))
-                k, row, column = here[goes], i[goes], j[goes]
-                colour[k, other[row] * columns + each[column]] = first + (a[column] + b[row]) % many
+                goes = np.flatnonzero(moving & (vertical[i] >= 0))
+                k, row, column = tiles[goes], i[goes], j[goes]
+                colour[k, vertical[row] * columns + permutation[column]] = first + (a[column] + b[row]) % many
             first += many
     assert first == total
     np.fill_diagonal(colour, -1)
@@ -202,10 +202,10 @@ def mesh_exchange(rows: int, columns: int, waveguides: int) -> tuple[I64, int]:
 
 def halving_broadcast(topology: Topology, collective: Collective, wavelengths: int) -> RoundSchedule | None:
     """The broadcast of the module; None unless on an intact mesh, with one chunk and one holder."""
-    wanted = np.unique(collective.deliveries[:, 0])
-    if not isinstance(topology, LightpathMesh) or not intact(topology) or wanted.size != 1:
+    delivered = np.unique(collective.deliveries[:, 0])
+    if not isinstance(topology, LightpathMesh) or not intact(topology) or delivered.size != 1:
         return None
-    chunk = int(wanted[0])
+    chunk = int(delivered[0])
     holders = collective.pre[collective.pre[:, 0] == chunk, 1]
     if holders.size != 1:
         return None
@@ -262,10 +262,10 @@ def ring_all_gather(topology: Topology, collective: Collective, wavelengths: int
     place = np.empty(topology.n, dtype=np.int64)
     place[ranks] = np.arange(p)
     laps = -(-pieces // wavelengths)
-    lap, step, at, w = (each.ravel() for each in np.indices((laps, p - 1, p, wavelengths)))
+    lap, step, at, w = (index.ravel() for index in np.indices((laps, p - 1, p, wavelengths)))
     piece = lap * wavelengths + w
     real = piece < pieces
-    lap, step, at, w, piece = (each[real] for each in (lap, step, at, w, piece))
+    lap, step, at, w, piece = (index[real] for index in (lap, step, at, w, piece))
     # In step t the rank at position k of the ring forwards the shard from t positions before it.
     chunk = chunks[place[order[(at - step) % p]], piece]
     return direct(lap * (p - 1) + step, order[at], order[(at + 1) % p], chunk, w, *select(start, arcs, at))
@@ -274,10 +274,10 @@ def ring_all_gather(topology: Topology, collective: Collective, wavelengths: int
 def _shards(collective: Collective) -> tuple[I64, I64] | None:
     """Ranks and the chunks of each, ``(p, pieces)``, of an all-gather of equal shards; None for other collectives."""
     ranks, count = np.unique(collective.pre[:, 1], return_counts=True)
-    wanted = np.array_equal(np.unique(collective.post[:, 1]), ranks) and len(collective.post) == (
+    complete = np.array_equal(np.unique(collective.post[:, 1]), ranks) and len(collective.post) == (
         collective.chunks * ranks.size
     )
-    if ranks.size < 2 or not wanted or (count != count[0]).any() or (collective.holders != 1).any():
+    if ranks.size < 2 or not complete or (count != count[0]).any() or (collective.holders != 1).any():
         return None
     order = np.lexsort((collective.pre[:, 0], collective.pre[:, 1]))
     return ranks, collective.pre[order, 0].reshape(ranks.size, -1)
@@ -319,17 +319,17 @@ def _ring(n: int, ranks: I64, vertices: I64, arcs: I64) -> tuple[I64, I64, I64]:
     order = ranks[np.argsort(first[ranks])]
     stops = np.append(first[order], vertices.size - 1)
     paths: list[list[int]] = []
-    for one, other in zip(stops[:-1].tolist(), stops[1:].tolist(), strict=True):
-        kept: list[int] = []
-        at = [int(vertices[one])]
-        for i in range(one, other):
+    for begin, end in zip(stops[:-1].tolist(), stops[1:].tolist(), strict=True):
+        walked: list[int] = []
+        at = [int(vertices[begin])]
+        for i in range(begin, end):
             v = int(vertices[i + 1])
             if v in at:
                 # Remove the detour down a branch and back.
                 cut = at.index(v)
-                del at[cut + 1 :], kept[cut:]
+                del at[cut + 1 :], walked[cut:]
             else:
                 at.append(v)
-                kept.append(int(arcs[i]))
-        paths.append(kept)
+                walked.append(int(arcs[i]))
+        paths.append(walked)
     return order, offsets([len(path) for path in paths]), np.array([a for path in paths for a in path], dtype=np.int64)

@@ -2,7 +2,19 @@
 
 Source  McMurchie & Ebeling, PathFinder, FPGA 1995
 
-A heuristic with a bound: where ``load == bound`` the routes are optimal (LuMorph, Algorithm 2). No solver is called.
+xy-routes             row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh
+random-shortest       one shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded
+negotiated-rerouting  routes with a proof of optimality:
+
+1. Cut bounds and XY routes. On intact meshes these agree for every step of a recursive exchange.
+2. Rerouting under negotiated congestion towards the best cut; where the load equals the bound, the routes are optimal
+   (LuMorph, Algorithm 2).
+3. Arc lengths by multiplicative weights, a few rounds at a time, until their bound, rounded up to whole circuits,
+   equals the overlap; rerouting again whenever the bound improves.
+4. The fluid optimum by column generation, rounding, rerouting over its paths, and branch and bound
+   (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there directly, since its routes are listed.
+
+The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
 
 The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
 numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs
@@ -13,27 +25,34 @@ reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.route_kernels`).
 from __future__ import annotations
 
 import heapq
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.circuits import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.route_sets import straight_routes
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds import offsets
+from opticoll.solvers.methods.flows import exact_routing
+from opticoll.solvers.methods.flows.routes import route_metrics, values_of
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.lumorph.min_overlap import Overlap
     from opticoll.instances.digraph import Topology
+    from opticoll.solvers.methods.method import Context
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
-
 
 #: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
 FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
@@ -103,9 +122,9 @@ def min_overlap_routes(
         if go_on is not None and not go_on():
             break
         most = max(effort * sources.size, LEAST_EFFORT)
-        found = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
-        if load_of(found) < load:
-            routes, load = found, load_of(found)
+        candidate = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
+        if load_of(candidate) < load:
+            routes, load = candidate, load_of(candidate)
         if load <= goal:
             break
     return OverlapRoutes(routes, load, least, cut.name)
@@ -122,13 +141,13 @@ def straight_or_shortest(topology: Topology, sources: I64, targets: I64) -> Path
     shape = grid_shape(topology)
     if shape is None:
         length, arcs = np.zeros(sources.size, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        whole = np.zeros(sources.size, dtype=bool)
+        is_straight = np.zeros(sources.size, dtype=bool)
     else:
-        start, arcs, whole = straight_routes(topology, sources, targets, "columns", columns=shape[1])
+        start, arcs, is_straight = straight_routes(topology, sources, targets, "columns", columns=shape[1])
         length = np.diff(start)
-    if whole.all():
+    if is_straight.all():
         return _in_order(topology, sources, targets, arcs, length)
-    rest = np.flatnonzero(~whole)
+    rest = np.flatnonzero(~is_straight)
     straight = _in_order(topology, sources, targets, arcs, length)
     shortest = shortest_routes(topology, sources[rest], targets[rest], None)
     paths = _paths_of(straight)
@@ -157,8 +176,8 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
         ways = np.zeros(topology.n)
         ways[target] = 1.0
         for distance in range(1, int(hops[np.isfinite(hops)].max()) + 1):
-            here = np.flatnonzero(closer & (hops[tails] == distance))
-            ways += np.bincount(tails[here], ways[heads[here]], topology.n)
+            steps = np.flatnonzero(closer & (hops[tails] == distance))
+            ways += np.bincount(tails[steps], ways[heads[steps]], topology.n)
         for k in np.flatnonzero(targets == target).tolist():
             v = int(sources[k])
             if not np.isfinite(hops[v]):
@@ -224,16 +243,16 @@ def reroute_first(
     for path in paths:
         for arc in path:
             load[arc] += 1
-    over, made = sum(max(count - limit, 0) for count in load), 0
+    over, steps = sum(max(count - limit, 0) for count in load), 0
     while over:
         # Cost of an arc by the number of circuits on it.
         cost = [1.0 + FULLNESS * count / limit + pressure * max(0, count + 1 - limit) for count in range(max(load) + 2)]
         for k in random.permutation(len(paths)).tolist():
             if not any(load[arc] > limit for arc in paths[k]):
                 continue
-            if made >= most:
+            if steps >= most:
                 return False
-            made += 1
+            steps += 1
             for arc in paths[k]:
                 over -= load[arc] > limit
                 load[arc] -= 1
@@ -302,11 +321,11 @@ def negotiated(
     table[owner, np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
     left, over = most, 1
     while left > 0 and over > 0 and (go_on is None or go_on()):
-        over, made = negotiate(
+        over, steps = negotiate(
             first_out, topology.tail, topology.head, routes.sources, routes.targets, limit, table, length, seed,
             left if go_on is None else min(left, SLICE),
         )  # fmt: skip
-        left -= max(made, 1)
+        left -= max(steps, 1)
         seed += 1
     arcs = table[np.arange(topology.n)[None, :] < length[:, None]].astype(np.int64)
     return _in_order(topology, routes.sources, routes.targets, arcs, length)
@@ -338,3 +357,165 @@ class FluidLengths:
                 self.exponent, self.best, self.ratio, rounds, rate,
             )
         )  # fmt: skip
+
+
+# Methods -------------------------------------------------------------------------------------------------------
+
+#: Rounds of weights between two evaluations of their bound.
+ROUNDS = 10
+#: Most rounds before column generation, and reroutings per circuit in one attempt after the bound has improved.
+MOST_ROUNDS, LATER_EFFORT = 150, 60
+
+
+def run_xy_routes(context: Context) -> Answer:
+    """Route every circuit along its row, then along its column."""
+    data = arc_form(context, "xy-routes")
+    routes = straight_or_shortest(data.topology, *data.commodities)
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, routes),
+        solver={"name": "xy-routes", "version": None, "algorithm": "row first, then column", "options": {}},
+        metrics=route_metrics(data, routes),
+        message="a heuristic without an optimality proof",
+    )
+
+
+def arc_form(context: Context, method: str) -> Overlap:
+    """The data of the arc form, which allows any routes.
+
+    Raises
+    ------
+    MethodMismatch
+        For the path form, whose routes must be in a listed set.
+    """
+    data: Overlap = context.data
+    if data.model != "arc":
+        msg = f"{method} computes its own routes, which need not be in the route set of model=path; remove model=path"
+        raise MethodMismatch(msg)
+    return data
+
+
+XY_ROUTES = Method(
+    name="xy-routes",
+    title="XY routes",
+    summary="row first, then column; shortest paths where links are missing",
+    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    run=run_xy_routes,
+)
+
+
+def run_random_shortest(context: Context) -> Answer:
+    """Draw random shortest paths ``draws`` times and keep the best."""
+    data = arc_form(context, "random-shortest")
+    best: PathSet | None = None
+    loads = []
+    for number in range(max(int(context.parameters["draws"]), 1)):
+        random = np.random.default_rng([context.task.seed, number])
+        routes = shortest_routes(data.topology, *data.commodities, random)
+        loads.append(load_of(routes))
+        if best is None or loads[-1] < load_of(best):
+            best = routes
+        context.remaining()
+    assert best is not None
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, best),
+        solver={"name": "random-shortest", "version": None, "algorithm": "uniform over shortest paths", "options": {}},
+        metrics={**route_metrics(data, best), "seed": context.task.seed, "mean_draw_load": float(np.mean(loads))},
+        message="a heuristic without an optimality proof",
+    )
+
+
+RANDOM_SHORTEST = Method(
+    name="random-shortest",
+    title="Random shortest paths",
+    summary="one of the shortest paths of every circuit, uniformly at random; the paper's baseline",
+    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    parameters=(Parameter("draws", int, default=1, help="independent draws; the best is kept"),),
+    run=run_random_shortest,
+)
+
+
+def run_negotiated_rerouting(context: Context) -> Answer:
+    """Run cuts, rerouting and multiplicative weights; close a remaining gap by column generation."""
+    data: Overlap = context.data
+    if data.model != "arc":
+        return exact_routing.run(context)
+    topology, (sources, targets) = data.topology, data.commodities
+    begun = time.monotonic()
+    routes = min_overlap_routes(topology, sources, targets, seed=context.task.seed, go_on=lambda: _in_time(context))
+    best, load, bound = routes.routes, routes.load, routes.bound
+    steps: dict[str, Any] = {"cut_bound": routes.bound, "cut": routes.cut, "rerouting_load": routes.load}
+    if load <= bound:
+        return _answer(data, best, routes, steps, "cuts and rerouting", begun)
+    context.save(_answer(data, best, routes, steps, "rerouting", begun, Termination.TIME_LIMIT), float(load))
+    fluid = FluidLengths(topology, sources, targets)
+    while load > bound and fluid.rounds < MOST_ROUNDS and _in_time(context):
+        fluid.improve(ROUNDS)
+        proven = max(bound, _proven(data, fluid))
+        if bound < proven < load:
+            most = LATER_EFFORT * sources.size
+            tried = negotiated(topology, best, proven, seed=context.task.seed + fluid.rounds, most=most)
+            if load_of(tried) < load:
+                best, load = tried, load_of(tried)
+        bound = proven
+    steps |= {"length_bound": bound, "weight_rounds": fluid.rounds}
+    if load <= bound or not _in_time(context):
+        ending = Termination.OPTIMAL if load <= bound else Termination.TIME_LIMIT
+        return _answer(data, best, routes, steps, "rerouting, multiplicative weights", begun, ending, fluid)
+    answer = exact_routing.bound_and_search(context, best)
+    answer.metrics = {**steps, **answer.metrics}
+    return answer
+
+
+def _in_time(context: Context) -> bool:
+    try:
+        context.remaining()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _proven(data: Overlap, fluid: FluidLengths) -> int:
+    from opticoll.formulations.lumorph.min_overlap import length_bound
+
+    return length_bound(data, fluid.best)
+
+
+def _answer(
+    data: Overlap,
+    routes: PathSet,
+    result: OverlapRoutes,
+    steps: dict[str, Any],
+    algorithm: str,
+    begun: float,
+    ending: Termination = Termination.OPTIMAL,
+    fluid: FluidLengths | None = None,
+) -> Answer:
+    return Answer(
+        ending,
+        values=values_of(data, routes),
+        duals=None if fluid is None else {"congestion": fluid.best},
+        solver={"name": "negotiated-rerouting", "version": None, "algorithm": algorithm, "options": {}},
+        metrics={**route_metrics(data, routes), **steps, "routing_s": time.monotonic() - begun},
+    )
+
+
+NEGOTIATED_REROUTING = Method(
+    name="negotiated-rerouting",
+    title="Cuts, negotiated rerouting, duality",
+    summary="cuts, XY routes, rerouting by negotiated congestion, arc lengths as proof; LP and MIP if needed",
+    applies=lambda formulation: formulation.name == "lumorph.min-overlap",
+    parameters=tuple(
+        Parameter(p.name, p.kind, p.default, f"{p.help}, in the last stage")
+        for p in exact_routing.METHODS[0].parameters
+    ),
+    run=run_negotiated_rerouting,
+)
+
+
+METHODS = (
+    XY_ROUTES,
+    RANDOM_SHORTEST,
+    NEGOTIATED_REROUTING,
+)

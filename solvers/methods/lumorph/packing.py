@@ -72,16 +72,16 @@ def first_fit(first: I64, start: I64, needs: I64, tie: I64, period: int, room: I
             for w in range(best // 64 + 1):
                 if w >= words:
                     break
-                taken = beyond[w]
+                occupied = beyond[w]
                 if tie[p] >= 0:
-                    taken |= ties[tie[p], w]
+                    occupied |= ties[tie[p], w]
                 for i in range(start[p], start[p + 1]):
-                    taken |= full[needs[i], w]
-                    if taken == ones:
+                    occupied |= full[needs[i], w]
+                    if occupied == ones:
                         break
-                if taken != ones:
+                if occupied != ones:
                     b = 64 * w
-                    while (taken >> np.uint64(b - 64 * w)) & np.uint64(1):
+                    while (occupied >> np.uint64(b - 64 * w)) & np.uint64(1):
                         b += 1
                     if b < best:
                         best, chosen = b, p

@@ -177,16 +177,16 @@ def factors(p: int, radix: int) -> tuple[int, ...] | None:
 
     def split(m: int) -> tuple[int, ...] | None:
         if m not in best:
-            found = [
+            splits = [
                 (d, *rest)
                 for d in range(2, min(radix, m) + 1)
                 if m % d == 0 and (rest := split(m // d)) is not None
             ]  # fmt: skip
-            best[m] = min(found, key=lambda f: (len(f), sum(f), f)) if found else None
+            best[m] = min(splits, key=lambda f: (len(f), sum(f), f)) if splits else None
         return best[m]
 
-    found = split(p)
-    return None if found is None else tuple(sorted(found, reverse=True))
+    radices = split(p)
+    return None if radices is None else tuple(sorted(radices, reverse=True))
 
 
 def least_steps(p: int, radix: int) -> int:
@@ -229,7 +229,7 @@ def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
     _check(p, min(radices, default=0))
     stride = np.cumprod([1, *radices[:-1]])
     rank = np.arange(p)[:, None, None]
-    held, done = np.zeros(1, dtype=np.int64), np.zeros(p, dtype=np.int64)
+    held, offset = np.zeros(1, dtype=np.int64), np.zeros(p, dtype=np.int64)
     parts = []
     digits = range(len(radices)) if near else range(len(radices) - 1, -1, -1)
     for step, t in enumerate(digits):
@@ -237,10 +237,10 @@ def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
         digit = (rank // s) % m
         other = (digit + np.arange(1, m)[None, :, None]) % m
         target = rank + (other - digit) * s
-        shard = rank - done[:, None, None] + held[None, None, :]
+        shard = rank - offset[:, None, None] + held[None, None, :]
         parts.append(np.broadcast_arrays(step, rank, target, shard))
         held = (held[:, None] + np.arange(m)[None, :] * s).ravel()
-        done += digit[:, 0, 0] * s
+        offset += digit[:, 0, 0] * s
     return _copies(len(radices), *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
 
 
@@ -279,15 +279,15 @@ def recursive(
         For an exchange on a p with a prime factor above the radix.
     """
     _check(p, radix)
-    found = factors(p, radix)
-    if scheme == "exchange" and found is None:
+    radices = factors(p, radix)
+    if scheme == "exchange" and radices is None:
         msg = (
             f"recursive exchange: {p} ranks have a prime factor above the radix {radix}; use a larger radix (it needs "
             "radix - 1 lasers), or scheme=circulant"
         )
         raise BadInput(msg)
-    if found is not None and (scheme == "exchange" or (scheme == "auto" and len(found) == least_steps(p, radix))):
-        return exchange(found, near=near)
+    if radices is not None and (scheme == "exchange" or (scheme == "auto" and len(radices) == least_steps(p, radix))):
+        return exchange(radices, near=near)
     return circulant(p, radix)
 
 
@@ -342,12 +342,12 @@ def two_trees(p: int) -> tuple[I64, I64]:
     up = (place - low) | (2 * low)
     down = place - low
     parent[1:] = np.where(up < p, up, down)
-    one = parent
+    first_tree = parent
     if p % 2 == 0:
-        other = np.where(one[::-1] >= 0, p - 1 - one[::-1], -1)
+        second = np.where(first_tree[::-1] >= 0, p - 1 - first_tree[::-1], -1)
     else:
-        other = np.roll(np.where(one >= 0, (one + 1) % p, -1), 1)
-    return one, other
+        second = np.roll(np.where(first_tree >= 0, (first_tree + 1) % p, -1), 1)
+    return first_tree, second
 
 
 def depths(parent: I64) -> I64:

@@ -33,8 +33,8 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds import offsets, select
-from opticoll.formulations.rounds.edge_colouring import matchings
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained, direct
+from opticoll.formulations.rounds.wavelengths import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,14 +80,14 @@ def realised(
     cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
     for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
         tick()
-        here = np.arange(a, b)
-        if not here.size:
+        rows = np.arange(a, b)
+        if not rows.size:
             continue
         if pattern.whole and pattern.group is not None:
-            made = machine.in_groups(pattern, here)
+            steps = machine.in_groups(pattern, rows)
         else:
-            made = [machine.step(pattern, here)]
-        for part in made:
+            steps = [machine.step(pattern, rows)]
+        for part in steps:
             parts.append(part.moved(rounds))
             rounds += part.rounds
     return _joined(parts, pattern)
@@ -123,8 +123,8 @@ def split_rounds(
     for t, (a, b) in enumerate(zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True)):
         if b > a:
             lanes, bundle = machine.lanes(source[a:b], target[a:b], chunks[a:b])
-            wanted = np.repeat(np.arange(a, b), lanes)
-            rounds[t] = int(machine.assigned(source[wanted], target[wanted], bundle)[0].max()) + 1
+            rows = np.repeat(np.arange(a, b), lanes)
+            rounds[t] = int(machine.assigned(source[rows], target[rows], bundle)[0].max()) + 1
     return rounds
 
 
@@ -175,27 +175,27 @@ class _Machine:
         pairs, first, chunks = np.unique(key[order], return_index=True, return_counts=True)
         source, target = np.divmod(pairs, n)
         lanes, bundle = self.lanes(source, target, chunks)
-        wanted = np.repeat(np.arange(pairs.size), lanes)
-        when, wave, start, arcs = self.assigned(source[wanted], target[wanted], bundle)
+        copies = np.repeat(np.arange(pairs.size), lanes)
+        when, wave, start, arcs = self.assigned(source[copies], target[copies], bundle)
         # Distribute the chunks of a pair over its requests in the order of their rounds.
-        by_round = np.lexsort((when, wanted))
+        by_round = np.lexsort((when, copies))
         slot = _dealt(chunks, lanes, first)
         request = by_round[slot]
-        used = np.zeros(wanted.size, dtype=bool)
+        used = np.zeros(copies.size, dtype=bool)
         used[request] = True
         if self.limits.load is None:
             # All circuits of a pair in a round share the payload of that round.
-            busy = np.unique(wanted[request] * (int(when.max()) + 1) + when[request])
-            used = np.isin(wanted * (int(when.max()) + 1) + when, busy)
-        kept = np.flatnonzero(used)
+            busy = np.unique(copies[request] * (int(when.max()) + 1) + when[request])
+            used = np.isin(copies * (int(when.max()) + 1) + when, busy)
+        used_items = np.flatnonzero(used)
         if not used.all():
             when = when.copy()
-            _, when[kept] = np.unique(when[kept], return_inverse=True)
-        start, arcs = select(start, arcs, np.repeat(kept, bundle))
-        lane = np.tile(np.arange(bundle), kept.size)
-        many = np.repeat(kept, bundle)
-        circuits = (when[many], source[wanted[many]], target[wanted[many]], wave[many] * bundle + lane)
-        return _Part(int(when[kept].max()) + 1, circuits, start, arcs, rows[order], when[request])
+            _, when[used_items] = np.unique(when[used_items], return_inverse=True)
+        start, arcs = select(start, arcs, np.repeat(used_items, bundle))
+        lane = np.tile(np.arange(bundle), used_items.size)
+        many = np.repeat(used_items, bundle)
+        circuits = (when[many], source[copies[many]], target[copies[many]], wave[many] * bundle + lane)
+        return _Part(int(when[used_items].max()) + 1, circuits, start, arcs, rows[order], when[request])
 
     def in_groups(self, pattern: Pattern, rows: I64) -> list[_Part]:
         """Schedule groups that must share a round, as many at a time as fit into one round.
@@ -217,14 +217,14 @@ class _Machine:
         rows = rows[order]
         _, first = np.unique(unit[order], return_index=True)
         edge = np.append(first, rows.size)
-        parts, done, many = [], 0, first.size
-        while done < first.size:
-            many = min(many, first.size - done)
-            here = rows[edge[done] : edge[done + many]]
+        parts, first_group, many = [], 0, first.size
+        while first_group < first.size:
+            many = min(many, first.size - first_group)
+            here = rows[edge[first_group] : edge[first_group + many]]
             part = self.step(pattern, here)
             if part.rounds == 1:
                 parts.append(part)
-                done, many = done + many, many + 1
+                first_group, many = first_group + many, many + 1
             elif many > 1:
                 many = -(-many // 2)
             else:
@@ -263,8 +263,8 @@ class _Machine:
         when, _, start, arcs = self._first_fit(source, target, overlap)
         wave = np.zeros_like(when)
         for r in range(int(when.max()) + 1):
-            here = np.flatnonzero(when == r)
-            wave[here] = edge_colours(source[here], target[here], self.topology.n) // (limits.ports or 1)
+            members = np.flatnonzero(when == r)
+            wave[members] = edge_colours(source[members], target[members], self.topology.n) // (limits.ports or 1)
         return when, wave, start, arcs
 
     def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
@@ -278,14 +278,14 @@ class _Machine:
         if limits.ports is not None:
             busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
             least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
-        found = assign_rounds(
+        assigned = assign_rounds(
             self.topology, limits, source, target, routes=routes, least=least, seconds=self.search_s, seed=self.seed
         )
-        if found.rounds > least:
+        if assigned.rounds > least:
             coloured = self._by_colours(source, target, limits, routes)
-            if coloured is not None and int(coloured[0].max()) + 1 < found.rounds:
+            if coloured is not None and int(coloured[0].max()) + 1 < assigned.rounds:
                 return coloured
-        return found.round, found.wavelength, found.path_start, found.path_arcs
+        return assigned.round, assigned.wavelength, assigned.path_start, assigned.path_arcs
 
     def _routes(self, source: I64, target: I64) -> tuple[I64, I64]:
         from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes
@@ -317,9 +317,9 @@ def edge_colours(source: I64, target: I64, n: int) -> I64:
     match = matchings(n, source, target, degree)
     colour, u = np.nonzero(match >= 0)
     order = np.lexsort((colour, u * n + match[colour, u]))
-    found = np.empty_like(source)
-    found[np.argsort(source * n + target, kind="stable")] = colour[order]
-    return found
+    colours = np.empty_like(source)
+    colours[np.argsort(source * n + target, kind="stable")] = colour[order]
+    return colours
 
 
 def _dealt(chunks: I64, lanes: I64, first: I64) -> I64:
@@ -355,12 +355,13 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
              (schedule.transfer_round, schedule.transfer_source, schedule.transfer_target))  # fmt: skip
     circuit, transfer = (np.lexsort((target, source, when)) for when, source, target in pairs)
     same = circuit.size == transfer.size and all(
-        np.array_equal(one[circuit], other[transfer]) for one, other in zip(*pairs, strict=True)
+        np.array_equal(of_circuits[circuit], of_transfers[transfer])
+        for of_circuits, of_transfers in zip(*pairs, strict=True)
     )
     if not same:
         msg = "only schedules in which every circuit carries one chunk can be compacted"
         raise ValueError(msg)
-    whole, ports = (1 << limits.wavelengths) - 1, limits.ports
+    spectrum, ports = (1 << limits.wavelengths) - 1, limits.ports
     count: defaultdict[tuple[int, int, int], int] = defaultdict(int)
     full: defaultdict[tuple[int, int], int] = defaultdict(int)
     ready: dict[int, int] = {}
@@ -377,10 +378,10 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
             needs += [(int(arcs) + s, ports), (int(arcs) + n + d, ports)]
         r = ready.get(chunk * n + s, 0)
         while True:
-            taken = 0
+            occupied = 0
             for item, _ in needs:
-                taken |= full[r, item]
-            free = whole & ~taken
+                occupied |= full[r, item]
+            free = spectrum & ~occupied
             if free:
                 break
             r += 1
@@ -393,8 +394,8 @@ def compacted(schedule: RoundSchedule, limits: Limits, *, tick: Callable[[], obj
         key = chunk * n + d
         ready[key] = max(ready.get(key, 0), r + 1)
     moved = schedule.taken(circuit, transfer)
-    made = direct(
+    shorter = direct(
         rounds, moved.transfer_source, moved.transfer_target, moved.transfer_chunk, waves, moved.circuit_start,
         moved.circuit_arcs, adds=moved.transfer_adds,
     )  # fmt: skip
-    return made if made.rounds < schedule.rounds else schedule
+    return shorter if shorter.rounds < schedule.rounds else schedule

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
@@ -51,26 +52,26 @@ def _applies(formulation: Formulation) -> bool:
 
 def _answer(context: Context, name: str, pattern: Pattern, batches: int, message: str) -> Answer:
     data: RoundModel = context.data
-    given = context.parameters
-    if given["search_s"] < 0 or not np.isfinite(given["search_s"]):
-        msg = f"{name}: search_s={given['search_s']} must be at least 0 seconds"
+    settings = context.parameters
+    if settings["search_s"] < 0 or not np.isfinite(settings["search_s"]):
+        msg = f"{name}: search_s={settings['search_s']} must be at least 0 seconds"
         raise NotApplicable(msg)
     schedule = realised(
-        data.topology, data.limits, pattern, routing=given["routing"], seed=context.task.seed,
-        search_s=given["search_s"], tick=context.remaining,
+        data.topology, data.limits, pattern, routing=settings["routing"], seed=context.task.seed,
+        search_s=settings["search_s"], tick=context.remaining,
     )  # fmt: skip
     stepwise = schedule.rounds
-    if given["compact"]:
+    if settings["compact"]:
         schedule = compacted(schedule, data.limits, tick=context.remaining)
-    found: dict[str, Any] = {
+    metrics: dict[str, Any] = {
         "steps": pattern.steps, "stepwise_rounds": stepwise, "transfers": schedule.transfers,
         "circuits": schedule.circuits, "batches": batches,
     }  # fmt: skip
     return Answer(
         Termination.TOLERANCE,
         values=schedule.values(),
-        solver={"name": name, "version": None, "algorithm": f"{given['routing']} routes, first fit", "options": {}},
-        metrics=found,
+        solver={"name": name, "version": None, "algorithm": f"{settings['routing']} routes, first fit", "options": {}},
+        metrics=metrics,
         message=message or "a construction without an optimality proof",
     )
 
@@ -90,14 +91,14 @@ def _method(algorithm: Algorithm) -> Method:
 
     def run(context: Context) -> Answer:
         data = _free_wavelengths(context, algorithm.name)
-        given = {parameter.name: context.parameters[parameter.name] for parameter in own}
-        pattern, batches = pattern_of(algorithm.name, data.collective, data.topology, data.limits, **given)
+        settings = {parameter.name: context.parameters[parameter.name] for parameter in own}
+        pattern, batches = pattern_of(algorithm.name, data.collective, data.topology, data.limits, **settings)
         return _answer(context, algorithm.name, pattern, len(batches), _STRICT.get(algorithm.name, ""))
 
     return Method(
         name=algorithm.name, title=algorithm.title,
         summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
-        applies=_applies, parameters=(*own, *_SHARED), run=run,
+        applies=_applies, refuse=program_only, parameters=(*own, *_SHARED), run=run,
     )  # fmt: skip
 
 
@@ -115,6 +116,7 @@ METHODS = (
         title="Greedy rounds of direct transfers",
         summary="every delivery directly from a holder, random senders per round (Algorithm 3, with its missing limit)",
         applies=_applies,
+        refuse=program_only,
         parameters=(_LIMIT, *_SHARED),
         run=_run_layers,
     ),

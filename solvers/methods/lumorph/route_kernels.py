@@ -128,7 +128,7 @@ def negotiate(
     heap, node = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
     best_route, best_length = np.empty_like(route), np.empty_like(length)
     order = np.arange(circuits)
-    total, made, pressure = 0, 0, FIRST_PRESSURE
+    total, steps, pressure = 0, 0, FIRST_PRESSURE
     for k in range(circuits):
         total += _shift(route[k], length[k], 1, load, limit, price, pressure, weight)
     best = total + 1
@@ -139,7 +139,7 @@ def negotiate(
                 best_length[k] = length[k]
                 for i in range(length[k]):
                     best_route[k, i] = route[k, i]
-        if total == 0 or made >= most:
+        if total == 0 or steps >= most:
             break
         for a in range(m):
             noisy[a] = price[a] * (1.0 + NOISE * np.random.random())  # noqa: NPY002
@@ -165,8 +165,8 @@ def negotiate(
                 route[k, i] = parent[v]
                 v = tail[parent[v]]
             total += _shift(route[k], count, 1, load, limit, noisy, pressure, weight)
-            made += 1
-            if total == 0 or made >= most:
+            steps += 1
+            if total == 0 or steps >= most:
                 break
         for a in range(m):
             if load[a] > limit:
@@ -176,7 +176,7 @@ def negotiate(
         length[k] = best_length[k]
         for i in range(length[k]):
             route[k, i] = best_route[k, i]
-    return best, made
+    return best, steps
 
 
 @njit(cache=True, nogil=True)

@@ -98,15 +98,15 @@ def spread_copies(
         wave, target = entry
         got = chunk[entry].astype(np.int64)
         np.bitwise_or.at(holds, (target, got // 64), np.uint64(1) << (got % 64).astype(np.uint64))
-        taken = np.arange(longest) < length[entry][:, None]
+        on_path = np.arange(longest) < length[entry][:, None]
         rounds.append(
             (wave, source[entry].astype(np.int64), target, got, length[entry].astype(np.int64),
-             path[entry][taken].astype(np.int64))
+             path[entry][on_path].astype(np.int64))
         )  # fmt: skip
         idle = 0 if wave.size else idle + 1
         if idle >= IDLE:
             return None
         left_over = np.bitwise_count(wants).sum(axis=1).astype(np.int64)
-    when = np.repeat(np.arange(len(rounds)), [each[0].size for each in rounds])
-    wave, sources, targets, chunks, lengths, arcs = (np.concatenate(each) for each in zip(*rounds, strict=True))
+    when = np.repeat(np.arange(len(rounds)), [columns[0].size for columns in rounds])
+    wave, sources, targets, chunks, lengths, arcs = (np.concatenate(columns) for columns in zip(*rounds, strict=True))
     return direct(when, sources, targets, chunks, wave, offsets(lengths), arcs)

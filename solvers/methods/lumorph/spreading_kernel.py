@@ -33,15 +33,15 @@ def _shuffle(items: I64) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
-    """Set in ``mask`` the ``many`` chunks of ``wanted`` with the fewest holders, ties at random; return their number.
+def _rarest(missing: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
+    """Set in ``mask`` the ``many`` chunks of ``missing`` with the fewest holders, ties at random; return their number.
 
     ``count`` (length: largest possible number of holders + 1) and ``index`` are work arrays.
     """
     total = 0
     count[:] = 0
-    for w in range(wanted.size):
-        bits = wanted[w]
+    for w in range(missing.size):
+        bits = missing[w]
         while bits != np.uint64(0):
             low = bits & (~bits + np.uint64(1))
             bits ^= low
@@ -52,7 +52,7 @@ def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: 
             count[holders[64 * w + b]] += 1
             total += 1
     if total <= many:
-        mask[:] = wanted
+        mask[:] = missing
         return total
     mask[:] = 0
     most, below = 0, 0
@@ -74,11 +74,11 @@ def _rarest(wanted: U64, holders: I64, many: int, mask: U64, count: I64, index: 
 
 
 @njit(cache=True, nogil=True)
-def _pick(available: U64, wanted: U64, holders: I64) -> int:
+def _pick(available: U64, missing: U64, holders: I64) -> int:
     """The rarest chunk in both sets, ties at random; -1 if there is none."""
     best, ties, least = -1, 0, np.int64(1) << 60
     for w in range(available.size):
-        bits = available[w] & wanted[w]
+        bits = available[w] & missing[w]
         while bits != np.uint64(0):
             low = bits & (~bits + np.uint64(1))
             bits ^= low
@@ -111,9 +111,9 @@ def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64
     ``used`` and ``sends`` are those of one wavelength; ``base`` rotates the order of arcs; ``way`` receives the arc out
     of every vertex towards v.
     """
-    found, touched, front = -1, 1, 0
+    sender, touched, front = -1, 1, 0
     queue[0], depth[v] = v, 0
-    while front < touched and found < 0:
+    while front < touched and sender < 0:
         u = queue[front]
         front += 1
         if depth[u] >= reach:
@@ -128,34 +128,34 @@ def _nearest(v: int, base: int, ports: int, room: int, reach: int, first_in: I64
             queue[touched] = s
             touched += 1
             if sends[s] < ports and _meets(holds[s], mask):
-                found = s
+                sender = s
                 break
     for i in range(touched):
         depth[queue[i]] = -1
-    return found
+    return sender
 
 
 @njit(cache=True, nogil=True)
 def _least_conflict(v: int, ports: int, room: int, first_in: I64, in_arc: I64, tail: I64, holds: U64, mask: U64,
-                    used: I32, sends: I32, price: F64, cost: F64, done: B1, way: I64) -> int:  # fmt: skip
+                    used: I32, sends: I32, price: F64, cost: F64, settled: B1, way: I64) -> int:  # fmt: skip
     """The vertex that can send v a chunk of ``mask`` with least conflict on one wavelength; -1 if unreachable."""
     n = cost.size
     cost[:] = np.inf
-    done[:] = False
+    settled[:] = False
     cost[v] = 0.0
-    best, found = np.inf, -1
+    best, sender = np.inf, -1
     while True:
         u, least = -1, np.inf
         for x in range(n):
-            if not done[x] and cost[x] < least:
+            if not settled[x] and cost[x] < least:
                 u, least = x, cost[x]
         if u < 0 or least >= best:
-            return found
-        done[u] = True
+            return sender
+        settled[u] = True
         if u != v and _meets(holds[u], mask):
             end = least if sends[u] < ports else least + 2.0 + 4.0 * np.random.random()  # noqa: NPY002
             if end < best:
-                best, found = end, u
+                best, sender = end, u
         for i in range(first_in[u], first_in[u + 1]):
             a = in_arc[i]
             step = 0.2 + price[a] + 0.3 * np.random.random()  # noqa: NPY002
@@ -222,7 +222,7 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
     price = np.zeros((waves, m))
     queue, way = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     depth = np.full(n, -1, dtype=np.int64)
-    cost, done = np.empty(n), np.empty(n, dtype=np.bool_)
+    cost, settled = np.empty(n), np.empty(n, dtype=np.bool_)
     mask = np.zeros(words, dtype=np.uint64)
     spread, index = np.zeros(n + 2, dtype=np.int64), np.empty(64 * words, dtype=np.int64)
     turn = np.empty(int(quota.sum()) + 1, dtype=np.int64)
@@ -240,7 +240,7 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
         into, s = -1, -1
         for attempt in range(3):
             many = rare if attempt == 0 else (4 * rare if attempt == 1 else 64 * words)
-            wanted = _rarest(wants[v], holders, many, mask, spread, index)
+            candidates = _rarest(wants[v], holders, many, mask, spread, index)
             _shuffle(order)
             for w in order:
                 if source[w, v] < 0:
@@ -250,7 +250,7 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
                     if s >= 0:
                         into = int(w)
                         break
-            if s >= 0 or (wanted < many and near >= n):
+            if s >= 0 or (candidates < many and near >= n):
                 break
         if s < 0:
             steps += 1
@@ -261,7 +261,7 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
                     into = int(w)
                     break
             s = _least_conflict(v, ports, room, first_in, in_arc, tail, holds, mask, used[into], sends[into],
-                                price[into], cost, done, way)  # fmt: skip
+                                price[into], cost, settled, way)  # fmt: skip
             length, u = 0, int(s)
             while s >= 0 and u != v:
                 length += 1
@@ -293,14 +293,14 @@ def one_round(first_in: I64, in_arc: I64, tail: I64, head: I64, room: int, ports
                 u = head[a]
         c = _pick(holds[s], mask, holders)
         source[into, v], chunk[into, v] = s, c
-        length, here = 0, int(s)
-        while here != v:
-            a = way[here]
+        length, vertex = 0, int(s)
+        while vertex != v:
+            a = way[vertex]
             path[into, v, length] = a
             length += 1
             users[into, a, used[into, a]] = v
             used[into, a] += 1
-            here = int(head[a])
+            vertex = int(head[a])
         hops[into, v] = length
         sends[into, s] += 1
         holders[c] += 1

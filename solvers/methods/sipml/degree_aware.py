@@ -244,22 +244,22 @@ def run(context: Context) -> Answer:
             continue
         state = kind(data, moves)
         try:
-            done = state.place(context)
+            complete = state.place(context)
         except TimeoutError:
             if best is None:
                 raise
             break
-        found: dict[str, Any] = {
-            "converged": done, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
+        measured: dict[str, Any] = {
+            "converged": complete, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
         }  # fmt: skip
-        if done:
+        if complete:
             device = np.array(state.device)
             begun = starts(data, device, np.arange(data.n))
             assert begun is not None
-            found["makespan_us"] = float((begun + data.graph.duration).max())
-            if best is None or found["makespan_us"] < best[0]:
-                best = (found["makespan_us"], name, device, begun)
-        repairs[name] = found
+            measured["makespan_us"] = float((begun + data.graph.duration).max())
+            if best is None or measured["makespan_us"] < best[0]:
+                best = (measured["makespan_us"], name, device, begun)
+        repairs[name] = measured
     solver: dict[str, Any] = {"name": "degree-aware", "version": None, "algorithm": "Algorithm 1", "options": {}}
     if best is None:
         failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"

@@ -59,9 +59,9 @@ def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
     for p in mine.tolist():
         quotient = Fraction(float(moves.volume[p])) / limit
         # c circuits are faster than ``time`` iff V < c T B; quotients within round-off of an integer count as equal.
-        whole = round(quotient)
-        exact = abs(quotient - whole) <= Fraction(1, 2**48) * whole
-        needed.append(whole + 1 if exact else -(-quotient.numerator // quotient.denominator))
+        nearest = round(quotient)
+        exact = abs(quotient - nearest) <= Fraction(1, 2**48) * nearest
+        needed.append(nearest + 1 if exact else -(-quotient.numerator // quotient.denominator))
     return {
         "server": side % n, "side": "out" if side < n else "in", "faster_than_s": time,
         "circuits_needed": int(sum(needed)), "ports": data.degree,

@@ -63,6 +63,8 @@ class Enumeration:
             if latest < self.best * (1 - 1e-12):
                 self.best = latest
                 self.device, self.start = np.array(self.at), np.array(self.begun)
+                if self.context is not None:
+                    self.context.save(answer(self, Termination.TIME_LIMIT), self.best)
             return True
         self.left -= 1
         if self.left < 0:
@@ -75,7 +77,7 @@ class Enumeration:
         room = sum(max(self.best - max(free, last[0]), 0.0) for free in self.free)
         if work >= room * (1 + 1e-12) + 1e-12 * self.best:
             return True
-        whole = True
+        complete = True
         for v in range(n):
             if self.at[v] >= 0 or any(self.at[u] < 0 for u, _ in self.into[v]):
                 continue
@@ -91,42 +93,49 @@ class Enumeration:
                 start = max(self.free[g], ready)
                 if (start, v) <= last or start + self.p[v] + self.tails[v] >= self.best * (1 - 1e-12):
                     continue
-                kept = self.free[g], self.hears[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
+                saved = self.free[g], self.hears[g], [(self.at[u], self.sends[self.at[u]]) for u, _ in self.into[v]]
                 for u, _ in self.into[v]:
                     if self.at[u] != g:
                         self.sends[self.at[u]] |= 1 << g
                         self.hears[g] |= 1 << self.at[u]
                 degrees = data.rule == "distance" or (
                     self.hears[g].bit_count() <= data.delta
-                    and all(self.sends[h].bit_count() <= data.delta for h, _ in kept[2])
+                    and all(self.sends[h].bit_count() <= data.delta for h, _ in saved[2])
                 )
                 if degrees:
                     self.at[v], self.begun[v], self.end[v] = g, start, start + self.p[v]
                     self.free[g] = self.end[v]
-                    whole &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
+                    complete &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
                     self.at[v] = -1
-                self.free[g], self.hears[g] = kept[0], kept[1]
-                for h, mask in reversed(kept[2]):
+                self.free[g], self.hears[g] = saved[0], saved[1]
+                for h, mask in reversed(saved[2]):
                     self.sends[h] = mask
                 if self.left < 0:
                     return False
-        return whole
+        return complete
 
 
 def run(context: Context) -> Answer:
     """Search until completion or a limit on nodes or time."""
     search = Enumeration(context.data, int(context.parameters["nodes"]), context)
+    if np.isfinite(search.best):
+        context.save(answer(search, Termination.TIME_LIMIT), search.best)
     try:
-        done, ending = search.search(), Termination.OPTIMAL
+        complete, ending = search.search(), Termination.OPTIMAL
     except TimeoutError:
-        done, ending = False, Termination.TIME_LIMIT
-    if not done and ending == Termination.OPTIMAL:
+        complete, ending = False, Termination.TIME_LIMIT
+    if not complete and ending == Termination.OPTIMAL:
         ending = Termination.ITERATION_LIMIT
+    return answer(search, ending, complete=complete)
+
+
+def answer(search: Enumeration, ending: Termination, *, complete: bool = False) -> Answer:
+    """The best placement so far."""
     return Answer(
         ending,
         values={"device": search.device.astype(float), "start": search.start},
-        bound=search.best * (1 - 1e-12) if done else None,
-        bound_source="exhaustive-search" if done else None,
+        bound=search.best * (1 - 1e-12) if complete else None,
+        bound_source="exhaustive-search" if complete else None,
         solver={"name": "placement-enumeration", "version": None, "algorithm": "depth-first search", "options": {}},
         metrics={"nodes_left": max(search.left, 0)},
     )

@@ -15,12 +15,13 @@ ring-sets
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.arc_sets import circuits_of_sets, light_rows, serve_rows, strip, walk_rows
+from opticoll.formulations.sipml.arc_sets import circuits_of_sets, strip
 from opticoll.solvers.isolation import solve_here
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.standard_form import StandardForm
@@ -29,6 +30,7 @@ from opticoll.solvers.task import SolveRequest, Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from opticoll.formulations.sipml.arc_sets import Walks
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Outcome
@@ -65,7 +67,7 @@ def first_fit(data: RingTraffic, needs: I64) -> I64 | None:
 
     free: list[list[int]] = [[full] * data.wavelengths, [full] * data.wavelengths]
     load = [0, 0]
-    found: list[tuple[int, int, int]] = []
+    circuits: list[tuple[int, int, int]] = []
     hops = data.hops.tolist()
     order = np.lexsort((np.arange(moves.pairs), -data.hops.min(axis=1)))
     for p in order.tolist():
@@ -83,11 +85,11 @@ def first_fit(data: RingTraffic, needs: I64) -> I64 | None:
                 if w < data.wavelengths:
                     row[w] ^= bits
                     load[way] += hops[p][way]
-                    found.append((p, way, w))
+                    circuits.append((p, way, w))
                     break
             else:
                 return None
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
+    return np.array(circuits, dtype=np.int64).reshape(-1, 3)
 
 
 def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, float] | None:
@@ -129,6 +131,54 @@ RING_FIRST_FIT = Method(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the program as triplets: row, column within its variable block, value."""
+
+    entries: dict[str, tuple[I64, I64, F64]]
+    count: int
+
+
+def walk_rows(walk: Walks) -> Rows:
+    """Rows ``walk``: in - out - over ending + over starting = 0."""
+
+    def both(way: I64, start: I64, tail: I64, head: I64) -> tuple[I64, I64, F64]:
+        into, out = walk.row_of(way, start, head), walk.row_of(way, start, tail)
+        column = np.arange(way.size)
+        row = np.concatenate([into, out])
+        value = np.repeat([1.0, -1.0], way.size)
+        inside = row >= 0
+        return row[inside], np.tile(column, 2)[inside], value[inside]
+
+    f = both(walk.flow_way, walk.flow_start, walk.flow_tail, walk.flow_head)
+    idle = both(walk.idle_way, walk.idle_start, walk.idle_tail, walk.idle_tail + 1)
+    # A crossing circuit ends a walk at its tail and starts one at its head.
+    over = both(walk.over_way, walk.over_head, walk.over_tail, walk.over_head)
+    return Rows({"f": f, "idle": idle, "over": over}, walk.rows)
+
+
+def light_rows(walk: Walks) -> Rows:
+    """Rows ``light``: walks that start at node 0, and crossing circuits."""
+
+    def of(way: I64, mask: NDArray[np.bool_]) -> tuple[I64, I64, F64]:
+        column = np.flatnonzero(mask)
+        return way[column], column, np.ones(column.size)
+
+    return Rows({
+        "f": of(walk.flow_way, (walk.flow_start == 0) & (walk.flow_tail == 0)),
+        "idle": of(walk.idle_way, (walk.idle_start == 0) & (walk.idle_tail == 0)),
+        "over": of(walk.over_way, np.ones(walk.over_way.size, dtype=bool)),
+    }, 2)  # fmt: skip
+
+
+def serve_rows(walk: Walks, pairs: int) -> Rows:
+    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
+    return Rows({
+        "f": (walk.flow_pair, np.arange(walk.flow_pair.size), np.ones(walk.flow_pair.size)),
+        "over": (walk.over_pair, np.arange(walk.over_pair.size), np.ones(walk.over_pair.size)),
+    }, pairs)  # fmt: skip
+
+
 class _Program:
     """min z  s.t.  walk = 0,  light - z <= W,  serve >= needs;  z >= 0: over f, idle, over, z."""
 
@@ -160,15 +210,15 @@ class _Program:
         self.upper = np.concatenate([np.zeros(walk.rows), wide, np.full(pairs, np.inf)])
         self.solves = 0
 
-    def solve(self, needs: I64, *, whole: bool) -> Outcome:
-        """Minimize the excess for these needs; in integers (``whole``) only test whether no excess is feasible."""
+    def solve(self, needs: I64, *, integral: bool) -> Outcome:
+        """Minimize the excess for these needs; in integers (``integral``) only test whether no excess is feasible."""
         lower = self.lower.copy()
         lower[self.served] = needs
         cost = np.zeros(self.columns)
         cost[-1] = 1.0
         top = np.full(self.columns, np.inf)
         integer = np.zeros(self.columns, dtype=bool)
-        if whole:
+        if integral:
             integer[:-1] = True
             top[-1] = 0.0
             cost[:] = 0.0
@@ -179,14 +229,14 @@ class _Program:
 
     def prices(self, needs: I64) -> F64 | None:
         """Prices of pairs that prove these needs infeasible, if the relaxation cannot meet them."""
-        outcome = self.solve(needs, whole=False)
+        outcome = self.solve(needs, integral=False)
         if outcome.termination != Termination.OPTIMAL or outcome.objective is None or outcome.row_duals is None:
             return None
         return np.abs(np.asarray(outcome.row_duals)[self.served]) if outcome.objective > EXCESS else None
 
     def circuits(self, needs: I64) -> I64 | None:
         """Circuits that meet these needs, if the integer program finds them within the limits."""
-        outcome = self.solve(needs, whole=True)
+        outcome = self.solve(needs, integral=True)
         if outcome.x is None:
             return None
         flows = [
@@ -273,11 +323,11 @@ class _State:
         """The incumbent and the bound."""
         metrics: dict[str, Any] = {"first_fit_s": self.greedy, "programs": self.program.solves if self.program else 0}
         values = None if self.circuits is None else {"circuits": self.circuits.astype(float)}
-        done = self.ending
-        if values is not None and done == Termination.OPTIMAL and self.bound < self.value * (1 - 1e-9):
-            done = Termination.TOLERANCE
+        ending = self.ending
+        if values is not None and ending == Termination.OPTIMAL and self.bound < self.value * (1 - 1e-9):
+            ending = Termination.TOLERANCE
         return Answer(
-            done, values=values, bound=self.bound, bound_source=self.source, metrics=metrics,
+            ending, values=values, bound=self.bound, bound_source=self.source, metrics=metrics,
             solver={"name": "ring-sets", "version": None, "algorithm": "prices of sets, whole flows", "options": {}},
         )  # fmt: skip
 

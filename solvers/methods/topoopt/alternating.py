@@ -77,25 +77,25 @@ def front(data: Plane) -> tuple[F64, F64, list[I64]]:
         allowed = np.flatnonzero(data.allowed[k])
         own = _splits(parts, allowed.size)
         own_time, own_memory = own @ data.cost[k, allowed], own @ data.held[k, allowed]
-        good = _kept(own_time, own_memory)
-        splits.append(own[good])
-        grid_time = (time[:, None] + own_time[good][None, :]).ravel()
-        grid_memory = (memory[:, None] + own_memory[good][None, :]).ravel()
+        efficient = _kept(own_time, own_memory)
+        splits.append(own[efficient])
+        grid_time = (time[:, None] + own_time[efficient][None, :]).ravel()
+        grid_memory = (memory[:, None] + own_memory[efficient][None, :]).ravel()
         fits = grid_memory <= (data.memory * (1 + 1e-12) if data.memory > 0 else np.inf)
         if not fits.any():
             return np.zeros(0), np.zeros(0), []
         keep = np.flatnonzero(fits)[_kept(grid_time[fits], grid_memory[fits])]
-        chosen.append((keep // good.size, keep % good.size))
+        chosen.append((keep // efficient.size, keep % efficient.size))
         time, memory = grid_time[keep], grid_memory[keep]
-    found = []
+    strategies = []
     for place in range(time.size):
         x, at = np.zeros(data.allowed.shape, dtype=np.int64), place
         for k in range(len(data.kinds) - 1, -1, -1):
             before, own_at = chosen[k]
             x[k, data.allowed[k]] = splits[k][own_at[at]]
             at = int(before[at])
-        found.append(x)
-    return time, memory, found
+        strategies.append(x)
+    return time, memory, strategies
 
 
 def run_strategy_front(context: Context) -> Answer:
@@ -136,12 +136,12 @@ class Planned:
 
 def way_loads(data: Plane, circuits: I64) -> F64:
     """Point-to-point bytes over every circuit by shortest paths, for one part of every kind and way, ``(K, C, m)``."""
-    found = np.zeros((*data.allowed.shape, len(circuits)))
+    loads = np.zeros((*data.allowed.shape, len(circuits)))
     for (k, c), (matrix, _) in data.patterns.items():
         if matrix.any():
             alone = ServerPool(data.pool.n, data.pool.degree, matrix)
-            found[k, c] = routed_design(alone, circuits, ()).loads
-    return found
+            loads[k, c] = routed_design(alone, circuits, ()).loads
+    return loads
 
 
 def time_over(data: Plane, x: I64, loads: F64) -> float:
@@ -166,8 +166,8 @@ def first_strategy(data: Plane) -> I64:
 
 def chain(data: Plane, x: I64, loads: F64, steps: int, random: np.random.Generator) -> tuple[I64, float]:
     """The best strategy on a chain of ``steps`` moves from x over fixed circuits, and its T."""
-    now = time_over(data, x, loads)
-    best, least = x.copy(), now
+    current = time_over(data, x, loads)
+    best, least = x.copy(), current
     x = x.copy()
     movable = np.flatnonzero(data.allowed.sum(axis=1) > 1)
     if not movable.size:
@@ -179,13 +179,13 @@ def chain(data: Plane, x: I64, loads: F64, steps: int, random: np.random.Generat
         parts = int(x[k, source]) if random.random() < 0.5 else 1
         x[k, source] -= parts
         x[k, target] += parts
-        found = time_over(data, x, loads)
+        proposed = time_over(data, x, loads)
         level = least * HEAT * (COOL / HEAT) ** (step / steps)
         fits = data.memory <= 0 or float((data.held * x).sum()) <= data.memory
-        if fits and (found <= now or random.random() < np.exp((now - found) / max(level, 1e-300))):
-            now = found
-            if now < least:
-                best, least = x.copy(), now
+        if fits and (proposed <= current or random.random() < np.exp((current - proposed) / max(level, 1e-300))):
+            current = proposed
+            if current < least:
+                best, least = x.copy(), current
         else:
             x[k, source] += parts
             x[k, target] -= parts
@@ -210,23 +210,23 @@ def alternate(
     tick(best)
     for number in range(1, rounds + 1):
         x, _ = chain(data, best.x, way_loads(data, best.design.circuits), steps, random)
-        found = planned(data, x)
-        if not found.time < best.time * (1 - 1e-9):
+        plan = planned(data, x)
+        if not plan.time < best.time * (1 - 1e-9):
             return best, number
-        best = found
+        best = plan
         tick(best)
     return best, rounds
 
 
 def run_alternating(context: Context) -> Answer:
     """Alternate; the iteration time over the circuits is a metric beside the formulation's objective."""
-    given, data = context.parameters, context.data
-    rounds, steps = int(given["rounds"]), int(given["steps"])
+    settings, data = context.parameters, context.data
+    rounds, steps = int(settings["rounds"]), int(settings["steps"])
     if rounds < 1 or steps < 1:
         msg = f"alternating: rounds={rounds}, steps={steps}; take at least one of each"
         raise BadInput(msg)
 
-    def answer(best: Planned, made: int) -> Answer:
+    def answer(best: Planned, count: int) -> Answer:
         least = data.time(best.x.astype(float))
         return Answer(
             Termination.TOLERANCE,
@@ -234,7 +234,7 @@ def run_alternating(context: Context) -> Answer:
             solver={"name": "alternating", "version": None, "algorithm": "MCMC and TopologyFinder", "options": {}},
             metrics={
                 "iteration_time": best.time, "over_any_topology": best.time / least if least > 0 else None,
-                "rounds_made": made, "max_load": best.design.max_load, "bandwidth_tax": best.design.bandwidth_tax,
+                "rounds_made": count, "max_load": best.design.max_load, "bandwidth_tax": best.design.bandwidth_tax,
             },
             message="a heuristic: it proves no bound",
         )  # fmt: skip
@@ -243,7 +243,7 @@ def run_alternating(context: Context) -> Answer:
         context.save(answer(best, 0), data.time(best.x.astype(float)))
         context.remaining()
 
-    start = front(data)[2][0] if given["start"] == "ideal" else None
+    start = front(data)[2][0] if settings["start"] == "ideal" else None
     return answer(*alternate(data, rounds=rounds, steps=steps, seed=context.task.seed, tick=tick, start=start))
 
 

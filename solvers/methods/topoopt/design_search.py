@@ -1,6 +1,7 @@
 """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
+   These descents go on during the enumeration, for half of the time.
 2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
    (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by the
    LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the
@@ -8,6 +9,13 @@
 
 If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
 have the least options among their images. This keeps an optimum for any set of renamings.
+
+Routing over given circuits ``count (n,n)``: for the problem's demand, any lengths l >= 0 of circuits prove
+
+    Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
+
+For groups too large to list their rings, the sum of every member's least distance to another one bounds the last
+minimum, and routings share their bytes over the +p rings: the bound may then be below the design's value.
 """
 
 from __future__ import annotations
@@ -22,8 +30,10 @@ import numpy as np
 
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topoopt import topology
+from opticoll.formulations.topoopt.design import default_rings, sorted_circuits
+from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
 from opticoll.solvers.methods.topoopt.topology_finder import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, enumerate_wirings, exchange
 from opticoll.solvers.task import Termination
@@ -33,12 +43,176 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.topoopt.design import TopologyDesign
+    from opticoll.formulations.topoopt.design import Ring, TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.solvers.methods.method import Context
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Routed:
+    """A lower bound on the objective over given circuits, a design (None: not routed), and its value."""
+
+    bound: float
+    design: TopologyDesign | None
+    value: float
+
+
+def distances(lengths: F64) -> F64:
+    """All shortest distances of a matrix of lengths (infinite where there is no circuit), ``(n, n)``."""
+    dist = lengths.copy()
+    np.fill_diagonal(dist, 0.0)
+    for k in range(len(dist)):
+        np.minimum(dist, dist[:, k : k + 1] + dist[k : k + 1, :], out=dist)
+    return dist
+
+
+class Oracle:
+    """Routings of least objective for one problem."""
+
+    def __init__(self, data: Wiring) -> None:
+        self.data = data
+        self.fixed = np.ascontiguousarray(data.fixed)
+        self.sources = np.flatnonzero(data.most.sum(axis=1) > 0)
+        rings = data.candidates
+        self.group = np.array([ring.group for ring in rings], dtype=np.int64)
+        self.transfer = np.array([data.pool.groups[g].transfer for g in self.group.tolist()])
+        listed = [group.size <= MOST_MEMBERS for group in data.pool.groups]
+        #: Groups all of whose rings are candidates; the others have only a bound per member.
+        self.listed = [g for g in range(len(listed)) if listed[g]] if data.free_rings else []
+        self.unlisted = [g for g in range(len(listed)) if not listed[g]] if data.free_rings else []
+        self.solved = 0
+
+    def ring_cost(self, dist: F64) -> F64:
+        """Length of every listed ring, times its group's bytes, ``(R,)``."""
+        return np.array([
+            size * float(dist[list(ring.order), np.roll(ring.order, -1)].sum())
+            for ring, size in zip(self.data.candidates, self.transfer.tolist(), strict=True)
+        ])  # fmt: skip
+
+    def paid(self, dist: F64) -> float:
+        """Lower bound on the total length of the demand's routes under these distances."""
+        demanded = self.fixed > 0
+        total = float((self.fixed[demanded] * dist[demanded]).sum())
+        if self.listed:
+            cost = self.ring_cost(dist)
+            total += sum(float(cost[self.group == g].min()) for g in self.listed)
+        for g in self.unlisted:
+            group = self.data.pool.groups[g]
+            between = dist[np.ix_(group.members, group.members)].copy()
+            np.fill_diagonal(between, np.inf)
+            total += group.transfer * max(float(between.min(axis=1).sum()), float(between.min(axis=0).sum()))
+        return total
+
+    def proven(self, count: I64, lengths: F64) -> float:
+        """The bound of the module for these lengths, ``(n, n)``."""
+        wired = count > 0
+        price = float((count[wired] * lengths[wired]).sum())
+        if not price > 0:
+            return 0.0
+        return self.paid(distances(np.where(wired, np.maximum(lengths, 0.0), np.inf))) / price
+
+    def route(self, count: I64, target: float = np.inf) -> Routed:
+        """The least objective over these circuits [bytes, or tax].
+
+        A design is made only if it is better than ``target``.
+        """
+        self.solved += 1
+        if self.data.objective == "bandwidth-tax":
+            return self._shortest(count, target)
+        return self._least_load(count, target)
+
+    def _shortest(self, count: I64, target: float) -> Routed:
+        dist = distances(np.where(count > 0, 1.0, np.inf))
+        value = self.paid(dist) / self.data.total
+        if not value < target:
+            return Routed(value, None, value)
+        rings: tuple[Ring, ...] = default_rings(self.data.pool)
+        if self.group.size:
+            cost, share = self.ring_cost(dist), np.zeros(self.group.size)
+            for g in np.unique(self.group).tolist():
+                members = np.flatnonzero(self.group == g)
+                share[members[int(np.argmin(cost[members]))]] = 1.0
+            rings = rings_of(self.data, share)
+        tail, head = np.nonzero(count)
+        circuits = np.repeat(np.stack([tail, head], axis=1), count[tail, head], axis=0)
+        design = routed_design(self.data.pool, sorted_circuits(circuits), rings)
+        return Routed(value, design, design.bandwidth_tax)
+
+    def _least_load(self, count: I64, target: float) -> Routed:
+        """The LP: min t, sum_s f_sa <= count_a t, flows balanced, rings shared; in the model's unit."""
+        import highspy
+        import scipy.sparse as sp
+
+        data, n, sources = self.data, self.data.n, self.sources
+        tail, head = np.nonzero(count)
+        m, groups, rings = tail.size, sources.size, self.group.size
+        unit = data.unit
+        commodity, arc = np.nonzero(head[None, :] != sources[:, None])
+        flows = commodity.size
+        row_in, row_out = head[arc] * groups + commodity, tail[arc] * groups + commodity
+        balance_rows = np.flatnonzero((np.arange(n)[:, None] != sources[None, :]).ravel())
+        place = np.full(n * groups, -1)
+        place[balance_rows] = np.arange(balance_rows.size)
+        sent = place[row_out] >= 0
+        flow_index = np.arange(flows)
+        rows = [place[row_in], place[row_out][sent], balance_rows.size + arc, balance_rows.size + np.arange(m)]
+        columns = [flow_index, flow_index[sent], flow_index, np.full(m, flows)]
+        entries = [np.ones(flows), -np.ones(int(sent.sum())), np.ones(flows), -count[tail, head].astype(float)]
+        if rings:
+            number = np.full(n, -1)
+            number[sources] = np.arange(groups)
+            for r, ring in enumerate(data.candidates):
+                order = np.array(ring.order)
+                rows.append(place[np.roll(order, -1) * groups + number[order]])
+                columns.append(np.full(order.size, flows + 1 + r))
+                entries.append(np.full(order.size, -self.transfer[r] / unit))
+            _, of = np.unique(self.group, return_inverse=True)
+            rows.append(balance_rows.size + m + of)
+            columns.append(flows + 1 + np.arange(rings))
+            entries.append(np.ones(rings))
+            splits = int(of.max()) + 1
+        else:
+            splits = 0
+        total = balance_rows.size + m + splits
+        matrix = sp.csc_array(
+            (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), shape=(total, flows + 1 + rings)
+        )
+        right = np.concatenate([self.fixed[sources].T.ravel()[balance_rows] / unit, np.zeros(m), np.ones(splits)])
+        low = right.copy()
+        low[balance_rows.size : balance_rows.size + m] = -np.inf
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = flows + 1 + rings, total
+        lp.col_cost_ = np.bincount([flows], minlength=flows + 1 + rings).astype(float)
+        lp.col_lower_, lp.col_upper_ = np.zeros(lp.num_col_), np.full(lp.num_col_, np.inf)
+        lp.row_lower_, lp.row_upper_ = low, right
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        highs = highspy.Highs()
+        highs.resetGlobalScheduler(True)  # an earlier run with other threads in this process would make this one fail
+        for name, setting in (("output_flag", False), ("solver", "simplex"), ("threads", 1)):
+            highs.setOptionValue(name, setting)
+        highs.passModel(lp)
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return Routed(self.proven(count, np.ones((n, n))), None, np.inf)  # infinite if some demand has no way
+        solution = highs.getSolution()
+        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        lengths = np.zeros((n, n))
+        lengths[tail, head] = np.maximum(-dual[balance_rows.size : balance_rows.size + m], 0.0)
+        bound, value = self.proven(count, lengths), float(x[flows]) * unit
+        if not value < target:
+            return Routed(bound, None, value)
+        flow = np.zeros((n, n, n))
+        flow[sources[commodity], tail[arc], head[arc]] = np.maximum(x[:flows], 0.0)
+        chosen = rings_of(data, x[flows + 1 :]) if rings else default_rings(data.pool)
+        design = design_from_flow(data, count, chosen, flow)
+        return Routed(bound, design, np.inf if design is None else design.max_load)
+
+
+# Search --------------------------------------------------------------------------------------------------------
 
 #: Seconds between two saved states.
 SAVE_S = 1.0
@@ -54,6 +228,9 @@ ROUND_OFF = 1e-12
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
+#: Most descents in all, half of the time while wirings are enumerated; without a proof, the search ends after so many
+#: that improve nothing.
+MOST_DESCENTS, IDLE = 2000, 200
 #: Limits on the renamings, and on the prefixes of options that are compared.
 MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
 
@@ -63,26 +240,27 @@ def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
     n = len(weights[0])
     sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
     like = np.array([[np.array_equal(sums[u], sums[v]) for v in range(n)] for u in range(n)])
-    found: list[list[int]] = []
+    images: list[list[int]] = []
 
     def extend(image: list[int]) -> None:
         u = len(image)
-        if len(found) >= most:
+        if len(images) >= most:
             return
         if u == n:
-            found.append(image.copy())
+            images.append(image.copy())
             return
         for v in range(n):
             if v in image or not like[u, v]:
                 continue
-            here = [*image, v]
+            longer = [*image, v]
             if all(
-                np.array_equal(w[u, : u + 1], w[v, here]) and np.array_equal(w[: u + 1, u], w[here, v]) for w in weights
+                np.array_equal(w[u, : u + 1], w[v, longer]) and np.array_equal(w[: u + 1, u], w[longer, v])
+                for w in weights
             ):
-                extend(here)
+                extend(longer)
 
     extend([])
-    return np.array(found, dtype=np.int64)
+    return np.array(images, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +332,11 @@ class WiringSearch:
         self.oracle = Oracle(data)
         self.best = starting_design(data)
         self.value = data.worth(self.best)
-        self.bound = max(one.value for one in topology.bounds(data))
+        self.bound = max(bound.value for bound in topology.bounds(data))
         self.tally = np.zeros(4, dtype=np.int64)
-        self.stages = 0
+        self.stages = self.descents = 0
+        self.random = np.random.default_rng(self.seed)
+        self.proving = self.descending = 0.0  # seconds
         # Servers by falling traffic: what is decided first bounds most.
         fixed = data.fixed
         self.order = np.argsort(-(fixed.sum(axis=0) + fixed.sum(axis=1)), kind="stable")
@@ -177,34 +357,44 @@ class WiringSearch:
         """The largest value that counts as an improvement."""
         return self.value * (1 - 0.5 * self.tol)
 
-    def take(self, made: TopologyDesign | None) -> None:
+    def take(self, design: TopologyDesign | None) -> None:
         """Keep a design if it improves the incumbent."""
-        if made is not None and self.data.worth(made) < self.value:
-            self.best, self.value = made, self.data.worth(made)
-            self.found(made)
+        if design is not None and self.data.worth(design) < self.value:
+            self.best, self.value = design, self.data.worth(design)
+            self.found(design)
 
     def exchanges(self, descents: int, moves: int | None = None) -> None:
         """Descents by 2-exchanges, the first from the incumbent's circuits, the others from random ones."""
-        data, back = self.data, np.argsort(self.order)
-        random = np.random.default_rng(self.seed)
-        for descent in range(descents):
+        for _ in range(descents):
             if self.closed:
                 return
-            circuits = back[self.best.circuits] if descent == 0 else self._random(random)
-            if circuits is None or not self._allowed(circuits):
-                continue
-            tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-            budget = self._moves(tail.size) if moves is None else moves
-            heats = np.geomspace(HEAT, COOL, PIECES + 1)
-            for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
-                self.tick()
-                exchange(
-                    tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
-                    -(-budget // PIECES), heat, cool, int(random.integers(2**31)),
-                )  # fmt: skip
-            count = np.zeros((data.n, data.n), dtype=np.int64)
-            np.add.at(count, (self.order[tail], self.order[head]), 1)
-            self.take(self.oracle.route(count, self.value).design)
+            self._descend(moves)
+
+    def persist(self) -> None:
+        """More descents, until many in a row do not improve the incumbent or the time is up."""
+        idle, value = 0, self.value
+        while idle < IDLE and not self.closed:
+            self._descend()
+            idle, value = (idle + 1 if self.value == value else 0), self.value
+
+    def _descend(self, moves: int | None = None) -> None:
+        data, random = self.data, self.random
+        circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
+        self.descents += 1
+        if circuits is None or not self._allowed(circuits):
+            return
+        tail, head = (np.ascontiguousarray(end) for end in circuits.T)
+        budget = self._moves(tail.size) if moves is None else moves
+        heats = np.geomspace(HEAT, COOL, PIECES + 1)
+        for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+            self.tick()
+            exchange(
+                tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
+                -(-budget // PIECES), heat, cool, int(random.integers(2**31)),
+            )  # fmt: skip
+        count = np.zeros((data.n, data.n), dtype=np.int64)
+        np.add.at(count, (self.order[tail], self.order[head]), 1)
+        self.take(self.oracle.route(count, self.value).design)
 
     def _moves(self, circuits: int) -> int:
         """Exchanges of one descent: proportional to pairs of circuits, fewer for many servers."""
@@ -263,7 +453,7 @@ class WiringSearch:
         ranked = np.argsort(-self.demand, axis=1, kind="stable")
         turned = np.ascontiguousarray(self.demand.T)
         ranked_back = np.argsort(-turned, axis=1, kind="stable")
-        kept, values = np.zeros((ROOM, n), dtype=np.int64), np.zeros(ROOM)
+        wirings, values = np.zeros((ROOM, n), dtype=np.int64), np.zeros(ROOM)
         scale = self.data.total if self.tax else 1.0
         least = np.inf
         for prefix in prefixes:
@@ -275,16 +465,22 @@ class WiringSearch:
                 least = min(least, target)
                 counted = self.tally[0]
                 self.tally[0] = 0
+                begun = time.monotonic()
                 state = enumerate_wirings(
                     options.counts, options.masks, options.size, prefix.size, index, self.demand, ranked, turned,
                     ranked_back, self.constant, self.data.degree, most, deficits, self.member, self.transfer, STEPS,
-                    target * scale, self.tax, NODES, kept, values, self.tally,
+                    target * scale, self.tax, NODES, wirings, values, self.tally,
                 )  # fmt: skip
                 survivors = int(self.tally[0])
                 self.tally[0] += counted
                 for k in np.argsort(values[:survivors], kind="stable").tolist():
                     if values[k] / scale < min(target, self._cut()):
-                        least = min(least, self._route(options.counts[kept[k]], min(target, self._cut())))
+                        least = min(least, self._route(options.counts[wirings[k]], min(target, self._cut())))
+                proven = time.monotonic()
+                self.proving += proven - begun
+                if self.descending < self.proving and self.descents < MOST_DESCENTS:
+                    self._descend()
+                    self.descending += time.monotonic() - proven
                 if state == DONE:
                     break
         return least
@@ -294,9 +490,9 @@ class WiringSearch:
         self.tick()
         count = np.zeros_like(ordered)
         count[np.ix_(self.order, self.order)] = ordered
-        found = self.oracle.route(count, self.value)
-        self.take(found.design)
-        return found.bound if found.bound < min(target, self._cut()) else np.inf
+        routing = self.oracle.route(count, self.value)
+        self.take(routing.design)
+        return routing.bound if routing.bound < min(target, self._cut()) else np.inf
 
 
 def run(context: Context) -> Answer:
@@ -323,9 +519,11 @@ def run(context: Context) -> Answer:
     try:
         search.exchanges(int(context.parameters["descents"]))
         if proof:
-            done = search.prove()
-            ending = Termination.OPTIMAL if done else Termination.TOLERANCE
-            message = "" if done else "too many options to wire one server: the bound is analytic"
+            complete = search.prove()
+            ending = Termination.OPTIMAL if complete else Termination.TOLERANCE
+            message = "" if complete else "too many options to wire one server: the bound is analytic"
+            if not complete and context.task.time_limit_s is not None:
+                search.persist()
     except TimeoutError:
         ending, message = Termination.TIME_LIMIT, ""
     return answer(search, ending, message)
@@ -343,7 +541,7 @@ def answer(search: WiringSearch, ending: Termination, message: str = "") -> Answ
         bound=search.bound if search.stages else None,
         bound_source=source if search.stages else None,
         solver={"name": "design-search", "version": None, "algorithm": "exchanges and enumeration", "options": {}},
-        metrics={**counted, "routed": search.oracle.solved, "stages": search.stages},
+        metrics={**counted, "routed": search.oracle.solved, "stages": search.stages, "descents": search.descents},
         message=message,
     )
 
@@ -355,7 +553,12 @@ METHODS = (
         summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
         applies=lambda formulation: formulation.name == "topoopt.topology",
         parameters=(
-            Parameter("descents", int, default=12, help="descents by 2-exchanges, each from different circuits"),
+            Parameter(
+                "descents",
+                int,
+                default=12,
+                help="descents by 2-exchanges before the enumeration, each from different circuits",
+            ),
             Parameter("prove", bool, default=True, help="enumerate afterwards; without it a heuristic"),
         ),
         run=run,

@@ -1,6 +1,6 @@
 """TopologyFinder and OCS-reconfig: the paper's heuristics for circuits and routes.
 
-Source  TopoOpt, Algorithms 1 and 5
+Source  TopoOpt, Algorithms 1 and 5, appendix E.4 (1), (2)
 
 TopologyFinder:
 
@@ -13,7 +13,7 @@ TopologyFinder:
 Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
 (d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members; the
 largest group first). A group without a port keeps its default ring over several hops. Line 2 demands a connected
-network; this is ensured at the end (:func:`opticoll.solvers.methods.topoopt.server_circuits.connected`).
+network; this is ensured at the end (:func:`connected`).
 
 OCS-reconfig places circuits where the demand is highest, with every group on its default ring.
 """
@@ -30,21 +30,184 @@ from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.design import Ring, default_rings, ports_left, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.server_circuits import (
-    HALF,
-    Matching,
-    connected,
-    greedy_circuits,
-    matched_circuits,
-)
 from opticoll.solvers.methods.topoopt.totient_rings import coin_routes, selected
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from opticoll.formulations.topoopt.design import TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.servers import ServerPool
     from opticoll.solvers.methods.method import Context
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+Matching = Literal["blossom", "assignment"]
+#: Value of another circuit of a pair relative to the previous one: Discount(l) = sum_{x=1..l} 2^-x.
+HALF = 0.5
+#: Relative perturbation of weights that breaks ties without a pattern; ties by number would cluster the circuits.
+TIE = 1e-6
+
+
+def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom") -> I64:
+    """Circuits of successive maximum-weight matchings until ports or demand run out, ``(m, 2)``.
+
+    Parameters
+    ----------
+    demand
+        Bytes between servers, ``(n, n)``; halved for a pair once it is matched.
+    out, into
+        Free ports of every server, ``(n,)``.
+    kind
+        ``blossom``: the paper's matching of a general graph; a matched pair gets a circuit each way, its weight is
+        the demand both ways. ``assignment``: a matching of senders with receivers, one circuit per pair.
+    """
+    weight, out, into = demand.astype(np.float64), out.copy(), into.copy()
+    circuits: list[tuple[int, int]] = []
+    for _ in range(int(max(out.max(initial=0), into.max(initial=0)))):
+        weight[out <= 0, :] = 0.0
+        weight[:, into <= 0] = 0.0
+        links = _blossom(weight, out, into) if kind == "blossom" else _assignment(weight)
+        if not links:
+            break
+        for u, v in links:
+            weight[u, v] *= HALF
+            out[u] -= 1
+            into[v] -= 1
+        circuits += links
+    return np.array(circuits, dtype=np.int64).reshape(-1, 2)
+
+
+def _blossom(weight: F64, out: I64, into: I64) -> list[tuple[int, int]]:
+    import networkx as nx
+
+    free = (out > 0) & (into > 0)
+    both = np.where(free[:, None] & free[None, :], weight + weight.T, 0.0)
+    u, v = np.nonzero(np.triu(both, 1))
+    if not u.size:
+        return []
+    graph: nx.Graph[int] = nx.Graph()
+    scaled = both[u, v] / both.max() * (1.0 + TIE * _mixed(u, v))
+    graph.add_weighted_edges_from(zip(u.tolist(), v.tolist(), scaled.tolist(), strict=True))
+    pairs = sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
+    return [link for a, b in pairs for link in ((a, b), (b, a))]
+
+
+def _mixed(u: I64, v: I64) -> F64:
+    """Deterministic pseudo-random numbers in [0, 1), one for each pair."""
+    key = (u * 73_856_093) ^ (v * 19_349_663)
+    return (key * 2_654_435_761 % (1 << 32)) / float(1 << 32)
+
+
+def _without_ties(demand: F64) -> F64:
+    n = len(demand)
+    changed: F64 = demand * (1.0 + TIE * _mixed(*np.divmod(np.arange(n * n), n)).reshape(n, n))
+    return changed
+
+
+def _assignment(weight: F64) -> list[tuple[int, int]]:
+    from scipy.optimize import linear_sum_assignment
+
+    if not weight.any():
+        return []
+    rows, columns = linear_sum_assignment(_without_ties(weight), maximize=True)
+    positive = weight[rows, columns] > 0
+    return list(zip(rows[positive].tolist(), columns[positive].tolist(), strict=True))
+
+
+def greedy_circuits(demand: F64, degree: int, discount: float = HALF) -> I64:
+    """Algorithm 5, lines 6-20: repeatedly a circuit for the highest demand, ``(m, 2)``.
+
+    The demand of a pair is multiplied by ``discount`` after each circuit. Remaining ports connect pairs without demand,
+    lowest numbers first.
+    """
+    n = len(demand)
+    left = _without_ties(demand)
+    np.fill_diagonal(left, -1.0)
+    out, into = np.full(n, degree), np.full(n, degree)
+    circuits: list[tuple[int, int]] = []
+    while True:
+        u, v = divmod(int(left.argmax()), n)
+        if left[u, v] < 0:
+            return np.array(circuits, dtype=np.int64).reshape(-1, 2)
+        circuits.append((u, v))
+        left[u, v] *= discount
+        out[u] -= 1
+        into[v] -= 1
+        if out[u] == 0:
+            left[u, :] = -1.0
+        if into[v] == 0:
+            left[:, v] = -1.0
+
+
+def connected(n: int, circuits: I64, degree: int, demand: F64) -> I64:
+    """Circuits that connect all servers, changed from the given ones by 2-edge replacement.
+
+    Connected circuits are returned as they are. Otherwise free ports are filled (u -> v and w -> w become u -> w -> v),
+    so that every server has ``degree`` circuits each way and every component is strongly connected. Then circuits of
+    two components, those of least demand, exchange their heads until one component is left.
+    """
+    joined = sorted_circuits(circuits)
+    if len(_components(n, joined)) == 1:
+        return joined
+    links = [(int(u), int(v)) for u, v in _filled(n, joined, degree)]
+    parts = _components(n, np.array(links))
+    while len(parts) > 1:
+        place = np.empty(n, dtype=np.int64)
+        for number, part in enumerate(parts):
+            place[part] = number
+        cheapest: dict[int, int] = {}
+        for c, (u, v) in enumerate(links):
+            best = cheapest.get(int(place[u]))
+            if best is None or demand[u, v] < demand[links[best]]:
+                cheapest[int(place[u])] = c
+        first, second = cheapest[0], cheapest[1]
+        (a, b), (c, d) = links[first], links[second]
+        links[first], links[second] = (a, d), (c, b)
+        parts = _components(n, np.array(links))
+    return sorted_circuits(links)
+
+
+def _components(n: int, circuits: I64) -> list[I64]:
+    """Strongly connected components, in the order of their first servers."""
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import connected_components
+
+    graph = sp.csr_array((np.ones(len(circuits)), (circuits[:, 0], circuits[:, 1])), shape=(n, n))
+    count, label = connected_components(graph, connection="strong")
+    parts = [np.flatnonzero(label == k) for k in range(count)]
+    return sorted(parts, key=lambda part: int(part[0]))
+
+
+def _filled(n: int, circuits: I64, degree: int) -> list[tuple[int, int]]:
+    """The circuits with more added until no server has a free port.
+
+    Free ports are paired. Two self-loops become a pair of circuits; the last one is inserted into a circuit between
+    other servers, which exists because they have no free port and cannot all be connected to it alone.
+    """
+    links = [(int(u), int(v)) for u, v in circuits]
+    out, into = ports_left(n, degree, circuits)
+    senders, receivers = np.repeat(np.arange(n), out), np.roll(np.repeat(np.arange(n), into), -int(into.max(initial=0)))
+    apart = senders != receivers
+    links += zip(senders[apart].tolist(), receivers[apart].tolist(), strict=True)
+    alone = senders[~apart].tolist()
+    while alone:
+        u = alone.pop()
+        other = next((k for k, v in enumerate(alone) if v != u), None)
+        if other is not None:
+            v = alone.pop(other)
+            links += [(u, v), (v, u)]
+            continue
+        at = next(k for k, (a, b) in enumerate(links) if u not in (a, b))
+        a, b = links[at]
+        links[at] = (a, u)
+        links.append((u, b))
+    return links
+
+
+# TopologyFinder and OCS-reconfig -------------------------------------------------------------------------------
 
 Forwarding = Literal["shortest", "coin-change"]
 
@@ -61,15 +224,15 @@ def group_ports(pool: ServerPool) -> list[int]:
     """d_k: rings of every group (lines 5-7)."""
     most = ring_ports(pool)
     left = np.full(pool.n, most)
-    found = [0] * len(pool.groups)
+    ports = [0] * len(pool.groups)
     members = [set(group.members) for group in pool.groups]
     for k in sorted(range(len(members)), key=lambda k: (-pool.groups[k].total, k)):
         rivals = sum(other.total for other, seen in zip(pool.groups, members, strict=True) if members[k] & seen)
         fair = math.ceil(most * pool.groups[k].total / rivals - 1e-9)
-        here = list(pool.groups[k].members)
-        found[k] = min(fair, int(left[here].min()))
-        left[here] -= found[k]
-    return found
+        servers = list(pool.groups[k].members)
+        ports[k] = min(fair, int(left[servers].min()))
+        left[servers] -= ports[k]
+    return ports
 
 
 def group_rings(pool: ServerPool, *, primes: bool = False) -> tuple[list[Ring], list[tuple[int, int]]]:
@@ -160,19 +323,19 @@ def starting_design(data: Wiring) -> TopologyDesign:
     pool, servers = data.pool, np.arange(data.n)
     circuits = np.stack([servers, (servers + 1) % data.n], axis=1)
     designs = (topology_finder(pool), ocs_reconfig(pool), routed_design(pool, circuits, default_rings(pool)))
-    allowed = [made for made in designs if max(topology.residuals(data, made.values()).values()) <= 1e-6]
+    allowed = [design for design in designs if max(topology.residuals(data, design.values()).values()) <= 1e-6]
     return min(allowed, key=data.worth)
 
 
 def run_topology_finder(context: Context) -> Answer:
     """Run TopologyFinder."""
-    given = context.parameters
+    settings = context.parameters
     design = topology_finder(
         context.instance,
-        primes=bool(given["primes"]),
-        matching=cast("Matching", given["matching"]),
-        paths=int(given["split"]),
-        forwarding=cast("Forwarding", given["forwarding"]),
+        primes=bool(settings["primes"]),
+        matching=cast("Matching", settings["matching"]),
+        paths=int(settings["split"]),
+        forwarding=cast("Forwarding", settings["forwarding"]),
     )
     return Answer(
         Termination.TOLERANCE,
@@ -181,7 +344,7 @@ def run_topology_finder(context: Context) -> Answer:
             "name": "topology-finder",
             "version": None,
             "options": {},
-            "algorithm": f"{given['matching']} matchings",
+            "algorithm": f"{settings['matching']} matchings",
         },
         message="a heuristic: it proves no bound",
     )
@@ -207,8 +370,8 @@ TOPOLOGY_FINDER = Method(
 
 def run_ocs_reconfig(context: Context) -> Answer:
     """Run OCS-reconfig."""
-    given = context.parameters
-    design = ocs_reconfig(context.instance, discount=float(given["discount"]), paths=int(given["split"]))
+    settings = context.parameters
+    design = ocs_reconfig(context.instance, discount=float(settings["discount"]), paths=int(settings["split"]))
     return Answer(
         Termination.TOLERANCE,
         values=design.values(),

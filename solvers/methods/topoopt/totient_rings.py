@@ -73,12 +73,12 @@ def permuted(trees: tuple[I64, I64], order: ArrayLike) -> tuple[I64, I64]:
     if not np.array_equal(np.sort(new), np.arange(trees[0].size)):
         msg = f"binary trees: the order is not a permutation of the {trees[0].size} servers"
         raise NotApplicable(msg)
-    found = []
+    rings = []
     for parent in trees:
         renamed = np.full(parent.size, -1, dtype=np.int64)
         renamed[new] = np.where(parent >= 0, new[parent], -1)
-        found.append(renamed)
-    return found[0], found[1]
+        rings.append(renamed)
+    return rings[0], rings[1]
 
 
 def tree_traffic(trees: tuple[I64, I64], size: float) -> NDArray[np.float64]:
@@ -124,8 +124,8 @@ def totient_perms(size: int, *, primes: bool = False) -> list[int]:
         msg = f"rings: a ring needs at least 2 servers, not {size}"
         raise NotApplicable(msg)
     steps = np.arange(1, size)
-    found: list[int] = steps[np.gcd(steps, size) == 1].tolist()
-    return [p for p in found if p == 1 or _is_prime(p)] if primes else found
+    coprime: list[int] = steps[np.gcd(steps, size) == 1].tolist()
+    return [p for p in coprime if p == 1 or _is_prime(p)] if primes else coprime
 
 
 def _is_prime(number: int) -> bool:
@@ -163,8 +163,8 @@ def select_permutations(size: int, count: int, candidates: Sequence[int]) -> lis
     while len(chosen) < count:
         if not unused:
             unused = sorted(candidates)
-        wanted = ratio * chosen[-1]
-        chosen.append(unused.pop(int(np.argmin(np.abs(np.array(unused) - wanted)))))
+        goal = ratio * chosen[-1]
+        chosen.append(unused.pop(int(np.argmin(np.abs(np.array(unused) - goal)))))
     return chosen
 
 
@@ -245,12 +245,12 @@ def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
 
 def coin_sequence(size: int, last: I64, amount: int) -> list[int]:
     """The coins that add up to ``amount``, in the order of the route."""
-    found: list[int] = []
+    coins_used: list[int] = []
     left = amount % size
     while left:
-        found.append(int(last[left]))
-        left = (left - found[-1]) % size
-    return found[::-1]
+        coins_used.append(int(last[left]))
+        left = (left - coins_used[-1]) % size
+    return coins_used[::-1]
 
 
 def coin_routes(size: int, coins: Sequence[int]) -> list[list[int]]:

@@ -157,7 +157,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
     """
     n = demand.shape[0]
     full = (1 << n) - 1
-    found = np.zeros(n)
+    excess = np.zeros(n)
     for s in range(n):
         named = layer = near = fresh = 1 << s
         free = wild = 0
@@ -170,7 +170,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
                         outside += 1
                     else:
                         left += demand[s, t]
-            found[h] += left
+            excess[h] += left
             if left == 0.0:
                 break
             if h == n - 1:
@@ -202,7 +202,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
                 if left > 0.0:
                     return False
     for h in range(n):
-        least[h] = max(least[h], found[h])
+        least[h] = max(least[h], excess[h])
     return True
 
 
@@ -210,7 +210,7 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
 def enumerate_wirings(
     options: I64, masks: I64, size: I64, first: int, index: I64, demand: F64, ranked: I64, turned: F64,
     ranked_back: I64, constant: float, degree: int, most: int, deficits: bool, member: I64, transfer: F64, steps: int,
-    target: float, tax: bool, nodes: int, kept: I64, values: F64, tally: I64,
+    target: float, tax: bool, nodes: int, wirings: I64, values: F64, tally: I64,
 ) -> int:  # fmt: skip
     """Every wiring by the circuits out of one server after the other, as far as bounds do not rule it out.
 
@@ -331,20 +331,20 @@ def enumerate_wirings(
         for v in range(n):
             count[v] = options[index[v]]
         if tax:
-            found = length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0]
-            hops = found * circuits_of(count)
+            bound = length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0]
+            hops = bound * circuits_of(count)
             if hops >= goal:
                 continue
-            found = hops
+            bound = hops
         else:
-            found = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
-            if found >= target:
+            bound = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
+            if bound >= target:
                 tally[3] += 1
                 continue
-        kept[tally[0]] = index
-        values[tally[0]] = found
+        wirings[tally[0]] = index
+        values[tally[0]] = bound
         tally[0] += 1
-        if tally[0] == kept.shape[0]:
+        if tally[0] == wirings.shape[0]:
             return FULL
     return DONE
 
@@ -361,11 +361,11 @@ def circuits_of(count: I64) -> int:
 
 @njit(cache=True)
 def worth(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
-    """What exchanges compare: byte-hops, or the maximum load as far as weights tell (groups: its lower bound)."""
+    """What exchanges compare: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
     if tax:
         return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * circuits_of(count)
-    found = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
-    return found[0] if transfer.size or found[0] > worst else found[1]
+    bounds = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
+    return bounds[0] if transfer.size or bounds[0] > worst else bounds[1]
 
 
 @njit(cache=True)
@@ -387,8 +387,8 @@ def exchange(
     count = np.zeros((n, n), np.int64)
     for c in range(m):
         count[tail[c], head[c]] += 1
-    now = worth(count, demand, member, transfer, steps, tax, np.inf)
-    best, kept = now, head.copy()
+    current = worth(count, demand, member, transfer, steps, tax, np.inf)
+    best, best_head = current, head.copy()
     for move in range(moves):
         a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
         u, v, x, y = tail[a], head[a], tail[b], head[b]
@@ -401,18 +401,18 @@ def exchange(
         count[u, y] += 1
         count[x, v] += 1
         level = heat * (cool / heat) ** (move / moves)
-        allowed = np.inf if now == np.inf else now * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
-        found = worth(count, demand, member, transfer, steps, tax, allowed)
-        if found <= allowed:
-            now = found
+        allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
+        proposed = worth(count, demand, member, transfer, steps, tax, allowed)
+        if proposed <= allowed:
+            current = proposed
             head[a], head[b] = y, v
-            if now < best:
-                best = now
-                kept[:] = head
+            if current < best:
+                best = current
+                best_head[:] = head
         else:
             count[u, v] += 1
             count[x, y] += 1
             count[u, y] -= 1
             count[x, v] -= 1
-    head[:] = kept
+    head[:] = best_head
     return best

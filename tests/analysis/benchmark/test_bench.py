@@ -9,7 +9,7 @@ import pytest
 from opticoll.analysis import bench
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.benchmark import Table, tables
-from opticoll.analysis.ledger import Verdict, claims
+from opticoll.analysis.ledger import Row, Verdict, claims
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
@@ -30,6 +30,8 @@ def root(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text(TEXT, encoding="utf-8")
     (tmp_path / "docs" / "measured.md").write_text(f"# All\n\n{markers.wrapped('bench', '')}\n", encoding="utf-8")
+    shown = "\n".join(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "verdicts"))
+    (tmp_path / "docs" / "results.md").write_text(f"# Results\n{shown}\n", encoding="utf-8")
     return tmp_path
 
 
@@ -69,10 +71,10 @@ def examined(identifier, **changes):
     row = {
         "id": identifier, "paper": claim.paper, "where": claim.where, "claim": claim.claim, "expected": 1,
         "tolerance": "exact", "measured": 0.5, "verdict": str(Verdict.REPRODUCED), "instances": [], "reason": "so",
-        "failed": False, "count": None, "violations": None, "tightness": None, "counterexample": None, "records": [],
+        "failed": False, "count": None, "violations": None, "tightness": None, "witness": None, "records": [],
         "rerun": "",
     }  # fmt: skip
-    return {**row, **changes}
+    return Row.read({**row, **changes})
 
 
 def fill(store, **changes):
@@ -129,7 +131,7 @@ def test_tables_have_names_of_their_own():
 
 def test_the_table_of_results_is_what_the_ledger_keeps(store):
     first = frontpage.SHOWN[0]
-    fill(store, measured={"a": 1.0, "b": 0.123456}, count=12000, violations=7, counterexample="path:4 | *",
+    fill(store, measured={"a": 1.0, "b": 0.123456}, count=12000, violations=7, witness="path:4 | *",
          verdict=str(Verdict.NOT_REPRODUCED), records=["gone.1"])  # fmt: skip
     text = frontpage.results_table(store)
     row = next(line for line in text.splitlines() if f"`{first}`" in line)
@@ -190,12 +192,13 @@ def test_every_plot_says_what_an_empty_store_lacks(plot, store):
 def test_an_empty_store_changes_nothing_and_says_what_is_missing(run, root, capsys):
     assert run("--from-store") == 1
     assert (root / "README.md").read_text(encoding="utf-8") == TEXT
+    assert blocks(root / "docs" / "results.md")["verdicts"] == "old verdicts"
     assert not (root / "docs" / "figures").exists()
-    told = capsys.readouterr().err
-    assert "plot-p: left as before: 2 of 2 cells" in told
-    assert "`opticoll study " in told
-    assert "results: left as before: not measured: alltoall." in told
-    assert "`python -m opticoll.analysis.bench t u` takes them" in told
+    stderr = capsys.readouterr().err
+    assert "plot-p not updated: 2 of 2 cells" in stderr
+    assert "`opticoll study " in stderr
+    assert "results not updated: not measured: alltoall." in stderr
+    assert "run `python -m opticoll.analysis.bench t u`" in stderr
 
 
 def test_parts_are_measured_kept_and_written(run, root, store):
@@ -216,6 +219,8 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     assert run(study) == 0
     before = blocks(root / "README.md")
     assert before["plot-p"].startswith("![Values](docs/figures/p.svg)\n\n*2 values.* (`opticoll study ")
+    results = blocks(root / "docs" / "results.md")
+    assert results["plot-p"].startswith("![Values](figures/p.svg)"), "relative to the folder of the document"
     picture = (root / "docs" / "figures" / "p.svg").read_bytes()
     assert picture.startswith(b"<?xml")
     made = (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns
@@ -223,10 +228,11 @@ def test_plots_come_from_the_store_once_their_study_is_whole(run, root, store, c
     fill(store)
     assert run("t", "u") == 0
     assert run("--from-store") == 0
-    assert capsys.readouterr().err.count("left as before") == 0
-    once = (root / "README.md").read_text(encoding="utf-8"), (root / "docs" / "measured.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().err.count("not updated") == 0
+    assert blocks(root / "docs" / "results.md")["verdicts"].startswith("| paper | reproduced |")
+    once = [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
     assert run("--from-store") == 0
-    assert (once[0], once[1]) == tuple((root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS)
+    assert once == [(root / name).read_text(encoding="utf-8") for name in bench.DOCUMENTS]
     assert (root / "docs" / "figures" / "p.svg").stat().st_mtime_ns == made, "an equal plot is not written again"
 
     gone = load(find(study)).cells[0].key
@@ -244,8 +250,8 @@ def test_what_is_no_part_and_what_is_no_file_of_tables(run, store, capsys):
     store.root.mkdir()
     for text in ("[]", "{", '{"t": {"rows": [{"a": 1}, {"b": 1}], "measured": "", "seconds": 1, "machine": ""}}'):
         (store.root / "bench.json").write_text(text, encoding="utf-8")
-        with pytest.raises(BadFile, match=r"bench\.json holds no timing tables"):
-            bench.kept_tables(store)
+        with pytest.raises(BadFile, match=r"bench\.json has no valid timing tables"):
+            bench.stored_tables(store)
         assert run("--from-store", "t") == 2
 
 
@@ -257,5 +263,5 @@ def test_a_document_with_broken_markers_is_left_alone(run, root, capsys):
     assert (root / "README.md").read_text(encoding="utf-8") == broken
 
 
-def test_names_near_a_part_are_told():
+def test_a_misspelt_part_gets_a_suggestion():
     assert "startup" in nearest("start", tables())

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.analysis.ledger import claims
-from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.lumorph.built_schedules import PIECES, electrical
 from opticoll.analysis.papers.lumorph.cost import (
     LIGHTPATH,
@@ -186,67 +183,6 @@ def test_bad_sizes_are_refused(sizes):
     schedule, _ = built(4, "ring")
     with pytest.raises(BadInput, match="sizes"):
         timeline(schedule, sizes, LIGHTPATH)
-
-
-# the ledger ---------------------------------------------------------------------------------------------------
-
-#: Verdicts of what is measured without a solve. (Those with one are examined by the slow test.)
-VERDICTS = {
-    "eighty-percent": "self-contradicted", "74-percent": "not-testable", "four-times": "not-testable",
-    "slow-switches": "not-reproduced", "squares-cross": "not-reproduced", "fastest": "not-reproduced",
-    "more-peers": "reproduced", "volume": "reproduced", "schedules": "reproduced",
-    "log-bound": "self-contradicted", "appendix-b": "self-contradicted", "steps": "reproduced",
-    "log-all-to-all": "self-contradicted", "algorithm-3": "self-contradicted", "cover": "self-contradicted",
-    "bandwidth": "reproduced", "every-round": "not-reproduced", "reconfiguration-delay": "not-testable",
-    "data-rate": "not-testable", "signal-loss": "not-testable", "training": "not-testable",
-    "inception": "not-testable", "ncf": "not-testable", "laser-bandwidth": "reproduced",
-    "rack-all-to-all": "reproduced", "bit-errors": "not-testable", "propagation-loss": "not-testable",
-    "wafer": "not-testable", "power": "not-testable", "zero-cost": "not-testable",
-}  # fmt: skip
-SLOW_VERDICTS = {
-    "thirty-waveguides": "not-reproduced", "fewer-waveguides": "not-reproduced", "eight-gpus": "not-reproduced",
-    "one-round": "reproduced", "r-min": "self-contradicted", "random-worse": "not-reproduced",
-    "overlap-grows": "reproduced", "quadrupling-overlap": "reproduced",
-}  # fmt: skip
-
-
-def _ledger():
-    return {one.id.removeprefix("lumorph."): one for one in claims().values() if one.paper == "lumorph"}
-
-
-def test_every_claim_has_a_verdict_here():
-    assert set(_ledger()) == set(VERDICTS) | set(SLOW_VERDICTS) | {"route-times"}
-
-
-@pytest.mark.parametrize("name", VERDICTS)
-def test_claims_without_a_solve(name):
-    row = _ledger()[name].examine(Laboratory(None))
-    assert row["verdict"] == VERDICTS[name], row
-    assert row["reason"]
-    assert row["paper"] == "lumorph"
-    json.dumps(row)
-    if row["count"] is not None:
-        assert (row["violations"] == 0) == (row["verdict"] == "reproduced")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SLOW_VERDICTS)
-def test_claims_with_a_solve(name):
-    assert _ledger()[name].examine(Laboratory(None))["verdict"] == SLOW_VERDICTS[name]
-
-
-@pytest.mark.slow
-def test_routes_of_128_tiles_are_proven_however_long_it_takes():
-    measured = _ledger()["route-times"].examine(Laboratory(None))["measured"]
-    assert measured.pop("longest [s]") > 0
-    assert all(told.endswith("(optimal)") for told in measured.values())
-
-
-def test_savings_are_those_of_the_closed_forms():
-    measured = _ledger()["eighty-percent"].examine(Laboratory(None))["measured"]
-    ring = ring_time(256, 64e6, LIGHTPATH.electrical)
-    for name, radices in (("LUMORPH-2", (2,) * 8), ("LUMORPH-4", (4,) * 4)):
-        assert measured[name] == pytest.approx(1 - recursive_time(radices, 64e6, LIGHTPATH) / ring, abs=6e-4)
 
 
 def test_pipelined_trees_on_a_switch_take_height_and_pieces():

@@ -90,3 +90,30 @@ def test_loads_are_relative_to_the_optimum():
     assert table["one path, SSSP heuristic"] == pytest.approx(1.5)
     assert table["many paths, pMCF disjoint"] == pytest.approx(1.0)
     assert one.draw(one.select(rows)).axes[0].get_xlabel()
+
+
+def test_programs_of_algorithm_1_are_compared_on_the_same_meshes():
+    base = {"formulation": "lumorph.rounds", "instance": "lightpath:2x4,lasers=4,waveguides=20", "n": 8, "ok": True,
+            "objective": 2.0, "size_variables": 100, "id": "a"}  # fmt: skip
+    coded = '{"program": "coded", "rmax": "5"}'
+    rows = pd.DataFrame([
+        {**base, "method": "highs", "settings": "{}", "time_solver_s": 1.5, "termination": "optimal"},
+        {**base, "method": "highs", "settings": coded, "time_solver_s": 9.0, "termination": "optimal"},
+        {**base, "method": "scip", "settings": coded, "time_solver_s": 60.0, "termination": "time-limit"},
+        {**base, "method": "gurobi", "settings": "{}", "time_solver_s": None, "termination": "unavailable"},
+        {**base, "method": "highs", "settings": "{}", "time_solver_s": 1.0, "termination": "optimal",
+         "instance": "lightpath:4x4"},
+    ])  # fmt: skip
+    one = figure("lumorph-programs")
+    table = one.select(rows)
+    assert table[["program", "rmax", "method", "ended"]].to_numpy().tolist() == [
+        ["coded", 5, "highs", True], ["coded", 5, "scip", False], ["corrected", 0, "highs", True],
+    ]  # fmt: skip
+    axes = one.draw(table).axes[0]
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+    assert [len(line.get_xdata()) for line in axes.lines] == [2, 1]
+    assert one.finding(table) == (
+        "All-gather on 8 GPUs, coded: 1 of 2 runs finished, slowest 9 s; "
+        "corrected: 1 of 1 runs finished, slowest 1.5 s."
+    )

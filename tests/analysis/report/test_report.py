@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from opticoll.analysis import ledger as journal
-from opticoll.analysis.ledger import claims
+from opticoll.analysis.ledger import Row, claims
 from opticoll.analysis.papers import figures
 from opticoll.analysis.report import columns, drawings, sections
 from opticoll.analysis.report import findings as report_data
@@ -398,11 +398,12 @@ def claim(identifier, verdict="reproduced", **changes):
     known = {
         "id": identifier, "paper": identifier.partition(".")[0], "where": "Theorem <1>", "claim": "one & one are two",
         "expected": [1.5, 2], "tolerance": "2 %", "measured": {"ring:8": 1.25, "both": True}, "verdict": verdict,
-        "instances": [f"ring:{n}" for n in range(3, 12)], "reason": "for <odd> n it is one more", "failed": False,
+        "instances": [f"ring:{n}" for n in range(3, 12)], "failed": False,
+        "reason": "for <odd> n it is one more, ratio as well",
         "count": 12, "violations": 3, "tightness": {"min": 0.5, "median": 0.75, "max": 1.0},
-        "counterexample": "n=3: <3> needed", "records": [], "rerun": f"opticoll claims {identifier}",
+        "witness": "n=3: <3> needed", "records": [], "rerun": f"opticoll claims {identifier}",
     }  # fmt: skip
-    return {**known, **changes}
+    return Row.read({**known, **changes})
 
 
 @pytest.fixture
@@ -415,7 +416,7 @@ def claimed(tmp_path, monkeypatch):
     journal.keep(store, claim("alltoall.sssp", "self-contradicted", records=[run, "gone.1"]), 0.5)
     journal.keep(store, claim("alltoall.theorem-2"), 0.5)
     failure = {"failed": True, "instances": [], "reason": "measurement failed: <x>"}
-    nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "counterexample"))
+    nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "witness"))
     journal.keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
     journal.keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
     return store, run

@@ -27,15 +27,19 @@ from opticoll.solvers.task import Record, Run, Task, Termination
 #: A small instance of every formulation.
 INSTANCES = {
     "alltoall.all-gather": "ring:3",
+    "alltoall.all-reduce": "ring:3",
+    "alltoall.broadcast": "ring:3",
     "alltoall.child": "ring:3",
     "alltoall.link-mcf": "ring:3",
     "alltoall.master": "ring:3",
     "alltoall.min-congestion": "ring:3",
     "alltoall.path-mcf": "ring:3",
+    "alltoall.reduce-scatter": "ring:3",
     "alltoall.timestep-mcf": "ring:3",
     "alltoall.virtual-channels": "ring:3",
     "lumorph.min-overlap": "lightpath:2x2",
     "lumorph.rounds": "lightpath:2x2",
+    "matrix.program": f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}",
     "optree.one-stage": "wdm-ring:n=4,wavelengths=2",
     "optree.tree": "wdm-ring:n=4,wavelengths=2",
     "sipml.ocs-circuits": "servers:n=4,degree=3",
@@ -44,6 +48,7 @@ INSTANCES = {
     "topoopt.routing": "servers:n=4,degree=2",
     "topoopt.strategy": "servers:n=4,degree=2,traffic=candle",
     "topoopt.topology": "servers:n=3,degree=1",
+    "topology.design": "servers:n=3,degree=2",
 }
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.

@@ -6,6 +6,9 @@ import json
 import math
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,8 +19,8 @@ import numpy as np
 import pytest
 
 from opticoll.analysis.store import Store, schema
-from opticoll.analysis.store.publishing import AlreadyStored, publish
 from opticoll.errors import BadFile, BadInput
+from opticoll.solvers.atomic import AlreadyStored, publish
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:
@@ -103,7 +106,7 @@ def test_unknown_is_null_never_a_number(store: Store) -> None:
 def test_every_field_is_there_and_typed(store: Store) -> None:
     name = store.save(make_run())
     written = json.loads((store.records / f"{name}.json").read_text())
-    assert set(written) == set(schema.columns())
+    assert set(written) == {*schema.columns(), "checksum"}
     assert (written["schema"], written["kkt"], written["extra"]) == (schema.VERSION, None, None)
     assert written["size"].keys() == {"variables", "constraints", "nonzeros", "integers"}
     assert store.read(name) == schema.stored(written)
@@ -258,12 +261,84 @@ def test_half_written_files_are_never_read(store: Store) -> None:
     assert len(list(store.names())) == 1
 
 
-@pytest.mark.parametrize("text", ['{"id": ', '{"n": "four"}', "[1]"])
-def test_a_foreign_file_is_named(store: Store, text: str) -> None:
+def break_record(path: Path, how: str) -> None:
+    """Make a record's file one that is none."""
+    line = path.read_bytes()
+    path.unlink()
+    changed = {
+        "empty": b"", "torn": line[: len(line) // 2], "torn at its end": line[:-20], "no object": b"[1]\n",
+        "no fields": b"{}\n", "wrong type": b'{"id": "x", "n": "four"}\n', "deep": b"[" * 100_000,
+        "another value": line.replace(b'"objective":', b'"objective":1'), "not text": b"\xff\xfe\n",
+    }  # fmt: skip
+    if how == "folder":
+        path.mkdir()
+    elif how == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(changed[how])
+
+
+BROKEN = [
+    "empty", "torn", "torn at its end", "no object", "no fields", "wrong type", "deep", "another value", "not text",
+    "folder", "pipe",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_damaged_record_is_left_out_and_named(store: Store, how: str, caplog: pytest.LogCaptureFixture) -> None:
     store.save(make_run())
-    (store.records / "foreign.json").write_text(text)
-    with pytest.raises(BadFile, match=r"foreign\.json is not a record.*move it"):
-        store.sql("FROM runs")
+    name = store.save(make_run(), attempt=1)
+    break_record(store.records / f"{name}.json", how)
+    assert len(store.sql("FROM runs")) == 1
+    [warning] = caplog.messages
+    assert f"{name}.json is not a record (" in warning
+    assert warning.endswith("; move it out of the store")
+    assert "\n" not in warning
+    assert store.attempts("k" * 64) == [None]
+    assert list(store.answered({"k" * 64})) == ["k" * 64]  # by the other one
+    with pytest.raises(BadFile, match="is not a record"):
+        store.read(name)
+
+
+def test_a_record_s_checksum_is_that_of_its_bytes(store: Store) -> None:
+    name = store.save(make_run())
+    line = (store.records / f"{name}.json").read_bytes()
+    assert schema.sound(line) == line
+    for place in range(0, len(line) - 2, 7):
+        changed = bytearray(line)
+        changed[place] ^= 1
+        with pytest.raises((ValueError, TypeError, msgspec.MsgspecError)):
+            schema.sound(bytes(changed))
+
+
+def test_a_damaged_solution_is_an_error(store: Store) -> None:
+    name = store.save(make_run())
+    path = store.solutions / str(store.read(name).solution)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(BadFile, match="cannot be read"):
+        store.solution(name)
+
+
+def test_an_endless_query_is_stopped(store: Store) -> None:
+    with pytest.raises(BadInput, match=r"stopped after 0\.5 s"):
+        store.sql("SELECT count(*) FROM range(10000000000000) a, range(1000) b", time_limit_s=0.5)
+
+
+def test_a_query_leaves_no_copy_of_the_store(store: Store) -> None:
+    store.save(make_run())
+    code = (
+        "import os, signal, sys\nfrom opticoll.analysis.store import Store, query\n"
+        "inner = query._gather\n"
+        "def gather(*both):\n    inner(*both)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "query._gather = gather\nStore(sys.argv[1]).sql('FROM runs')\n"
+    )
+    place = store.root.parent / "temporary"
+    place.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store.root)], env=os.environ | {"TMPDIR": str(place)}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not list(place.iterdir()) or not hasattr(os, "memfd_create")
 
 
 def test_records_of_the_future_are_refused(store: Store) -> None:
@@ -354,4 +429,5 @@ def test_two_writers_race_for_every_name_and_one_wins(store: Store) -> None:
     assert len(list(store.solutions.glob("*.npz"))) == 40
     assert not list(store.root.rglob(".tmp-*"))
     for attempt in store.attempts("k" * 64):
+        assert attempt is not None
         assert (store.solutions / attempt["solution"]).exists()

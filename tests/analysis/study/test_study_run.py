@@ -18,12 +18,12 @@ import pytest
 from msgspec import structs
 
 from opticoll.analysis.store import Store
-from opticoll.analysis.store.publishing import claim
 from opticoll.analysis.study import run_study
-from opticoll.analysis.study.cells import CellJob, run_cell
+from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell, Study, load
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.solvers import runner
+from opticoll.solvers.atomic import claim
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 
@@ -302,6 +302,24 @@ def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: py
     assert not list(store.locks.iterdir())
 
 
+def test_an_answer_that_arrives_while_ours_is_recorded_is_not_counted_twice(
+    store: Store, solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without locks another study may record its answer at any moment, here right after we looked for one."""
+    job, look = CellJob(CELL, str(store.root), "s"), Store.attempts
+    ours, theirs = attempt(CELL), attempt(CELL)
+
+    def look_then_lose(self: Store, key: str) -> list[Any]:
+        monkeypatch.setattr(Store, "attempts", look)
+        found = look(self, key)
+        assert record_attempt(job, theirs).status == "done"
+        return found
+
+    monkeypatch.setattr(Store, "attempts", look_then_lose)
+    assert record_attempt(job, ours).status == "skipped"
+    assert list(store.names()) == [f"{CELL.key}.1"]
+
+
 def test_a_store_that_cannot_be_written_ends_the_study(tmp_path: Path, solver: Solver) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="is not a folder"):
@@ -313,7 +331,7 @@ def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("opticoll.analysis.store.publishing.fcntl.flock", refuse)
+    monkeypatch.setattr("opticoll.solvers.atomic.fcntl.flock", refuse)
     with claim(tmp_path / "x.lock") as ours:
         assert ours
 

@@ -117,9 +117,8 @@ def test_lp_rounding_is_feasible_and_bounded(settings):
     ("mesh:3x3", "all", 6),
 ])  # fmt: skip
 def test_exact_routing_proves_the_optimum_over_all_paths(spec, paths, load):
-    run = runner.solve(Task(NAME, spec, settings={"paths": paths}))
+    run = runner.solve(Task(NAME, spec, "exact-routing", settings={"paths": paths}))
     metrics = run.record["metrics"]
-    assert run.record["method"] == "exact-routing"  # what auto stands for here
     assert (run.objective, run.proof) == (load, Proof.OPTIMAL)
     assert metrics["unrestricted_proven"] is True
     assert metrics["path_set"] == str(PathRule(paths))
@@ -159,14 +158,32 @@ def test_rerouting_finds_a_routing_where_there_is_one():
 
     paths = build_path_set(parse("torus:3x3x3"), PathRule("shortest"), "test")
     choice = paths.first[:-1].copy()
-    over, steps = reroute(paths.first, paths.start, paths.arcs, np.full(paths.topology.arcs, 9), choice, 1, 50_000)
+    over, steps = reroute(
+        paths.first,
+        paths.start,
+        paths.arcs,
+        np.ones(paths.pairs, dtype=np.int64),
+        np.full(paths.topology.arcs, 9),
+        choice,
+        1,
+        50_000,
+    )
     assert (over, steps > 0) == (0, True)
     keep = np.zeros(paths.paths, dtype=bool)
     keep[choice] = True
     routes = subset(paths, keep)
     assert np.array_equal(routes.pair, np.arange(paths.pairs))
     assert np.bincount(routes.arcs).max() == 9
-    over, _ = reroute(paths.first, paths.start, paths.arcs, np.full(paths.topology.arcs, 8), choice, 1, 500)
+    over, _ = reroute(
+        paths.first,
+        paths.start,
+        paths.arcs,
+        np.ones(paths.pairs, dtype=np.int64),
+        np.full(paths.topology.arcs, 8),
+        choice,
+        1,
+        500,
+    )
     assert over >= 27 * 26 * 54 // 26 - 8 * 162  # 1458 uses of 162 arcs do not fit under 8
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from reference import optimum
 
-from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import virtual_channels as model
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
 from opticoll.formulations.model import NotApplicable
@@ -30,7 +29,7 @@ def first_shortest(spec, layers=4):
     paths = build_path_set(parse(spec), PathRule("shortest"), "test")
     keep = np.zeros(paths.paths, dtype=bool)
     keep[paths.first[:-1]] = True
-    return model.for_routes(subset(paths, keep), layers)
+    return model.LayeredRoutes(paths.topology, subset(paths, keep), layers)
 
 
 def has_cycle(data, layer):
@@ -122,14 +121,14 @@ def test_every_route_on_its_own_dependency_cycle_needs_two():
     """A directed triangle: three routes of two arcs each make one cycle of three dependencies."""
     triangle = Topology(3, [0, 1, 2], [1, 2, 0])
     routes = path_set_of(triangle, [[0], [0, 1], [1, 2], [1], [2], [2, 0]], range(6))
-    data = model.for_routes(routes, 3)
+    data = model.LayeredRoutes(routes.topology, routes, 3)
     for assign in HEURISTICS.values():
         assert assign(data).max() == 1
 
 
 @pytest.mark.parametrize("routes", ["exact-routing", "sssp"])
 def test_routes_come_from_min_congestion(routes):
-    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", settings={"routes": routes, "layers": "6"}))
+    run = runner.solve(Task(NAME, "genkautz:n=7,d=3", "layer-assignment", settings={"routes": routes, "layers": "6"}))
     assert run.verified
     assert run.record["needed"]["formulation"] == "alltoall.min-congestion"
     assert run.needed.record["method"] == routes
@@ -141,4 +140,3 @@ def test_routes_come_from_min_congestion(routes):
 def test_branch_and_bound_through_the_runner():
     run = runner.solve(Task(NAME, "ring:4", method="highs", settings={"layers": "2"}))
     assert run.proof is Proof.OPTIMAL
-    assert formulation(NAME).forms == ("pyomo",)

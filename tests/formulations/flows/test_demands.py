@@ -25,7 +25,6 @@ from opticoll.formulations.flows import weighted_paths as wp
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_orbits import find
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules.shard_routes import routes_of
 from opticoll.instances import BadFile, Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
@@ -308,8 +307,8 @@ def test_auto_counts_only_the_symmetry_that_is_left():
 
 
 @pytest.mark.parametrize(("name", "method"), [
-    ("alltoall.link-mcf", "certified-pdlp"), ("alltoall.link-mcf", "flow-decomposition"),
-    ("alltoall.link-mcf", "master-child"), ("alltoall.path-mcf", "column-generation"),
+    ("alltoall.all-gather", "worst-cut"), ("alltoall.virtual-channels", "layer-assignment"),
+    ("lumorph.min-overlap", "exact-routing"), ("alltoall.all-gather", "highs"),
 ])  # fmt: skip
 def test_other_formulations_say_that_they_take_no_demand(name, method):
     with pytest.raises(BadOption, match="no setting 'demand'") as caught:
@@ -385,15 +384,12 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in found)
 
 
-def test_schedules_are_of_equal_shards(tmp_path):
+def test_programs_are_of_equal_shards(tmp_path):
     run = CliRunner().invoke(cli, [
-        "solve", NAME, "ring:5", "--set", "demand=random", "--no-store", "--schedule", str(tmp_path / "s.json"),
+        "solve", NAME, "ring:5", "--set", "demand=random", "--no-store", "--schedule", str(tmp_path / "s.xml"),
     ])  # fmt: skip
     assert isinstance(run.exception, BadInput)
     assert "equal shards" in str(run.exception)
-    data = data_of("ring:5", "random:0")
-    with pytest.raises(NotApplicable, match="equal shards"):
-        routes_of(NAME, data, solved(data)[1])
 
 
 # demands in words and files -----------------------------------------------------------------------------------
@@ -454,12 +450,13 @@ def test_demand_files(tmp_path, suffix, text):
 
 
 @pytest.mark.parametrize(("suffix", "text", "word"), [
-    (".csv", "", "0 rows"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
+    (".csv", "", "is empty"), (".csv", "0,1\n1,0\n", "2 numbers"), (".csv", "0,1,1\n1,0,1\n", "2 rows"),
     (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
     (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
     (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
-    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e9,1\n1,0,1\n1,1,0\n", "another unit"),
+    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e10,1\n1,0,1\n1,1,0\n", "another unit"),
     (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
+    (".csv", "0,1e9,1\n1,0,1e-5\n1,1,0\n", "apart"),
     (".json", "{", "not valid JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
     (".json", "[[0,1,1],[1,0,1],[1,1]]", "row 3"), (".json", "[[0,1,true],[1,0,1],[1,1,0]]", "row 1"),
     (".json", '[[0,1,"1"],[1,0,1],[1,1,0]]', "row 1"), (".json", "[" * 10_000, "not valid JSON"),

@@ -148,7 +148,7 @@ def test_automorphisms_after_a_failed_link():
 
 def test_graphs_without_a_family_are_searched():
     hidden = parse("torus:3x4").relabelled(np.random.default_rng(0).permutation(12))
-    assert hidden.spec == "custom"
+    assert hidden.spec.startswith("custom:")
     orbits = assert_reduces(data_of(hidden))
     assert orbits.representative.size == 1
     assert reduction.find(data_of(parse("petersen").reversed())).representative.size == 1
@@ -243,9 +243,11 @@ def test_auto_selects_orbit_lp_for_a_single_source():
     def chosen(spec, **more):
         return make_plan(Task("alltoall.master", spec, **more)).method
 
-    assert chosen("torus:10x10") == "orbit-lp"
-    assert chosen("torus:10x10", form="cvxpy") == "time-form"
+    assert chosen("torus:12x12") == "orbit-lp"
+    assert chosen("torus:12x12", form="cvxpy") == "time-form"
+    assert chosen("torus:12x12+fail=3,seed=0") == "screened-lp"
     assert chosen("torus:10x10+fail=3,seed=0") == "time-form"
+    assert chosen("torus:8x8") == "time-form"
     assert chosen("torus:3x3") == "highs-simplex"
 
 

@@ -61,7 +61,10 @@ def test_the_printed_relaxation_keeps_thin_arcs_too():
         assert chosen.residuals(data, broken)[block] > 0.5
 
 
-@pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.timestep-mcf", "alltoall.min-congestion"])
+@pytest.mark.parametrize("name", [
+    "alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce",
+    "alltoall.timestep-mcf", "alltoall.min-congestion",
+])  # fmt: skip
 def test_times_do_not_depend_on_the_unit_of_capacity(name):
     """Capacities that are coefficients: below 1e-9 solvers drop them, and a ring was called infeasible."""
     plain, tiny = (solve(Task(name, spec, method="highs")) for spec in ("ring:5", "ring:5+scale=1e-12"))
@@ -76,7 +79,7 @@ def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 
-    from opticoll.solvers.compile import unit_columns
+    from opticoll.solvers.scaling import unit_columns
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Termination
 

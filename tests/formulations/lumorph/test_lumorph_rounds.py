@@ -1,20 +1,23 @@
-"""LuMorph's Algorithm 1: one matrix in three layers, optima proven by the program alone, symmetries, bad input."""
+"""LuMorph's Algorithm 1: two independent builds of one matrix, optima proven by the program, symmetries, bad input."""
 
 from __future__ import annotations
 
+import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyomo.core.expr.visitor import identify_variables
 from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph import rounds
+from opticoll.formulations.lumorph import round_builds, round_programs, rounds
 from opticoll.formulations.lumorph.round_bounds import sum_bounds
-from opticoll.formulations.lumorph.round_rows import delivery_symmetries, sufficient_rounds
+from opticoll.formulations.lumorph.round_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
@@ -34,14 +37,14 @@ def prepared(spec, **parameters):
 def optimum_of(spec, **parameters):
     """The program's optimum by a solver that is none of the adapters, its schedule replayed."""
     data = prepared(spec, **parameters)
-    form = compile_model(rounds.build_matrix(data))
+    form = compile_model(rounds.build_cvxpy(data))
     value, x = optimum(form)
     found = rounds.residuals(data, rounds.unfold(data, form.values(x)))
     assert max(found.values()) < 1e-6, found
     return round(value)
 
 
-def proven(spec, *, method="highs", form="matrix", **parameters):
+def proven(spec, *, method="highs", form="cvxpy", **parameters):
     """The optimum, proven without any analytic bound."""
     told = {"bounds": "false", **{k: str(v) for k, v in parameters.items()}}
     run = solve(Task(NAME, spec, method=method, form=form, settings=told, time_limit_s=600))
@@ -56,7 +59,116 @@ def proven(spec, *, method="highs", form="matrix", **parameters):
 ])  # fmt: skip
 def test_every_build_is_the_same_matrix(parameters):
     data = prepared("lightpath:2x2,lasers=2", **parameters)
-    assert_one_matrix(*(compile_model(rounds.FORMULATION.build[form](data)) for form in ("pyomo", "cvxpy", "matrix")))
+    assert_one_matrix(*(compile_model(rounds.FORMULATION.build[form](data)) for form in ("pyomo", "cvxpy")))
+
+
+def test_constraints_read_as_in_the_paper():
+    model = rounds.build_pyomo(prepared("lightpath:2x2,lasers=2")).model
+    text = io.StringIO()
+    model.laser[1, 0, 1].pprint(text)
+    # Tile 0 sends chunks 0..3, the last three of which it forwards, to 1, 2 and on two routes to 3.
+    assert "C[1,0,3,0,0,1] + C[1,0,3,0,1,1]" in text.getvalue()
+    assert "- R[1] :" in text.getvalue()
+    variables = [v.name for v in identify_variables(model.laser[1, 0, 1].body)]
+    assert all(name.startswith("C[1,0,") and name.endswith(",1]") for name in variables if name != "R[1]")
+    assert set(model.laser.index_set()) == {(r, s, w) for r in range(2) for s in range(4) for w in range(2)}
+    assert str(model.hold[1, 0, 3, 2].expr) == (
+        "C[1,0,3,2,0,0] + C[1,0,3,2,0,1] + C[1,0,3,2,1,0] + C[1,0,3,2,1,1] - H[2,0,0]  <=  0"
+    )
+
+
+def dropped(model, name):
+    """Without the block's last row."""
+    model.component(name)[list(model.component(name))[-1]].deactivate()
+
+
+def misplaced(model, name):
+    """With another variable in place of the first of the block's last row."""
+    row = model.component(name)[list(model.component(name))[-1]]
+    present = list(identify_variables(row.body))
+    family = list(present[0].parent_component().values())
+    other = next(v for v in family if all(v is not mine for mine in present))
+    body = row.body - present[0] + other
+    row.set_value(body == row.upper if row.equality else body <= row.upper)
+
+
+#: Every block has rows, and no row has every variable.
+MUTATED = {
+    "corrected": ("lightpath:2x3,lasers=2", {"symmetry": "true"}),
+    "coded": ("lightpath:2x2,lasers=2", {"program": "coded", "rmax": 4, "rmin": 2, "lasers": 1}),
+    "printed": ("lightpath:2x2,lasers=1", {"program": "printed", "rmax": 4, "rmin": 2, "paths": 1}),
+}
+BLOCKS = {
+    "corrected": ("deliver", "received", "hold", "laser", "photodiode", "waveguide", "mirror", "order"),
+    "coded": ("possess", "deliver", "laser", "photodiode", "edge", "used", "unused", "minimum", "order", "span"),
+    "printed": ("possess", "once", "unique", "deliver", "laser", "photodiode", "waveguide", "used", "minimum", "order",
+                "span"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", MUTATED)
+def test_the_comparison_finds_every_mutation_of_the_pyomo_build(program):
+    spec, parameters = MUTATED[program]
+    data = prepared(spec, **parameters)
+    right = compile_model(rounds.build_cvxpy(data))
+    found = rounds.build_pyomo(data)
+    assert_one_matrix(right, compile_model(found))
+    assert set(found.constraints) == set(BLOCKS[program]) == set(right.rows)
+    for name in BLOCKS[program]:
+        for mutate in (dropped, misplaced):
+            wrong = rounds.build_pyomo(data)
+            mutate(wrong.model, name)
+            with pytest.raises(AssertionError):
+                assert_one_matrix(right, compile_model(wrong))
+
+
+@pytest.mark.parametrize("program", MUTATED)
+def test_the_comparison_finds_every_mutation_of_the_cvxpy_build(program, monkeypatch):
+    """Three entries of each incidence matrix move to another row, or are dropped."""
+    spec, parameters = MUTATED[program]
+    data = prepared(spec, **parameters)
+    right = compile_model(rounds.build_pyomo(data))
+    honest = round_builds.incidence
+    calls = []
+
+    def mutant(row, column, shape, value=1.0, *, at, drop):
+        calls.append(len(row) > 0 and shape[0] > 1)
+        if len(calls) - 1 == at and calls[-1]:
+            row, some = row.copy(), np.arange(1, 4) * len(row) // 4
+            value = np.broadcast_to(np.asarray(value, dtype=float), row.shape).copy()
+            if drop:
+                value[some] = 0.0
+            else:
+                row[some] = (row[some] + 1) % shape[0]
+        return honest(row, column, shape, value)
+
+    def build(at, *, drop):
+        calls.clear()
+        for module in (round_builds, round_programs):
+            monkeypatch.setattr(module, "incidence", partial(mutant, at=at, drop=drop))
+        return compile_model(rounds.build_cvxpy(data))
+
+    assert_one_matrix(right, build(-1, drop=False))
+    places = np.flatnonzero(calls).tolist()
+    assert len(places) >= 8
+    for at in places:
+        for drop in (True, False):
+            with pytest.raises((AssertionError, IndexError)):  # the latter from a row without entries
+                assert_one_matrix(right, build(at, drop=drop))
+
+
+@pytest.mark.parametrize(("spec", "parameters"), [
+    ("lightpath:2x2,lasers=2", {}),
+    ("lightpath:2x3,lasers=2", {"collective": "all-to-all"}),
+    ("lightpath:2x3,lasers=1", {"collective": "broadcast"}),
+    ("lightpath:2x2,lasers=1", {"collective": "all-reduce"}),
+])  # fmt: skip
+def test_the_stated_model_equals_the_certified_method(spec, parameters):
+    certified = solve(Task(NAME, spec, method="certified-rounds", settings=parameters))
+    assert certified.proof == "optimal"
+    for method, form in (("highs", "pyomo"), ("scip", "cvxpy")):
+        stated = solve(Task(NAME, spec, method=method, form=form, settings=parameters, time_limit_s=600))
+        assert (stated.verified, stated.proof, stated.objective) == (True, "optimal", certified.objective)
 
 
 @pytest.mark.parametrize(("spec", "collective", "best"), [
@@ -91,7 +203,7 @@ def test_options_of_the_model_leave_its_optimum(collective):
 def test_solvers_agree_and_the_modelling_layers_too():
     found = {
         proven("lightpath:2x3,lasers=2", method=method, form=form, collective="all-to-all")
-        for method, form in (("highs", "pyomo"), ("cp-sat", "matrix"))
+        for method, form in (("highs", "pyomo"), ("cp-sat", "cvxpy"))
     }
     assert found == {3.0}
 
@@ -99,7 +211,7 @@ def test_solvers_agree_and_the_modelling_layers_too():
 def test_fixed_wavelengths_are_no_better_and_hold_to_their_wave():
     spec = "lightpath:2x2,lasers=2"
     free = optimum_of(spec, collective="all-to-all")
-    run = solve(Task(NAME, spec, method="highs", form="matrix",
+    run = solve(Task(NAME, spec, method="highs", form="cvxpy",
                      settings={"collective": "all-to-all", "wavelengths": "fixed"}, time_limit_s=600))  # fmt: skip
     assert run.verified
     assert run.objective >= free
@@ -114,15 +226,50 @@ def test_the_paper_gives_up_here():
     assert proven("lightpath:2x4,lasers=4,waveguides=2") == 2
 
 
-@settings(max_examples=15, deadline=None)
+#: Sufficient rounds are exact here: around a ring, by halving, by shifts, from one sender.
+EXACT = [
+    ("lightpath:2x4,lasers=1", "all-gather", 7), ("lightpath:2x6,lasers=2", "all-gather", 6),
+    ("lightpath:1x5,lasers=1", "all-gather", 4), ("lightpath:4x4,lasers=1", "broadcast", 4),
+    ("lightpath:3x3,lasers=2", "all-to-all", 4), ("lightpath:1x12,lasers=4", "all-to-all", 9),
+    ("lightpath:2x4,lasers=4,waveguides=2", "all-to-all", 2), ("lightpath:3x3,lasers=3", "scatter", 3),
+    ("lightpath:3x3,lasers=4", "gather", 2), ("ring:6", "all-gather", 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "collective", "best"), EXACT)
+def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best):
+    own = {} if spec.startswith("lightpath") else {"lasers": 1, "waveguides": 1}
+    data = prepared(spec, collective=collective, **own)
+    assert data.least == [program.rounds for program in data.programs] == [best]
+
+
+@settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(["lightpath:2x3,lasers=2", "lightpath:2x3,lasers=1+fail=2,seed=1", "lightpath:1x5"]),
-    st.sampled_from(COLLECTIVES), st.integers(1, 2), st.sampled_from(["free", "fixed"]),
+    st.sampled_from(["lightpath:2x3,lasers=2", "lightpath:2x3,lasers=1+fail=2,seed=1", "lightpath:1x5", "lightpath:4x3,"
+                     "lasers=3,waveguides=2", "lightpath:3x5,lasers=2+fail=3,seed=2", "lightpath:4x4,lasers=4"]),
+    st.sampled_from(COLLECTIVES), st.integers(1, 3), st.sampled_from(["free", "fixed"]),
+    st.sampled_from(["straight", "yen"]),
 )  # fmt: skip
-def test_the_default_of_rmax_is_enough(spec, collective, pieces, wavelengths):
-    data = prepared(spec, collective=collective, pieces=pieces, wavelengths=wavelengths)
-    for program, least in zip(data.programs, data.least, strict=True):
-        assert least <= sufficient_rounds(program) == program.rounds <= len(program.collective.deliveries)
+def test_sufficient_rounds_are_at_least_the_bounds_and_at_most_one_a_delivery(spec, collective, pieces, waves, routes):
+    data = prepared(spec, collective=collective, pieces=pieces, wavelengths=waves, routes=routes)
+    for phase, least in zip(data.phases, data.least, strict=True):
+        assert least <= sufficient_rounds(data.program_of_one(phase)) <= len(phase.copying.deliveries)
+
+
+@pytest.mark.parametrize(("spec", "parameters"), [
+    ("lightpath:2x3,lasers=1+fail=2,seed=1", {"collective": "all-gather"}),
+    ("lightpath:2x3,lasers=2+fail=1,seed=2", {"collective": "all-to-all", "paths": 1}),
+    ("lightpath:2x3,lasers=2", {"collective": "all-to-all", "wavelengths": "fixed"}),
+    ("lightpath:2x2,lasers=3", {"collective": "all-gather", "wavelengths": "fixed", "pieces": 2}),
+    ("lightpath:1x4,lasers=2,waveguides=2", {"collective": "all-to-all"}),
+    ("lightpath:2x2,lasers=2", {"collective": "broadcast", "pieces": 5, "paths": 1}),
+    ("lightpath:3x2,lasers=1", {"collective": "broadcast", "root": 3}),
+    ("lightpath:1x5,lasers=2", {"collective": "broadcast", "root": 2, "pieces": 2}),
+])  # fmt: skip
+def test_the_program_has_a_solution_within_sufficient_rounds(spec, parameters):
+    """Solved without any bound, so that the default of R_max alone limits the rounds."""
+    data = prepared(spec, bounds="false", **parameters)
+    assert optimum_of(spec, bounds="false", **parameters) <= sum(program.rounds for program in data.programs)
 
 
 def test_symmetries_are_checked_not_assumed():
@@ -224,7 +371,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
     """Three rounds do for four tiles: a program told of five would "prove" five."""
     told = {k: str(v) for k, v in parameters.items()}
     with pytest.raises(BadInput, match="rmin"):
-        solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="matrix", settings=told))
+        solve(Task(NAME, "lightpath:2x2,lasers=1", method="highs", form="cvxpy", settings=told))
 
 
 @pytest.mark.parametrize(("spec", "parameters", "word"), [
@@ -232,7 +379,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
     ("lightpath:2x2,lasers=1", {"collective": "all-gater"}, "all-gather"),
     ("lightpath:2x2,lasers=1", {"collective": "broadcast", "root": 4}, "root"),
     ("lightpath:2x2,lasers=1", {"root": -1}, "negative"),
-    ("lightpath:2x2,lasers=1", {"paths": 0}, "paths"),
+    ("lightpath:2x2,lasers=1", {"paths": -1}, "paths"),
     ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
     ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
     ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
@@ -247,7 +394,7 @@ def test_bad_tasks_are_refused_in_one_line(spec, parameters, word):
 
 
 def test_any_topology_will_do_with_lasers_told():
-    run = solve(Task(NAME, "ring:4", method="highs", form="matrix", settings={"lasers": "1", "waveguides": "1"}))
+    run = solve(Task(NAME, "ring:4", method="highs", form="cvxpy", settings={"lasers": "1", "waveguides": "1"}))
     assert (run.objective, run.proof) == (3, "optimal")
     with pytest.raises(NotApplicable, match="hold no schedule"):
         rounds.decode(run.plan.data, {})

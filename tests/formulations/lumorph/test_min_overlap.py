@@ -291,7 +291,8 @@ def test_corrupted_arc_solutions_are_refused(change):
 
 
 def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
-    task = Task(NAME, "lightpath:4x4+fail=2,seed=1", settings={"circuits": "permutation", "seed": "5"})
+    chosen = {"circuits": "permutation", "seed": "5"}
+    task = Task(NAME, "lightpath:4x4+fail=2,seed=1", "negotiated-rerouting", settings=chosen)
     document = solution_document(runner.solve(task))
     file = tmp_path / "routes.json"
 

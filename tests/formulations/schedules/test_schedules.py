@@ -19,9 +19,9 @@ from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
 from opticoll.formulations.schedules import interpreter
 from opticoll.formulations.schedules.link_schedule import schedule_routes
-from opticoll.formulations.schedules.lowering import fits_runtime, lower, schedule_text
+from opticoll.formulations.schedules.lowering import lower, schedule_text
 from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.program import REASONS, Place
+from opticoll.formulations.schedules.program import REASONS, TARGETS, Place, exceeded
 from opticoll.formulations.schedules.schedule_json import links_document, routes_document
 from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of, shortest_routes
 from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
@@ -516,10 +516,9 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
     with pytest.raises(BadInput, match="topolog"):
         runner.check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
     hosts = parse("hypercube:2+host=1.5")
-    with pytest.raises(BadInput, match="not ranks"):
-        lower(schedule_routes(hosts, shortest_routes(hosts)))
-    document = links_document(schedule_routes(hosts, shortest_routes(hosts)))
-    assert verify_document(document, tmp_path, hosts, "alltoall").valid
+    schedule = schedule_routes(hosts, shortest_routes(hosts))
+    assert verify_program(lower(schedule), hosts, "alltoall").valid
+    assert verify_document(links_document(schedule), tmp_path, hosts, "alltoall").valid
 
 
 # the command line ---------------------------------------------------------------------------------------------
@@ -541,8 +540,12 @@ def test_solve_writes_a_schedule_and_check_takes_it(tmp_path, capfd):
 
 @pytest.mark.parametrize("arguments", [
     ["alltoall.master", "ring:4", "--schedule", "x.txt"],
-    ["alltoall.all-gather", "ring:4", "--schedule", "x.xml"],
-    ["alltoall.master", "hypercube:2+host=1.5", "--schedule", "x.xml"],
+    ["alltoall.virtual-channels", "ring:4", "--schedule", "x.xml"],
+    ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
+    ["alltoall.all-gather", "ring:4", "--schedule", "x.xml", "--instances", "2"],
+    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--target", "nccl"],
+    ["alltoall.master", "ring:4", "--schedule", "x.xml", "--bytes", "1MB:1KB"],
+    ["alltoall.master", "ring:4", "--schedule", "x.json", "--target", "rccl"],
     ["alltoall.master", "ring:4", "--schedule", "nowhere/x.xml"],
     ["alltoall.master", "ring:4", "--chunks", "3"],
     ["alltoall.master", "ring:4", "--schedule", "x.xml", "--chunks", "0"],
@@ -560,11 +563,11 @@ def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path,
 @relaxed
 @given(topologies(6), st.sampled_from([0.0, 1.0]), st.integers(1, 4))
 def test_random_topologies_get_schedules_that_run(topology, alpha, most):
-    schedule = schedule_routes(topology, shortest_routes(topology), alpha=alpha, most=most)
+    schedule = schedule_routes(topology, shortest_routes(topology), alpha=alpha, chunks=most)
     program = lower(schedule)
     verdict = verify_program(program, topology, "alltoall")
     assert verdict.valid, verdict
-    assert fits_runtime(program)
+    assert not exceeded(program, TARGETS["msccl"])
     assert naive_outcome(program, random.Random(0)) == "right"
 
 
@@ -573,7 +576,7 @@ def test_random_topologies_get_schedules_that_run(topology, alpha, most):
 def test_flows_of_random_topologies_run(topology, most):
     for name, parameters in (("alltoall.timestep-mcf", {"aggregate": "source"}), ("alltoall.master", {})):
         data, values = solution(name, topology, parameters)
-        schedule = schedule_routes(topology, routes_of(name, data, values), most=most)
+        schedule = schedule_routes(topology, routes_of(name, data, values), chunks=most)
         verdict = verify_program(lower(schedule), topology, "alltoall")
         assert verdict.valid, verdict
         assert schedule.time() >= schedule.fluid_time * (1 - 1e-6)

@@ -13,7 +13,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.edge_colouring import matchings
+from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml import ocs_circuits
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances import BadInput, ServerPool, parse
@@ -197,7 +197,7 @@ def test_needs_are_exact_at_quotients():
 
 
 def test_corrupted_circuits_are_refused():
-    run = runner.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2"))
+    run = runner.solve(Task(NAME, "servers:n=6,degree=9,traffic=random,seed=2", "koenig-bisection"))
     data, match = run.plan.data, run.values["match"]
     good = {"match": match}
     assert max(ocs_circuits.residuals(data, good).values()) == 0
@@ -230,7 +230,7 @@ def test_corrupted_circuits_are_refused():
 def test_solvers_and_method_agree_through_the_runner():
     spec = "servers:n=6,degree=8,traffic=random,seed=4"
     runs = [
-        runner.solve(Task(NAME, spec)),
+        runner.solve(Task(NAME, spec, "koenig-bisection")),
         runner.solve(Task(NAME, spec, method="highs")),
         runner.solve(Task(NAME, spec, method="highs", form="pyomo", settings={"model": "switches"})),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from opticoll.formulations.sipml.arc_sets import heaviest_set, strip
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.ring_sets import attainable_times, first_fit, search
+from opticoll.solvers.methods.sipml.ring_sets import _Program, attainable_times, first_fit, search
 from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ring-wavelengths"
@@ -119,6 +120,17 @@ def test_sets_equal_arcs_on_many_rings():
         assert one is None or one == pytest.approx(other, rel=1e-6)
 
 
+def test_the_method_solves_the_rows_of_the_stated_model():
+    data = ring.prepare(parse("servers:n=6,degree=4,traffic=random,seed=1"))
+    form, program = compile_model(ring.build_pyomo(data)), _Program(SimpleNamespace(data=data))
+    columns = np.concatenate([form.columns[name].index for name in ("f", "idle", "over")])
+    rows = np.concatenate([form.rows[name].index for name in ("walk", "light", "serve")])
+    sign = np.repeat([1.0, -1.0], [rows.size - data.transfers.pairs, data.transfers.pairs])  # serve is c - sum <= 0
+    stated = form.A.tocsr()[rows][:, columns].toarray() * sign[:, None]
+    np.testing.assert_array_equal(program.A[:, :-1].toarray(), stated)
+    np.testing.assert_array_equal(program.upper[: -data.transfers.pairs], form.row_upper[rows][: -data.transfers.pairs])
+
+
 def test_both_builds_are_one_matrix():
     rng = np.random.default_rng(3)
     for model in ring.MODELS:
@@ -196,7 +208,7 @@ def test_heaviest_set_by_enumeration(seed, n):
 
 
 def test_corrupted_assignments_are_refused():
-    run = runner.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", settings={"traffic": "random"}))
+    run = runner.solve(Task(NAME, "wdm-ring:n=6,wavelengths=12", "ring-sets", settings={"traffic": "random"}))
     data, circuits = run.plan.data, run.values["circuits"]
     assert max(ring.residuals(data, {"circuits": circuits}).values()) == 0
     assert len(ring.decode(data, {"circuits": circuits})) == circuits.shape[0]

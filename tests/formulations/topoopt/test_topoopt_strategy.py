@@ -17,8 +17,8 @@ from opticoll.formulations.topoopt.design import residuals as design_residuals
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, traffic_of, training_job
+from opticoll.solvers.choice import LARGEST
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods import PREFERRED_METHODS
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
@@ -221,4 +221,4 @@ def test_bad_input_is_refused_in_one_line(spec, given, told):
 
 
 def test_it_is_registered_with_its_exact_method():
-    assert PREFERRED_METHODS["topoopt.strategy"] == "strategy-front"
+    assert LARGEST["topoopt.strategy"].beyond == "strategy-front"

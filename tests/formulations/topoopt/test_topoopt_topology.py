@@ -21,10 +21,9 @@ from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.solvers.choice import LARGEST
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods import PREFERRED_METHODS
-from opticoll.solvers.methods.topoopt.design_search import Options, WiringSearch, renamings
-from opticoll.solvers.methods.topoopt.routing_oracle import Oracle
+from opticoll.solvers.methods.topoopt.design_search import Options, Oracle, WiringSearch, renamings
 from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
@@ -343,7 +342,7 @@ def test_groups_with_too_many_rings_are_not_listed():
 
 
 def test_it_is_registered_with_the_method_that_proves():
-    assert PREFERRED_METHODS["topoopt.topology"] == "design-search"
+    assert LARGEST["topoopt.topology"].beyond == "design-search"
 
 
 def test_the_figure_shows_heuristics_over_the_proven_optimum(tmp_path):

@@ -114,7 +114,7 @@ def test_whole_objectives_round():
 
 def test_a_formulation_is_proven_by_leaves_of_our_own():
     task = Task(
-        "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="matrix",
+        "lumorph.rounds", "lightpath:2x2,lasers=1", method="certified-branching", form="cvxpy",
         settings={"collective": "broadcast", "bounds": "false", "search_s": "600"},
     )  # fmt: skip
     run = solve(task)

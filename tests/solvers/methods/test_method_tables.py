@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from opticoll.formulations import formulation
-from opticoll.solvers.methods import METHOD_PARAMETERS, PREFERRED_METHODS, SMALLER_FORMULATIONS, methods_for
+from opticoll.solvers.choice import LARGEST
+from opticoll.solvers.methods import METHOD_PARAMETERS, SMALLER_FORMULATIONS, methods_for
 
 
-def test_preferred_methods_apply_to_their_formulations():
-    assert all(method in methods_for(formulation(name)) for name, method in PREFERRED_METHODS.items())
+def test_methods_for_large_instances_apply_to_their_formulations():
+    for key, largest in LARGEST.items():
+        name, _, parameter = key.partition(" ")
+        model = formulation(name)
+        assert not parameter or parameter.partition("=")[0] in {known.name for known in model.parameters}
+        assert {largest.beyond, largest.proof} - {None} <= set(methods_for(model))
+        assert model.estimate is not None
+        assert (largest.beyond is None) == (model.problem == "LP")
 
 
 def test_method_parameters_belong_to_formulations_that_need_another():

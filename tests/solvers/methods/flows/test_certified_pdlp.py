@@ -83,9 +83,9 @@ class Script:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Outcome]) -> None:
         self.asked: list[float] = []
         self.answers = answers
-        monkeypatch.setattr("opticoll.solvers.isolation.solve_isolated", self.solve)
+        monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", self.solve)
 
-    def solve(self, form: Any, name: str, request: Any) -> Outcome:
+    def solve(self, form: Any, name: str, request: Any, **_options: Any) -> Outcome:
         self.asked.append(request.rel_tol)
         return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
@@ -107,9 +107,11 @@ def rough(noise: float) -> Outcome:
     form = compile_model(plan.formulation.build["matrix"](plan.data))
     from opticoll.solvers.isolation import solve_isolated
     from opticoll.solvers.methods.flows.time_form import reformulate
+    from opticoll.solvers.scaling import scaling_steps
     from opticoll.solvers.task import SolveRequest
 
-    outcome = solve_isolated(reformulate(form, plan.formulation).form, "highs-simplex", SolveRequest())
+    scaled = [form, *(step.form for step in scaling_steps(form))][-1]
+    outcome = solve_isolated(reformulate(scaled, plan.formulation).form, "highs-simplex", SolveRequest())
     rng = np.random.default_rng(1)
     assert outcome.x is not None
     assert outcome.row_duals is not None

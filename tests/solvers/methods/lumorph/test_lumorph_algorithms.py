@@ -18,13 +18,16 @@ from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.lumorph.calls import all_reduces, calls, independent_sets, random_groups, read_groups
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     ALGORITHMS,
+    all_reduces,
+    calls,
     cycle_order,
     greedy_rounds,
+    independent_sets,
     layer_to_layer,
     pattern_of,
+    random_groups,
     square_order,
     square_radices,
 )
@@ -511,16 +514,7 @@ def test_random_co_schedules_pass_the_check(seed):
         assert not any(violations(topology, wanted, limits, realised(topology, limits, pattern)).values())
 
 
-def test_groups_are_read_from_files_and_nonsense_is_refused(tmp_path):
-    path = tmp_path / "groups.json"
-    path.write_text("[[0, 1], [2, 3, 4]]")
-    assert read_groups(path, 8) == [[0, 1], [2, 3, 4]]
-    for text in ("[[0, 9]]", "{}", "[[0, true]]", "[", "[]", "[[0.5, 1]]"):
-        path.write_text(text)
-        with pytest.raises(BadInput, match="groups"):
-            read_groups(path, 8)
-    with pytest.raises(BadInput, match="cannot be read"):
-        read_groups(tmp_path / "none.json", 8)
+def test_unusable_groups_are_refused():
     for groups in ([[0]], [[0, 0]], [[0, 8]], []):
         with pytest.raises(BadInput, match=r"group|all-reduces"):
             all_reduces(8, groups)

@@ -17,6 +17,7 @@ from opticoll.solvers.methods.lumorph.certified_rounds import _constructed, _pro
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
+from opticoll.solvers.verify import pack
 
 
 def context(spec, **given):
@@ -39,8 +40,8 @@ def test_a_constructed_schedule_is_a_feasible_start(spec, collective):
     programs = tuple(_program(here, k, each) for k, each in enumerate(starts))
     stated = replace(here.data, symmetry=False, given=programs)
     C = np.concatenate([column_vector(program, each) for program, each in zip(programs, starts, strict=True)])
-    x = np.concatenate([C, rounds.made_by(stated, C), np.ones(sum(each.rounds for each in starts))])
-    form = compile_model(rounds.build_matrix(stated))
+    form = compile_model(rounds.build_cvxpy(stated))
+    x = pack(form, {"C": C, "H": rounds.made_by(stated, C), "R": np.ones(sum(each.rounds for each in starts))})
     assert (form.A @ x <= form.row_upper + 1e-9).all()
     assert (form.A @ x >= form.row_lower - 1e-9).all()
     assert form.cost @ x == sum(each.rounds for each in starts)

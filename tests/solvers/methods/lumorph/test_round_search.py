@@ -26,9 +26,8 @@ from opticoll.solvers.methods.lumorph.constructions import (
     searched,
     shifts,
 )
-from opticoll.solvers.methods.lumorph.round_search import PhaseSearch
+from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, symmetric_copies, symmetries
 from opticoll.solvers.methods.lumorph.spreading import Policy, spread_copies
-from opticoll.solvers.methods.lumorph.symmetric_rounds import symmetric_copies, symmetries
 from opticoll.solvers.task import Proof, Task
 
 

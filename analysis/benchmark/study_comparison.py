@@ -1,0 +1,243 @@
+"""Comparison of the contestants of any study: speed, accuracy, gaps and wrong answers, as text, JSON and a page.
+
+A *contestant* is a method with its options, and with the form, tolerance, limits and threads where the study varies
+them; a *problem* is a formulation on an instance with the formulation's parameters. Runs of one contestant on one
+problem that differ by seed or repetition are repetitions: their median counts, with the range as spread.
+:mod:`opticoll.analysis.benchmark.solver_metrics` defines each number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations import formulation
+from opticoll.formulations.model import Formulation
+from opticoll.solvers.task import texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opticoll.analysis.report.solvers_section import Comparison
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.solvers.task import Json, Task
+
+Clock = Literal["solver", "solve", "total"]
+CLOCKS: dict[str, str] = {
+    "solver": "Times are those of the solver inside its worker, without building, compiling and our checks.",
+    "solve": "Times are those of the whole solve step, the start of the worker included, since some contestants are "
+    "methods of several solves.",
+    "total": "Times are those of building, compiling and solving together.",
+}
+#: Fields of a task that are part of a contestant's name where a study varies them.
+_VARIED = {"tol": "tol", "threads": "threads", "time_limit_s": "limit", "memory_limit_gib": "memory"}
+#: Columns of the table on the terminal.
+SHOWN = (
+    "contestant", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong", "runs", "mean_penalised_s",
+    "mean_common_s", "common", "spread", "median_gap",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StudyComparison:
+    """The compared runs of a study.
+
+    ``comparison`` holds all tables; ``clock`` is the time that is compared; ``missing`` the number of cells without a
+    record in the store.
+    """
+
+    study: Study
+    comparison: Comparison
+    clock: Clock
+    missing: int
+
+    @property
+    def summaries(self) -> dict[str, pd.DataFrame]:
+        """A row per contestant by class, with the spread of its repetitions and its gap to the best known values."""
+        each = self.comparison.each
+        found = {}
+        for name, rows in self.comparison.summaries.items():
+            part = each[each["linear"].astype(bool) == (name == "linear")]
+            frame = rows.rename(columns={"solver": "contestant"})
+            groups = dict(iter(part.groupby("solver")))
+            frame["runs"] = [int(groups[one]["runs"].sum()) for one in frame["contestant"]]
+            frame["spread"] = [_spread(groups[one]) for one in frame["contestant"]]
+            frame["median_gap"] = [float(groups[one]["best_gap"].median()) for one in frame["contestant"]]
+            found[name] = frame
+        return found
+
+    def document(self) -> dict[str, Json]:
+        """The comparison as ``--json`` prints it."""
+        made = self.comparison
+        return {
+            "study": self.study.name,
+            "file": str(self.study.source),
+            "cells": len(self.study.cells),
+            "missing": self.missing,
+            "clock": self.clock,
+            "accuracy": made.accuracy_asked,
+            "classes": [
+                {"class": name, "contestants": _records(frame)} for name, frame in self.summaries.items()
+            ],
+            "problems": _records(made.problems),
+            "runs": _records(made.each.rename(columns={"solver": "contestant"})),
+            "gaps": _records(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
+            "wrong": _records(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
+        }  # fmt: skip
+
+
+def _spread(rows: pd.DataFrame) -> float:
+    """Median over the solved problems of the slowest over the fastest repetition; NaN without repetitions."""
+    repeated = rows[(rows["verdict"] == "solved") & (rows["runs"] > 1)]
+    ratios = repeated["seconds_max"].clip(lower=1e-3) / repeated["seconds_min"].clip(lower=1e-3)
+    return float(ratios.median()) if len(ratios) else float("nan")
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Json]]:
+    """Rows of a frame, missing values as None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def compare(
+    study: Study, store: Store, *, clock: Clock | None = None, accuracy: float | None = None
+) -> StudyComparison:
+    """Compare the contestants of a study by their records in a store.
+
+    Parameters
+    ----------
+    study, store
+        The study, and the store that it was run into; nothing is run.
+    clock
+        Time to compare; by default the solver's where every contestant has one, and the total where the study varies
+        the form.
+    accuracy
+        Largest KKT residual, or certified gap where there are no residuals, of a linear program that counts as solved;
+        by default the loosest tolerance of the study, at least 1e-6.
+
+    Raises
+    ------
+    BadInput
+        If the accuracy is not between 0 and 1.
+    NoSolution
+        If the store has no runs of the study.
+    """
+    from opticoll.analysis.report import findings, solvers_section
+
+    if accuracy is not None and not 0 < accuracy < 1:
+        msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
+        raise BadInput(msg)
+    cells = {cell.key: cell for cell in study.cells}
+    results = findings.best_runs(store)
+    rows = results[results["key"].isin(list(cells))].copy()
+    if not (rows["termination"] != "unavailable").any():
+        first = f"run `opticoll study {study.source}` first"
+        msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"
+        raise NoSolution(msg)
+    here = [cells[key] for key in rows["key"]]
+    labels = _Labels(study.cells)
+    known = {one.key: one.name for one in benchmark_set.problems()}
+    rows["problem_name"] = [_problem(cell, known) for cell in here]
+    rows["contestant"] = [labels.contestant(cell.task) for cell in here]
+    integers = rows.groupby("problem_name")["size_integers"].transform("max")
+    stated = np.array([formulation(name).problem == "LP" for name in rows["formulation"]])
+    rows["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
+    rows["by_gap"] = rows["kkt_dual"].isna()
+    chosen = clock or _clock(rows, labels)
+    rows["answered_s"] = rows["time_solver_s"].fillna(rows["time_solve_s"])  # the clock of the incumbents
+    rows["time_solver_s"] = _seconds(rows, chosen)
+    if accuracy is None:
+        accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
+    comparison = solvers_section.compared(
+        rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
+    )
+    return StudyComparison(study, comparison, chosen, len(set(cells) - set(rows["key"])))
+
+
+class _Labels:
+    """Names of contestants: what a study varies between the runs of one problem."""
+
+    def __init__(self, cells: tuple[Cell, ...]) -> None:
+        self.forms = _varies("form", cells)
+        self.varied = [name for name in _VARIED if _varies(name, cells)]
+
+    def contestant(self, task: Task) -> str:
+        """The method, its form and options, and the limits that vary."""
+        own = _parameters(formulation(task.formulation))
+        options = {name: value for name, value in texts(task.settings).items() if name not in own}
+        options |= {
+            _VARIED[name]: f"{getattr(task, name):g}" for name in self.varied if getattr(task, name) is not None
+        }
+        form = f"/{task.form or 'default'}" if self.forms else ""
+        return " ".join([f"{task.method}{form}", *(f"{name}={value}" for name, value in sorted(options.items()))])
+
+
+def _varies(name: str, cells: tuple[Cell, ...]) -> bool:
+    """Whether a field of the tasks differs between the cells of one formulation."""
+    values: dict[str, set[object]] = {}
+    for cell in cells:
+        values.setdefault(str(cell.task.formulation), set()).add(getattr(cell.task, name))
+    return any(len(found) > 1 for found in values.values())
+
+
+def _parameters(model: Formulation) -> set[str]:
+    return {parameter.name for parameter in model.parameters}
+
+
+def _problem(cell: Cell, known: dict[tuple[Any, ...], str]) -> str:
+    """Name of the problem of a cell; that of the benchmark where it is one of its problems."""
+    task = cell.task
+    own = _parameters(formulation(task.formulation))
+    settings = {name: benchmark_set.word(value) for name, value in sorted(task.settings.items()) if name in own}
+    name = known.get((task.formulation, cell.canonical, tuple(sorted(settings.items()))))
+    return name or " ".join([str(task.formulation), cell.canonical, *(f"{k}={v}" for k, v in settings.items())])
+
+
+def _clock(rows: pd.DataFrame, labels: _Labels) -> Clock:
+    ran = rows[rows["verified"].astype("boolean").fillna(value=False).astype(bool)]
+    if ran["time_solver_s"].isna().any():
+        return "solve"
+    return "total" if labels.forms else "solver"
+
+
+def _seconds(rows: pd.DataFrame, clock: Clock) -> pd.Series[float]:
+    if clock == "solver":
+        return rows["time_solver_s"].astype(float)
+    parts = ("solve",) if clock == "solve" else ("build", "compile", "solve")
+    return pd.concat([rows[f"time_{part}_s"].astype(float) for part in parts], axis=1).sum(axis=1, min_count=1)
+
+
+def write_page(made: StudyComparison, out: Path) -> Path:
+    """Write the comparison as a page with its figures and tables.
+
+    Returns
+    -------
+    Path
+        ``out/index.html``, beside it ``figures`` (SVG and PNG) and ``tables`` (CSV).
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    """
+    from opticoll.analysis.report import page, solvers_section
+
+    drawn = solvers_section.figures(made.comparison)
+    content = solvers_section.section(
+        made.comparison, {one.name: one for one in drawn}, made.summaries,
+        CLOCKS[made.clock], str(made.study.source),
+    )  # fmt: skip
+    tables = solvers_section.tables(made.comparison)
+    return page.build_comparison(
+        out, drawn, tables, study=made.study.name, title=made.study.title,
+        missing=made.missing, cells=len(made.study.cells), solvers=content,
+    )  # fmt: skip
+
+
+__all__ = ["CLOCKS", "SHOWN", "StudyComparison", "compare", "write_page"]

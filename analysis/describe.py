@@ -1,0 +1,417 @@
+"""Descriptions of formulations, families, methods, solvers, studies and claims."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from opticoll.errors import BadInput
+from opticoll.instances import plugins
+from opticoll.instances.spec import nearest
+from opticoll.solvers.task import Fields, Json, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Parameter
+
+#: An instance on which each formulation makes sense, and the settings that it needs there; others take the first.
+EXAMPLES = {
+    "": "hypercube:3",
+    "lumorph.min-overlap": "lightpath:4x4",
+    "lumorph.rounds": "lightpath:2x2,lasers=2,waveguides=1",
+    "matrix.program": "mps:program.mps",
+    "optree.one-stage": "wdm-ring:n=8,wavelengths=4",
+    "optree.tree": "wdm-line:n=64,wavelengths=8",
+    "sipml.ocs-circuits": "servers:n=9,degree=16,traffic=random,seed=1",
+    "sipml.placement": "op-graph:model=transformer,layers=4,parts=4",
+    "sipml.ring-wavelengths": "wdm-ring:n=8,wavelengths=32",
+    "topoopt.routing": "servers:n=12,degree=4,traffic=dlrm",
+    "topoopt.strategy": "servers:n=12,degree=4,traffic=dlrm",
+    "topoopt.topology": "servers:n=5,degree=2,traffic=random,seed=1",
+    "topology.design": "servers:n=6,degree=2,traffic=alltoall",
+}
+#: Formulations whose instances are files: commands that make one and solve it.
+_COMMANDS = {
+    "matrix.program": "opticoll export alltoall.master hypercube:3 --to program.mps"
+    " && opticoll solve matrix.program mps:program.mps",
+}
+#: A formulation of topologies.
+ANY = "alltoall.master"
+
+Kind = Literal["formulation", "family", "population", "modifier", "method", "solver", "study", "claim"]
+
+
+class ParameterRow(Fields, frozen=True, kw_only=True):
+    """A parameter: of ``--set`` for formulations and methods, of the spec for families."""
+
+    name: str
+    type: str
+    default: Json = None
+    required: bool = False
+    choices: list[str] | None = None
+    help: str = ""
+
+
+class BoundValue(Fields, frozen=True, kw_only=True):
+    """An analytic bound on an instance."""
+
+    name: str
+    value: float
+    reason: str
+    exact: bool
+
+
+class Sizes(Fields, frozen=True, kw_only=True):
+    """A formulation on one instance: the size of its matrix, and its bounds; None where it is unknown."""
+
+    instance: str
+    n: int
+    arcs: int | None = None
+    variables: int | None = None
+    constraints: int | None = None
+    nonzeros: int | None = None
+    integers: int | None = None
+    auto: str | None = None
+    bounds: list[BoundValue] | None = None
+
+
+class Description(Fields, frozen=True, kw_only=True):
+    """What a name stands for.
+
+    ``text`` is the docstring with the mathematics. ``methods`` and ``solvers`` are those that take a formulation,
+    ``formulations`` those that a method or solver takes. ``size`` is a formula, ``sizes`` are the numbers of one
+    instance. ``facts`` depend on the kind.
+    """
+
+    kind: Kind
+    name: str
+    title: str
+    text: str = ""
+    source: str | None = None
+    example: str | None = None
+    parameters: tuple[ParameterRow, ...] = ()
+    forms: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    solvers: tuple[str, ...] = ()
+    formulations: tuple[str, ...] = ()
+    size: str | None = None
+    sizes: Sizes | None = None
+    facts: Mapping[str, Json] = msgspec.field(default_factory=dict)
+
+
+def describe(name: str, instance: str | None = None, settings: Mapping[str, object] | None = None) -> list[Description]:
+    """Describe everything called ``name``.
+
+    Parameters
+    ----------
+    name
+        A formulation, instance family (or a spec of it), method, solver, study or claim.
+    instance
+        For a formulation: an instance whose sizes and bounds are added; by default a small example.
+    settings
+        Parameters of the formulation on that instance.
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, or sizes of something that is not a formulation.
+    """
+    found = [one for describe_kind in _KINDS if (one := describe_kind(name)) is not None]
+    if not found:
+        from opticoll.analysis.catalog import names
+
+        msg = f"describe: nothing is called {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
+        raise BadInput(msg)
+    if instance is None and not settings:
+        return found
+    if found[0].kind != "formulation":
+        msg = f"describe: --instance and --set are for formulations; {name!r} is a {found[0].kind}"
+        raise BadInput(msg)
+    from opticoll.formulations import formulation
+
+    sizes = _sizes(formulation(name), instance or _example_of(name), settings or {})
+    return [type(found[0])(**{**dict(found[0].items()), "sizes": sizes}), *found[1:]]
+
+
+def _example_of(name: str) -> str:
+    return EXAMPLES.get(name, EXAMPLES[""])
+
+
+def _options(*items: object) -> str:
+    """The options without which a command does not know functions and classes of plug-ins."""
+    files = dict.fromkeys(file for item in items if (file := plugins.file_of(item)) is not None)
+    here = Path.cwd()
+    shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
+    return "".join(f" --plugin {shlex.quote(str(file))}" for file in shown)
+
+
+def _solved_by(takes: Sequence[Formulation], method: str, item: object) -> str | None:
+    """A command that solves one of the formulations by a method or solver; None if there is none."""
+    if not takes:
+        return None
+    model = next((one for one in takes if plugins.file_of(one.prepare) is None), takes[0])
+    options = _options(*model.build.values(), item)
+    return f"opticoll solve {model.name} '{_example_of(model.name)}' --method {method}{options}"
+
+
+def _formulation(name: str) -> Description | None:
+    from opticoll.formulations import formulation
+    from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.methods import methods_for
+
+    try:
+        model = formulation(name)
+    except BadInput:
+        return None
+    integer = model.problem == "MILP"
+    able = [a.name for a in adapters().values() if (a.capabilities.mip if integer else a.capabilities.lp)]
+    example = _example_of(name)
+    try:
+        sizes = None if model.needs is not None else _sizes(model, example, {})
+    except BadInput:  # of a formulation from outside, which takes other instances
+        sizes = None
+    return Description(
+        kind="formulation",
+        name=name,
+        title=model.title,
+        text=_module_text(model.prepare),
+        source=", ".join(filter(None, (model.paper, model.where))),
+        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{_options(*model.build.values())}"),
+        parameters=_parameters(model.parameters),
+        forms=model.forms,
+        methods=tuple(sorted(methods_for(model))),
+        solvers=tuple(able),
+        size=model.size or None,
+        sizes=sizes,
+        facts={"class": model.problem, "sense": model.sense, "needs": model.needs},
+    )
+
+
+def _sizes(model: Formulation, spec: str, settings: Mapping[str, object]) -> Sizes:
+    from opticoll.formulations.model import read_parameters
+    from opticoll.instances import parse
+    from opticoll.solvers.choice import choose
+    from opticoll.solvers.methods import prepared
+    from opticoll.solvers.task import Task
+
+    if model.needs is not None:
+        msg = f"describe: {model.name} takes its data from a solution of {model.needs}; its sizes follow from a solve"
+        raise BadInput(msg)
+    value = parse(spec)
+    parameters = read_parameters(model.parameters, settings, model.name)
+    data = prepared(model, value, parameters)
+    known = {} if model.estimate is None else model.estimate(data)
+    rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in model.bounds(data)]
+    return Sizes(
+        instance=value.spec,
+        n=value.n,
+        arcs=getattr(value, "arcs", None),
+        **{key: int(number) for key, number in known.items()},
+        auto=choose(model, data, Task(model.name, value, settings=dict(settings)), value, parameters).method,
+        bounds=rows,
+    )
+
+
+def _family(name: str) -> Description | None:
+    """A family, population or modifier; with a whole spec, the family with the facts of the instance."""
+    from opticoll.instances import Topology, parse
+    from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, load_families
+
+    load_families()
+    head = name.split(":", 1)[0].split("+", 1)[0]
+    if (family := FAMILIES.get(head)) is not None:
+        facts: dict[str, Json] = {}
+        if name != head:
+            instance = parse(name)
+            facts = {"instance": instance.spec, "hash": instance.hash, "n": instance.n}
+            if isinstance(instance, Topology):
+                facts |= {
+                    "arcs": instance.arcs,
+                    "ranks": instance.ranks,
+                    "diameter": instance.diameter,
+                    "connected": instance.connected,
+                    "largest out-degree": int(instance.out_degree.max(initial=0)),
+                }
+        return _of_function("family", head, family.build, family.summary, family.source, family.example, facts)
+    if (group := POPULATIONS.get(head)) is not None:
+        return _of_function("population", head, group.members, group.summary, group.source, group.example, {})
+    if (change := MODIFIERS.get(name.removeprefix("+"))) is not None:
+        return _of_function("modifier", change.name, change.apply, change.summary, None, change.example, {})
+    return None
+
+
+def _of_function(
+    kind: Kind,
+    name: str,
+    function: Callable[..., object],
+    title: str,
+    source: str | None,
+    spec: str,
+    facts: dict[str, Json],
+) -> Description:
+    about = _about_parameters(inspect.getdoc(function))
+    parameters = list(inspect.signature(function).parameters.values())[1 if kind == "modifier" else 0 :]
+    model = next((model for model, taken in EXAMPLES.items() if model and taken.startswith(f"{name}:")), ANY)
+    example = f"opticoll solve {model} '{spec}'"
+    if kind == "population":
+        example = f"opticoll sweep {model} --bound distance --over '{spec}'"
+    return Description(
+        kind=kind,
+        name=name,
+        title=title,
+        text=_body(inspect.getdoc(function)),
+        source=source,
+        example=example + _options(function),
+        parameters=tuple(
+            ParameterRow(
+                name=p.name,
+                type=str(getattr(p.annotation, "__name__", p.annotation)).rpartition(".")[2],
+                default=None if p.default is p.empty else plain(p.default),
+                required=p.default is p.empty,
+                help=" ".join(about.get(p.name, "").split()),
+            )
+            for p in parameters
+        ),
+        facts=facts,
+    )
+
+
+def _method(name: str) -> Description | None:
+    from opticoll.formulations import formulations
+    from opticoll.solvers.methods import method_named
+
+    method = method_named(name)
+    if method is None:
+        return None
+    takes = [model for model in formulations().values() if method.applies(model)]
+    does = method.run or method.reformulate or method.applies
+    return Description(
+        kind="method",
+        name=name,
+        title=method.title,
+        text="\n\n".join([method.summary, _module_text(does)]),
+        example=_solved_by(takes, name, does),
+        parameters=_parameters(method.parameters),
+        formulations=tuple(model.name for model in takes),
+    )
+
+
+def _solver(name: str) -> Description | None:
+    from opticoll.formulations import formulations
+    from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.isolation import probe
+
+    adapter = adapters().get(name)
+    if adapter is None:
+        return None
+    able = adapter.capabilities
+    takes = [m for m in formulations().values() if (able.mip if m.problem == "MILP" else able.lp)]
+    installed = adapter.installed()
+    licence = probe(name) if installed else None
+    return Description(
+        kind="solver",
+        name=name,
+        title=adapter.title,
+        text=_module_text(type(adapter)),
+        example=_solved_by(takes, name, type(adapter)),
+        formulations=tuple(model.name for model in takes),
+        facts={
+            "algorithm": adapter.algorithm,
+            "capabilities": asdict(able),
+            "installed": installed,
+            "version": adapter.version(),
+            "usable": licence is not None and licence.usable,
+            "licence": "not installed" if licence is None else licence.state,
+            "install": adapter.install or f"pip install {adapter.distribution}",
+        },
+    )
+
+
+def _study(name: str) -> Description | None:
+    from opticoll.analysis.study.study_file import header, studies, tasks
+
+    path = studies().get(name)
+    if path is None:
+        return None
+    cells = tasks(path)
+    return Description(
+        kind="study",
+        name=name,
+        title=header(path)[1],
+        text=path.read_text(encoding="utf-8"),
+        example=f"opticoll study {name}",
+        formulations=tuple(sorted({str(task.formulation) for task in cells})),
+        methods=tuple(sorted({task.method for task in cells})),
+        facts={"cells": len(cells), "instances": len({str(task.instance) for task in cells}), "file": str(path)},
+    )
+
+
+def _claim(name: str) -> Description | None:
+    if "." not in name:
+        return None
+    from opticoll.analysis.ledger import claims
+
+    claim = claims().get(name)
+    if claim is None:
+        return None
+    facts: dict[str, Json] = {"expected": plain(claim.expected), "tolerance": claim.tolerance}
+    if claim.measure is None:
+        facts["not testable"] = claim.reason
+    return Description(
+        kind="claim",
+        name=name,
+        title=claim.claim,
+        text="" if claim.measure is None else _body(inspect.getdoc(claim.measure)),
+        source=", ".join(filter(None, (claim.paper, claim.where))),
+        example=f"opticoll claims {name}{_options(claim.measure)}",
+        facts=facts,
+    )
+
+
+_KINDS = (_formulation, _family, _method, _solver, _study, _claim)
+
+
+def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:
+    return tuple(
+        ParameterRow(
+            name=p.name,
+            type="str" if issubclass(p.kind, str) else p.kind.__name__,
+            default=plain(p.default),
+            choices=list(p.choices) or None,
+            help=p.help,
+        )
+        for p in parameters
+    )
+
+
+def _module_text(item: Callable[..., object]) -> str:
+    """The docstring of the module that defines ``item``."""
+    return inspect.cleandoc(sys.modules[item.__module__].__doc__ or "")
+
+
+def _body(text: str | None) -> str:
+    """A docstring without its headline and without its sections on parameters and errors."""
+    return _SECTION.split((text or "").partition("\n")[2], maxsplit=1)[0].strip("\n")
+
+
+def _about_parameters(text: str | None) -> dict[str, str]:
+    """Descriptions of parameters by name, from the section ``Parameters`` of a docstring."""
+    sections = _SECTION.split(text or "")  # text, heading, text, heading, text
+    body = dict(zip(sections[1::2], sections[2::2], strict=True)).get("Parameters", "")
+    entries = re.split(r"^(?=\S)", body, flags=re.MULTILINE)
+    pairs = (entry.partition("\n") for entry in entries if entry.strip())
+    return {name.strip(): about for names, _, about in pairs for name in names.split(",")}
+
+
+#: Heading of a section of a docstring.
+_SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)

@@ -1,0 +1,268 @@
+"""JSON Schemas of what the commands print with ``--json``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from opticoll.errors import BadInput
+from opticoll.instances.spec import nearest
+from opticoll.solvers.task import Fields, Json, Record
+
+#: Metrics that have the same meaning for several formulations.
+_METRICS = {
+    "F": {"type": ["number", "null"], "description": "Concurrent flow [1 / T]."},
+    "T": {"type": ["number", "null"], "description": "Time [shards / link bandwidth] of flows."},
+    "T_s": {"type": ["number", "null"], "description": "T in seconds, with a shard size and a unit of capacity."},
+    "rounds": {"type": ["number", "null"], "description": "Number of rounds."},
+    "max_load": {"type": ["number", "null"], "description": "Largest load of a link."},
+    "conditional_on": {"type": ["string", "null"], "description": "Restriction under which the value is optimal."},
+    "unrestricted_proven": {"type": "boolean", "description": "Whether it is optimal without the restriction too."},
+}
+
+
+class SolveOutput(Record, frozen=True, kw_only=True):
+    """The record of a run, as ``opticoll solve --json`` prints it; null where a field is unknown.
+
+    ``schedule`` and ``paths`` describe the files that ``--schedule`` and ``--paths`` wrote. ``metrics`` depend on the
+    formulation.
+    """
+
+    metrics: Annotated[
+        dict[str, Json] | None, msgspec.Meta(extra_json_schema={"properties": _METRICS, "additionalProperties": True})
+    ] = None
+    schedule: dict[str, Json] | None = None
+    paths: dict[str, Json] | None = None
+
+
+class CheckOutput(Fields, frozen=True, kw_only=True):
+    """The verdict on a solution or schedule, as ``opticoll check --json`` prints it.
+
+    ``violations`` has the worst violation of every block of constraints, ``claimed`` the objective that the file
+    states. Of a schedule, ``objective`` is its time, and ``schedule`` says where it fails; it has no ``settings``.
+    """
+
+    formulation: str
+    instance: str
+    instance_hash: str
+    settings: dict[str, str] | None = None
+    verified: bool
+    violations: dict[str, float | None]
+    objective: float | None
+    claimed: float | None
+    bound: float | None
+    bound_source: str | None
+    metrics: dict[str, Json]
+    reason: str
+    notes: list[str]
+    schedule: ScheduleVerdict | None = None
+
+
+class ScheduleVerdict(Fields, frozen=True, kw_only=True):
+    """The first violation of a schedule: which rule, at which rank, chunk and step; null where there is none."""
+
+    collective: str
+    violation: str | None
+    rank: int | None
+    chunk: int | None
+    step: str | None
+
+
+class StudyCell(Fields, frozen=True, kw_only=True):
+    """The outcome of one cell of a study."""
+
+    cell: str
+    key: str
+    status: Literal["done", "skipped", "failed", "unavailable"]
+    termination: str | None
+    proof: str | None
+    gap: float | None
+    solve_s: float | None
+    message: str
+
+
+class StudyOutput(Fields, frozen=True, kw_only=True):
+    """What became of a study's cells, as ``opticoll study --json`` prints it; ``skipped`` had an answer before."""
+
+    study: str
+    file: str
+    cells: int
+    done: int
+    skipped: int
+    failed: int
+    unavailable: int
+    interrupted: bool
+    results: list[StudyCell]
+
+
+class ContestantRow(Fields, frozen=True, kw_only=True):
+    """A contestant: how many of its problems ended in which way, and means over them [s]."""
+
+    contestant: str
+    problems: int
+    solved: int
+    inexact: int
+    limit: int
+    memory: int
+    failed: int
+    wrong: int
+    mean_penalised_s: float | None
+    mean_common_s: float | None
+    common: int
+    mean_solved_s: float | None
+    median_integral_s: float | None
+    runs: int
+    spread: float | None
+    median_gap: float | None
+
+
+class ClassTable(Fields, frozen=True, kw_only=True, rename={"name": "class"}):
+    """The contestants on all linear, or all integer, programs."""
+
+    name: Literal["linear", "integer"]
+    contestants: list[ContestantRow]
+
+
+class ProblemRow(Fields, frozen=True, kw_only=True):
+    """A problem: the size of its matrix, the fastest contestant, and the best known value and its proof."""
+
+    problem: str
+    grade: str | None
+    variables: int | None
+    constraints: int | None
+    nonzeros: int | None
+    integers: int | None
+    build_s: float | None
+    compile_s: float | None
+    fastest_s: float | None
+    fastest: str | None
+    value: float | None
+    proof: str | None
+
+
+class ContestantRun(Fields, frozen=True, kw_only=True):
+    """A contestant on a problem, its repetitions together: medians of times, and the largest errors."""
+
+    problem: str
+    contestant: str
+    tol: float
+    linear: bool
+    verdict: Literal["solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable"]
+    seconds: float | None
+    limit_s: float | None
+    build_s: float | None
+    compile_s: float | None
+    residual: float | None
+    value: float | None
+    best: float | None
+    best_gap: float | None
+    certified_gap: float | None
+    integral: float | None
+    seconds_run: float | None
+    runs: int
+    solved_runs: int
+    seconds_min: float | None
+    seconds_max: float | None
+
+
+class GapRow(Fields, frozen=True, kw_only=True):
+    """A run that ended at a limit: its gap to the best known value, and its certified gap."""
+
+    problem: str
+    contestant: str
+    limit_s: float | None
+    value: float | None
+    best: float | None
+    best_gap: float | None
+    certified_gap: float | None
+
+
+class WrongRow(Fields, frozen=True, kw_only=True):
+    """A run whose answer contradicts a verified value or a bound."""
+
+    problem: str
+    contestant: str
+    value: float | None
+    best: float | None
+    best_gap: float | None
+    residual: float | None
+
+
+class CompareOutput(Fields, frozen=True, kw_only=True):
+    """The comparison of a study's contestants, as ``opticoll compare --json`` prints it."""
+
+    study: str
+    file: str
+    cells: int
+    missing: int
+    clock: Literal["solver", "solve", "total"]
+    accuracy: float
+    classes: list[ClassTable]
+    problems: list[ProblemRow]
+    runs: list[ContestantRun]
+    gaps: list[GapRow]
+    wrong: list[WrongRow]
+    page: str | None
+
+
+def _stored_run() -> type[msgspec.Struct]:
+    """A row of ``opticoll results --json`` without SQL: the columns of the view ``latest``."""
+    from opticoll.analysis.store.schema import LIFTED_METRICS, columns, flat_columns
+
+    kinds: dict[str, Any] = {"VARCHAR": str, "BIGINT": int, "DOUBLE": float, "BOOLEAN": bool, "TIMESTAMP": str}
+    types: dict[str, Any] = dict.fromkeys(LIFTED_METRICS, float) | {"answer": bool}
+    for name, kind in columns().items():
+        parts = {"": kind} if isinstance(kind, str) else kind
+        for part, of in parts.items():
+            found = list[Any] if of.endswith("[]") else kinds.get(of, Any)
+            types |= dict.fromkeys((name if not part else f"{name}_{part}", part), found)
+    return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name, _ in flat_columns()], kw_only=True)
+
+
+def outputs() -> dict[str, Any]:
+    """Types of the outputs by command."""
+    from opticoll.analysis import catalog
+    from opticoll.analysis.describe import Description
+    from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.ledger.claim import Row
+    from opticoll.analysis.sweep_results import SweepResult
+
+    return {
+        "solve": SolveOutput,
+        "check": CheckOutput,
+        "study": StudyOutput,
+        "compare": CompareOutput,
+        "results": list[_stored_run()],  # type: ignore[misc]
+        "bounds": list[BoundRow],
+        "claims": list[Row],
+        "describe": list[Description],
+        "sweep": SweepResult,
+        "list": list[catalog.NameRow],
+        "list instances": list[catalog.InstanceRow],
+        "list formulations": list[catalog.FormulationRow],
+        "list methods": list[catalog.MethodRow],
+        "list solvers": list[catalog.SolverRow],
+        "list studies": list[catalog.StudyRow],
+        "list claims": list[catalog.ClaimNameRow],
+    }
+
+
+def schema(command: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the output of a command with ``--json``.
+
+    Raises
+    ------
+    BadInput
+        If the command has no such output.
+    """
+    known = outputs()
+    if command not in known:
+        msg = f"schema: no JSON output of {command!r}; {nearest(command, list(known))}"
+        raise BadInput(msg)
+    found: dict[str, Any] = msgspec.json.schema(known[command])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"opticoll {command} --json",
+        **found,
+    }

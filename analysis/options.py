@@ -1,0 +1,345 @@
+"""Options, arguments, completion of names, and helpers that the commands share."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from opticoll.analysis.store import Store
+    from opticoll.errors import OpticollError
+
+
+# completion of names: called by the shell while the user types --------------------------------------------------------
+
+
+def complete_formulations(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Names of formulations."""
+    from opticoll.formulations import formulations
+
+    return _beginning(formulations(), start)
+
+
+def complete_instances(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Families, and for ``--over`` populations; after a colon, the example of the family."""
+    from opticoll.instances.spec import FAMILIES, POPULATIONS, load_families
+
+    load_families()
+    examples = {name: family.example for name, family in FAMILIES.items()}
+    if parameter.name == "over":
+        examples |= {name: population.example for name, population in POPULATIONS.items()}
+    return _beginning(examples.values() if ":" in start else examples, start)
+
+
+def complete_methods(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Solvers, and the methods that take the formulation on the command line."""
+    from opticoll.errors import BadInput
+    from opticoll.formulations import formulation
+    from opticoll.solvers.adapters import adapters
+    from opticoll.solvers.methods import MODULES, methods_for
+
+    try:
+        methods = list(methods_for(formulation(_formulation_of(context))))
+    except BadInput:
+        methods = list(MODULES)
+    return _beginning(["auto", *methods, *adapters()], start)
+
+
+def complete_settings(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Parameters of the formulation on the command line, with their choices."""
+    from opticoll.errors import BadInput
+    from opticoll.formulations import formulation
+
+    try:
+        known = formulation(_formulation_of(context)).parameters
+    except BadInput:
+        return []
+    return _beginning([f"{p.name}={value}" for p in known for value in p.choices or ("",)], start)
+
+
+def complete_studies(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Names of studies, and TOML files."""
+    from opticoll.analysis.study.study_file import studies
+
+    return _beginning([*studies(), *map(str, Path().glob("*.toml"))], start)
+
+
+def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Identifiers of claims."""
+    from opticoll.analysis.ledger import claims
+
+    return _beginning(claims(), start)
+
+
+def complete_names(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """Every name that ``describe`` knows."""
+    from opticoll.analysis.catalog import names
+
+    return _beginning({row["name"] for row in names()}, start)
+
+
+def _formulation_of(context: click.Context) -> str:
+    """The formulation that has been typed; an option without its value leaves the arguments unparsed."""
+    return str(context.params.get("formulation") or next(iter(context.args), ""))
+
+
+def _beginning(names: Iterable[str], start: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(start))
+
+
+# options and arguments ------------------------------------------------------------------------------------------------
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on stdout and nothing else.")
+STORE = click.option(
+    "--store", "store_dir", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results)."
+)
+SET = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    shell_complete=complete_settings,
+    help="Parameter of the model or method, or option of the solver; repeatable.",
+)
+METHOD = click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    shell_complete=complete_methods,
+    help="Solver or method, see `opticoll list`; auto solves the stated model, or a large one by a certified method.",
+)
+
+
+def _use_solver_file(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Make the solvers of a file known to this command and its workers."""
+    if path is None:
+        return
+    name = "OPTICOLL_SOLVERS"
+    before = os.environ.get(name)
+    full = os.path.abspath(path)  # noqa: PTH100  links stay as they are
+    os.environ[name] = full if before is None else f"{before}{os.pathsep}{full}"
+
+    def restore() -> None:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+
+    context.call_on_close(restore)
+
+
+SOLVERS = click.option(
+    "--solver-config",
+    metavar="FILE",
+    expose_value=False,
+    is_eager=True,
+    callback=_use_solver_file,
+    help="TOML file of solvers that run as commands (also $OPTICOLL_SOLVERS).",
+)
+FORMULATION = click.argument("formulation", shell_complete=complete_formulations)
+INSTANCE = click.argument("instance", shell_complete=complete_instances)
+
+
+def _certificate_name(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz")):
+        msg = f"{path}: the name must end in .vipr or .vipr.gz"
+        raise click.BadParameter(msg)
+    return path
+
+
+def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.resources import files
+
+        click.echo(files("opticoll.solvers.exact").joinpath("vipr_check.py").read_text(encoding="utf-8"), nl=False)
+        context.exit()
+
+
+CERTIFICATE = click.option(
+    "--certificate", type=click.Path(path_type=Path), callback=_certificate_name, metavar="FILE.vipr|FILE.vipr.gz",
+    help="Write the proof of the exact optimum in VIPR format; implies --exact.",
+)  # fmt: skip
+PRINT_CHECKER = click.option(
+    "--print-checker", is_flag=True, is_eager=True, expose_value=False, callback=_print_checker,
+    help="Print the stand-alone checker of certificates, a Python program, and exit.",
+)  # fmt: skip
+
+_SCHEDULE = (
+    click.option(
+        "--schedule",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write an executable schedule: .xml (MSCCL), .json (links) or .routes.json.",
+    ),
+    click.option(
+        "--chunks",
+        metavar="N[,N...]",
+        help="Chunks per shard in the schedule: exactly N, or the best of several numbers "
+        "(default: a power of two up to 16, others up to 24 if those lose more than 1 %).",
+    ),
+    click.option(
+        "--target",
+        metavar="RUNTIME",
+        help="Runtime whose limits an .xml keeps: msccl (default), rccl or azure-msccl.",
+    ),
+    click.option("--protocol", metavar="NAME", help="Protocol of an .xml: Simple (default), LL or LL128."),
+    click.option(
+        "--channels",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Least channels of every connection in an .xml (default: as many as the target's limits need).",
+    ),
+    click.option(
+        "--instances",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Parts of every chunk with channels of their own in an .xml (default: 1).",
+    ),
+    click.option(
+        "--bytes",
+        "sizes",
+        metavar="MIN:MAX",
+        help="Buffer sizes for which the runtime selects an .xml, such as 64KiB:1GiB (default: the target's widest).",
+    ),
+)
+
+
+def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options of a schedule; the command takes them as ``schedule``, a request or None."""
+
+    @functools.wraps(command)
+    def wrapped(**options: object) -> int:
+        names = ("chunks", "target", "protocol", "channels", "instances", "sizes")
+        chosen = {name: options.pop(name) for name in names}
+        path = options.pop("schedule")
+        given = {name: value for name, value in chosen.items() if value is not None}
+        if path is None and given:
+            msg = f"--{next(iter(given)).replace('sizes', 'bytes')} is for a schedule; name it with --schedule FILE"
+            raise click.UsageError(msg)
+        request = None
+        if path is not None:
+            from opticoll.analysis.solution_files import schedule_request
+
+            refuse_unwritable(path)  # type: ignore[arg-type]
+            request = schedule_request(path, **given)  # type: ignore[arg-type]
+        return command(schedule=request, **options)
+
+    for option in reversed(_SCHEDULE):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+# helpers --------------------------------------------------------------------------------------------------------------
+
+
+def store_at(folder: str | None) -> Store:
+    """The results store in a folder, or the default one."""
+    from opticoll.analysis.store import Store
+
+    return Store(folder)
+
+
+def writable_store(folder: str | None) -> Store:
+    """The same, refused if it cannot be written."""
+    store = store_at(folder)
+    store.check_writable()
+    return store
+
+
+def settings_of(pairs: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``--set``."""
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            msg = f"--set {pair!r}: write --set NAME=VALUE"
+            raise click.UsageError(msg)
+        if name.strip() in settings:
+            msg = f"--set: {name.strip()!r} is given twice"
+            raise click.UsageError(msg)
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Refuse an output file that cannot be written, before the solve."""
+    try:
+        if path.exists():
+            possible = path.is_file() and os.access(path, os.W_OK)
+        else:
+            possible = path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)
+    except (OSError, ValueError):  # a name too long, or with a NUL
+        possible = False
+    if not possible or not os.access(path.parent, os.W_OK):
+        msg = f"{path}: cannot be written; name a file in a folder that exists and may be written"
+        raise click.UsageError(msg)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write one JSON object."""
+    import json
+
+    from opticoll.analysis.store.schema import plain
+    from opticoll.errors import BadInput
+
+    try:
+        path.write_text(json.dumps(plain(document), allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+
+
+@contextmanager
+def errors_kept(failures: list[OpticollError]) -> Iterator[None]:
+    """Keep an error of the block for later."""
+    from opticoll.errors import BadFile, OpticollError
+
+    try:
+        yield
+    except OpticollError as error:
+        failures.append(error)
+    except OSError as error:
+        failures.append(BadFile(f"{error.filename or 'a file'}: cannot be written: {error.strerror or error}"))
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """Let Ctrl-C, SIGTERM or SIGHUP stop the solve and keep its incumbent, and a second Ctrl-C end the command."""
+    import signal
+
+    stop = threading.Event()
+
+    def interrupted(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        complain("stopping; the incumbent is kept (press Ctrl-C again to discard it)")
+
+    def ended(number: int, frame: object) -> None:
+        if not stop.is_set():
+            stop.set()
+            complain(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
+
+    handlers = {signal.SIGINT: interrupted, signal.SIGTERM: ended}
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # not under nohup
+        handlers[signal.SIGHUP] = ended
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def complain(message: str) -> None:
+    """Print a message as one line on stderr."""
+    from opticoll.solvers.task import one_line
+
+    click.echo(f"opticoll: {one_line(message)}", err=True)

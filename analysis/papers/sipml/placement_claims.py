@@ -1,0 +1,458 @@
+"""Claims of SiP-ML's section 3.2: partitioning, and degree-aware placement with Algorithm 1 and its repair."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading
+from opticoll.analysis.ledger.sweeps import Sweep
+from opticoll.analysis.papers.sipml.claims import PAPER, hybrid_traffic
+from opticoll.solvers.task import PROVEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.op_graph import OpGraph
+    from opticoll.solvers.task import Json
+
+    #: A seed, a problem and the GPU of every sub-operation.
+    Placed = tuple[int, Placement, NDArray[np.int64]]
+
+
+def random_graph(random: np.random.Generator, n: int) -> OpGraph:
+    """A random graph of n sub-operations with durations 1 to 8, in topological order."""
+    from opticoll.instances.op_graph import OpGraph
+
+    tail, head = np.nonzero(np.triu(random.random((n, n)) < random.uniform(0.1, 0.5), 1))
+    return OpGraph(random.integers(1, 9, n), np.arange(n), tail, head, np.ones(tail.size))
+
+
+def described(data: Placement) -> str:
+    """A graph and its limits in words, from which it can be built again."""
+    graph = data.graph
+    arcs = " ".join(f"{u}>{v}" for u, v in zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
+    return (
+        f"k = {data.devices}, Delta = {data.delta}, durations {' '.join(f'{d:g}' for d in graph.duration)}, "
+        f"dependencies {arcs}"
+    )
+
+
+# Partitioning -------------------------------------------------------------------------------------------------------
+
+
+def _makespan(
+    durations: Sequence[float], arcs: Sequence[tuple[int, int]], device: Sequence[int], delay: float
+) -> float:
+    """End of the last sub-op if each starts as soon as its inputs and its GPU are ready, in the order given."""
+    free: dict[int, float] = {}
+    end: list[float] = []
+    for v, duration in enumerate(durations):
+        ready = [end[u] + delay * (device[u] != device[v]) for u, head in arcs if head == v]
+        end.append(max([free.get(device[v], 0.0), *ready]) + duration)
+        free[device[v]] = end[-1]
+    return max(end)
+
+
+def _stages(durations: Sequence[float], parts: int) -> tuple[list[float], list[tuple[int, int]]]:
+    """Durations and dependencies of sequential ops, each of equal parts that depend on all parts before."""
+    split = [duration / parts for duration in durations for _ in range(parts)]
+    arcs = [
+        (first * parts + i, (first + 1) * parts + j)
+        for first in range(len(durations) - 1) for i in range(parts) for j in range(parts)
+    ]  # fmt: skip
+    return split, arcs
+
+
+def _sequential(laboratory: Laboratory) -> Measurement:
+    """Compare all placements of sequential ops that put the parts of each op on different GPUs."""
+    k, ops = laboratory.scope["GPUs"], laboratory.scope["sequential ops"]
+    spreads: dict[str, list[float]] = {"computing time": [], "with transfer time": []}
+    loads = []
+    for seed in laboratory.seeds(laboratory.scope["seeds"]):
+        durations = np.random.default_rng(seed).integers(1, 9, ops).astype(float).tolist()
+        for parts in range(1, k + 1):
+            split, arcs = _stages(durations, parts)
+            placements = [
+                [gpu for stage in stages for gpu in stage]
+                for stages in itertools.product(list(itertools.permutations(range(k), parts)), repeat=ops)
+            ]
+            for name, delay in zip(spreads, (0.0, 1.0), strict=True):
+                times = [_makespan(split, arcs, device, delay) for device in placements]
+                spreads[name].append(max(times) / min(times))
+            load = [max(np.bincount(device, split)) for device in placements]
+            loads.append(max(load) / min(load))
+    beside = (1.0, 2.0, 2.0, 1.0), [(0, 3)]
+    apart, together = (
+        min(_makespan(*beside, device, 0.0) for device in itertools.product(range(2), repeat=4)
+            if (device[0] == device[3]) == same)
+        for same in (False, True)
+    )  # fmt: skip
+    stages = "sequential stages"
+    choices = (
+        reading("setting", f"{stages}, computing time only", max(spreads["computing time"]) <= 1 + 1e-9,
+                max(spreads["computing time"]), natural=True),
+        reading("setting", f"{stages}, with transfer time", max(spreads["with transfer time"]) <= 1 + 1e-9,
+                max(spreads["with transfer time"])),
+        reading("setting", "other ops run beside them", together <= apart, together / apart),
+    )  # fmt: skip
+    return Measurement(
+        {"longest over shortest run time": choices[0].measured, "largest over smallest load": max(loads)},
+        decide(choices), instances=(f"{ops} sequential ops of 1 to {k} parts on {k} GPUs",),
+        reason="In sequential stages the run time is the same under all placements, although the largest load of a GPU "
+               "is not. This ends where data takes time between GPUs, or where other ops run beside: of u (time 1) "
+               f"before v (1), and independent ops of times 2 and 2, two GPUs take {apart:g} with u and v apart, "
+               f"{together:g} with both on one GPU.",
+        count=len(loads), choices=choices,
+    )  # fmt: skip
+
+
+def _cap(laboratory: Laboratory) -> Measurement:
+    """Compare the best run times with at most k parts per op and with more."""
+    most, ops = laboratory.scope["parts over k"], laboratory.scope["sequential ops"]
+    wrong, ratios = [], []
+    for k in laboratory.scope["k"]:
+        for seed in laboratory.seeds(laboratory.scope["seeds"]):
+            durations = np.random.default_rng(seed).integers(1, 9, ops)
+            times = {parts: _in_rounds(durations, parts, k) for parts in range(1, most * k + 1)}
+            ratios.append(min(times.values()) / times[k])
+            if ratios[-1] < 1 - 1e-9:
+                wrong.append(f"k={k}, durations {durations.tolist()}")
+    pair = {parts: _best([1.0] + [3.0 / parts] * parts, 2) for parts in range(1, 2 * most + 1)}
+    capped, free = min(pair[1], pair[2]), min(pair.values())
+    choices = (
+        reading("ops", "sequential", not wrong, f"never faster with more than k parts in {len(ratios)} cases",
+                natural=True),
+        reading("ops", "two side by side", free >= capped,
+                f"with k = 2, ops of times 3 and 1: {capped:g} with at most 2 parts, {free:g} with 3"),
+    )  # fmt: skip
+    return Measurement(
+        {"sequential": min(ratios), "two ops side by side": free / capped}, decide(choices),
+        instances=(f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
+        reason="Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
+               "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
+               "minimum quantum of computing time is left out.",
+        count=len(ratios), violations=len(wrong), witness=wrong[0] if wrong else None, choices=choices,
+    )  # fmt: skip
+
+
+def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
+    """Run time of sequential ops of equal parts on k GPUs: all parts of an op, k at a time, precede the next op."""
+    return float((durations * -(-parts // k) / parts).sum())
+
+
+def _best(durations: Sequence[float], k: int) -> float:
+    """Least makespan of independent sub-ops on k GPUs, over all placements."""
+    return min(
+        float(np.bincount(device, durations).max()) for device in itertools.product(range(k), repeat=len(durations))
+    )
+
+
+# The distance constraint --------------------------------------------------------------------------------------------
+
+
+def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
+    """Most GPUs that a GPU communicates with, in each direction and in both; ``pairs`` is (GPUs, GPUs)."""
+    off = pairs & ~np.eye(len(pairs), dtype=bool)
+    return {
+        PER_DIRECTION: int(max(off.sum(axis=0).max(), off.sum(axis=1).max())),
+        BOTH: int((off | off.T).sum(axis=1).max()),
+    }
+
+
+PER_DIRECTION = "sends to, and receives from, counted apart"
+BOTH = "sends to or receives from"
+
+
+def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None = None) -> Iterator[Placed]:
+    """Seeds, random graphs and their placements by Algorithm 1, with k and Delta at random unless given."""
+    from opticoll.formulations.sipml import placement
+    from opticoll.solvers.methods.sipml.degree_aware import Unrolled
+
+    for seed in laboratory.seeds(laboratory.scope["seeds"]):
+        random = np.random.default_rng(seed)
+        for _case in range(laboratory.scope["graphs per seed"]):
+            devices, limit = int(random.integers(3, 12)), int(random.integers(1, 6))
+            graph = random_graph(random, int(random.integers(12, laboratory.scope["sub-ops"] + 1)))
+            parameters = {"k": k or devices, "degree": (delta or limit) + 1, "replicas": 2}
+            data = placement.prepare(graph, parameters)
+            state = Unrolled(data, 0)
+            state.place()
+            yield seed, data, np.array(state.device)
+
+
+def _counted(
+    cases: Iterator[Placed], traffic: Callable[[Placement, NDArray[np.int64]], NDArray[np.bool_]],
+    limit: Callable[[Placement], int], reason: str, instances: tuple[str, ...],
+) -> Measurement:  # fmt: skip
+    """The verdict on a largest number of communication partners, for both ways of counting them."""
+    sweeps = {PER_DIRECTION: Sweep(), BOTH: Sweep()}
+    failures: dict[str, Counter[int]] = {name: Counter() for name in sweeps}
+    for seed, data, device in cases:
+        most = partners(traffic(data, device))
+        for name, sweep in sweeps.items():
+            holds = most[name] <= limit(data)
+            failures[name][seed] += not holds
+            sweep.add(most[name] / limit(data), holds=holds, size=data.n,
+                      case=f"{most[name]} partners, limit {limit(data)}: {described(data)}, GPUs "
+                           f"{' '.join(map(str, device))}")  # fmt: skip
+    choices = tuple(
+        reading("communicates with", name, not sweep.wrong,
+                f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
+                + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""))
+        for (name, sweep), counts in zip(sweeps.items(), failures.values(), strict=True)
+    )  # fmt: skip
+    return Measurement(
+        {choice.tried: choice.measured for choice in choices}, decide(choices), instances=instances, reason=reason,
+        choices=choices, **sweeps[BOTH].row,
+    )  # fmt: skip
+
+
+def _distance(laboratory: Laboratory) -> Measurement:
+    def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
+        pairs = np.zeros((data.devices, data.devices), dtype=bool)
+        pairs[device[data.graph.tail], device[data.graph.head]] = True
+        return pairs
+
+    return _counted(
+        _placements(laboratory), traffic, lambda data: data.delta,
+        "The distance (i - j) mod k is one-sided: a GPU sends to at most the Delta after it and receives from at most "
+        "the Delta before it, up to 2 Delta together. The paper counts a neighbour on the all-reduce ring, which sends "
+        "to one GPU and receives from another, as one; in that count the claim holds. Ratio: partners over Delta.",
+        (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops on 3 to 11 GPUs",),
+    )  # fmt: skip
+
+
+def _hybrid(laboratory: Laboratory) -> Measurement:
+    k, groups, degree = (laboratory.scope[name] for name in ("k", "l", "D"))
+
+    def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return hybrid_traffic(with_weights(data, groups), device, degree).traffic > 0
+
+    return _counted(
+        _placements(laboratory, k, degree - 1), traffic, lambda _: int(degree),
+        "Each GPU has one partner on the all-reduce ring and, in each direction, at most D - 1 in its group. Counted "
+        "in both directions it can have all three others of its group and one more. The graph of figure 4 is lost; "
+        "the partners that the paper names for GPU 1 (2, 3 and 5) fit a count of those it sends to. Ratio: partners "
+        "over D.",
+        (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops",),
+    )  # fmt: skip
+
+
+def with_weights(data: Placement, groups: int) -> Placement:
+    """The same problem with parameters in every sub-operation, so that the groups synchronise."""
+    from dataclasses import replace
+
+    from opticoll.instances.op_graph import OpGraph
+
+    graph = data.graph
+    weighted = OpGraph(
+        graph.duration, graph.operation, graph.tail, graph.head, graph.volume, np.ones(graph.n), spec=graph.spec
+    )
+    return replace(data, graph=weighted, replicas=groups)
+
+
+def candidate_ranges(devices: Sequence[int], k: int, delta: int) -> dict[str, set[int]]:
+    """Algorithm 1's candidates for predecessors on ``devices``, by what farthest and nearest mean."""
+    far = min(devices, key=lambda h: (max((g - h) % k for g in devices), h))
+    near = far + max((g - far) % k for g in devices)
+    return {
+        "along the circle": {g % k for g in range(near, far + delta + 1)},
+        "by number": {g % k for g in range(max(devices), min(devices) + delta + 1)},
+    }
+
+
+def _range(laboratory: Laboratory) -> Measurement:
+    """Compare the range of Algorithm 1 with the GPUs in reach of all predecessors, for all sets of their GPUs."""
+    forbidden, missed = (dict.fromkeys(("along the circle", "by number"), 0) for _ in range(2))
+    count, witness = 0, None
+    for k in range(2, laboratory.scope["k"] + 1):
+        for delta in range(1, k):
+            for size in range(1, laboratory.scope["predecessors"] + 1):
+                for devices in itertools.combinations(range(k), size):
+                    allowed = {g for g in range(k) if all((g - h) % k <= delta for h in devices)}
+                    count += 1
+                    for name, members in candidate_ranges(devices, k, delta).items():
+                        forbidden[name] += not members <= allowed
+                        missed[name] += not allowed <= members
+                        if witness is None and not members <= allowed:
+                            witness = f"k={k}, Delta={delta}, predecessors on {devices}, read {name}: {sorted(members)}"
+    choices = tuple(
+        reading("farthest and nearest", name, not number, f"{number} of {count} ranges have a GPU out of reach")
+        for name, number in forbidden.items()
+    )
+    return Measurement(
+        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        instances=(f"all sets of GPUs with predecessors, k up to {laboratory.scope['k']}",),
+        reason="A range never allows a GPU out of reach. It may leave out some in reach: the range along the circle in "
+               f"{missed['along the circle']} cases, where the GPUs in reach are not consecutive, the range by number "
+               f"in {missed['by number']}, also where predecessors are on both sides of GPU 0.",
+        count=count, violations=sum(forbidden.values()), witness=witness, choices=choices,
+    )  # fmt: skip
+
+
+# The repair ---------------------------------------------------------------------------------------------------------
+
+#: Number of moves after which a repair counts as not ending, even if no state repeats.
+ENDLESS = 100_000
+#: Which GPU is nearest to another, the lowest key first: k, the GPU to move from, the candidate.
+NEAREST: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
+    "around the circle, ties to the lower number": lambda k, g, h: (min((h - g) % k, (g - h) % k), h),
+    "around the circle, ties ahead": lambda k, g, h: (min((h - g) % k, (g - h) % k), (h - g) % k),
+    "around the circle, ties back": lambda k, g, h: (min((h - g) % k, (g - h) % k), (g - h) % k),
+    "ahead only": lambda k, g, h: ((h - g) % k,),
+    "back only": lambda k, g, h: ((g - h) % k,),
+}
+#: Which of the GPUs in reach of most inputs a sub-op goes to, the lowest key first: time free, GPU, GPU of last input.
+PLACES: dict[str, Callable[[float, int, int, int], tuple[float, ...]]] = {
+    "first free": lambda free, h, last, k: (free, h),
+    "lowest number": lambda free, h, last, k: (h,),
+    "highest number": lambda free, h, last, k: (-h,),
+    "next after the last input": lambda free, h, last, k: ((h - last) % k,),
+}
+LINE = "ahead only, GPUs in a line that repeats"
+
+
+def repair_ends(data: Placement, nearest: str, place: str) -> bool:
+    """Whether the printed repair ends under a rule for the nearest GPU and one for the sub-op out of reach."""
+    from opticoll.solvers.methods.sipml.degree_aware import Repair
+
+    class Printed(Repair):
+        def nearest(self, g: int, bits: int) -> int:
+            return min((h for h in range(self.k) if bits >> h & 1), key=lambda h: NEAREST[nearest](self.k, g, h))
+
+        def nearest_behind(self, g: int, reached: int) -> int:
+            return self.nearest(g, sum(1 << (reached - step) % self.k for step in range(self.delta + 1)))
+
+        def most_inputs(self, v: int, free: list[float]) -> int:
+            inputs = [self.device[u] for u in self.inputs(v)]
+            votes = [sum(self.ahead[g] >> h & 1 for g in inputs) for h in range(self.k)]
+            rank = PLACES[place]
+            return min(range(self.k), key=lambda h: (-votes[h], *rank(free[h], h, inputs[-1], self.k)))
+
+    return Printed(data, ENDLESS).place()
+
+
+def _convergence(laboratory: Laboratory) -> Measurement:
+    """Run the printed repair under several tie-breaks, and on the unrolled circle, on random graphs."""
+    from opticoll.formulations.sipml import placement
+    from opticoll.solvers.methods.sipml.degree_aware import Unrolled
+
+    problems: dict[str, Placement] = {}
+    sizes = range(7, laboratory.scope["sub-ops"] + 1)
+    for seed in laboratory.seeds(laboratory.scope["seeds"]):
+        random = np.random.default_rng(seed)
+        for case in range(laboratory.scope["graphs per seed"]):
+            graph = random_graph(random, sizes[case % len(sizes)])
+            data = placement.prepare(graph, {"k": min(8, graph.n), "degree": int(random.integers(2, 5))})
+            problems[described(data)] = data
+    choices, failing = [], []
+    for nearest in NEAREST:
+        counts = []
+        for place in PLACES:
+            endless = [data for data in problems.values() if not repair_ends(data, nearest, place)]
+            counts.append(len(endless))
+            failing += [(data.n, data.graph.dependencies, f"{described(data)}; {nearest}; {place}") for data in endless]
+        number = f"{counts[0]}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+        choices.append(reading("nearest GPU", nearest, max(counts) == 0,
+                               f"{number} of {len(problems)} do not end, by {len(PLACES)} rules for x"))  # fmt: skip
+    unrolled = sum(not Unrolled(data, 0).place() for data in problems.values())
+    choices.append(reading("nearest GPU", LINE, unrolled == 0, f"{unrolled} of {len(problems)} do not end"))
+    return Measurement(
+        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        instances=(f"{len(problems)} different random graphs of {sizes[0]} to {sizes[-1]} sub-ops, k at most 8",),
+        reason="The paper claims no proof, and leaves tie-breaks open. On the circle, with every tie-break tried, the "
+               "repair of some graphs returns to an earlier state and so never ends. If the circle is unrolled to a "
+               "line on which moves only go ahead, it always ends: no move passes the sub-op that caused it.",
+        count=len(problems) * (len(NEAREST) * len(PLACES) + 1), violations=len(failing),
+        witness=min(failing)[2] if failing else None, choices=tuple(choices),
+    )  # fmt: skip
+
+
+def _prohibitive(laboratory: Laboratory) -> Measurement:
+    """Solve the ILP of small transformers within a time limit, and place one of the paper's size by Algorithm 1."""
+    from opticoll.formulations.sipml import placement
+    from opticoll.instances import parse
+    from opticoll.solvers.methods.sipml.degree_aware import Unrolled
+
+    size, share = laboratory.scope["sub-ops"], laboratory.scope["share of the size"]
+    unproven: dict[str, list[int]] = {}
+    measured: dict[str, Json] = {}
+    specs = []
+    for layers, parts, k in laboratory.scope["(layers, parts, k)"]:
+        spec = f"op-graph:model=transformer,layers={layers},parts={parts}"
+        record = laboratory.solve(
+            "sipml.placement", spec, method="highs", k=k, degree=3, time_limit_s=laboratory.scope["time limit [s]"]
+        )
+        n = parse(spec).n
+        gap = "no placement" if record["gap"] is None else f"gap {100 * record['gap']:.0f} %"
+        measured[f"{n} sub-ops, k = {k}"] = "proven" if record["proof"] in PROVEN else gap
+        unproven.setdefault(f"k = {k}", []).append(n if record["proof"] not in PROVEN else size)
+        specs.append(spec)
+    whole = "op-graph:model=transformer,layers=136,parts=32"
+    data = placement.prepare(parse(whole), {"k": 32, "degree": 5})
+    placed = data.n if data.n > size and Unrolled(data, 0).place() else 0
+    measured["placed by Algorithm 1"] = placed
+    choices = tuple(
+        reading("model of the transformer", name, min(sizes) <= share * size and placed > size,
+                f"no proof for {min(sizes)} sub-ops") for name, sizes in unproven.items()
+    )  # fmt: skip
+    return Measurement(
+        measured, decide(choices), instances=(*specs, whole),
+        reason=f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
+               f"with {data.n:,} sub-ops it has up to {placement.estimate(data)['integers']:,} binaries. The paper "
+               "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
+               "places the whole graph in seconds.", choices=choices,
+    )  # fmt: skip
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("sipml.distance", PAPER, "section 3.2",
+          "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
+          "each GPU communicates with at most Delta others of its group", "at most Delta", "exact", _distance, weight=2,
+          scope={"seeds": 8, "graphs per seed": 60, "sub-ops": 40},
+          procedure="We place random graphs by Algorithm 1 within the distance and count the GPUs that each GPU sends "
+                    "to, receives from, or either."),
+    Claim("sipml.hybrid-degree", PAPER, "section 3.2, figure 4",
+          "In the hybrid strategy of the example, k = 4, l = 2 and D = 3, each GPU communicates with at most D - 1 "
+          "others of its group and one more on the ring of the all-reduce", 3, "at most", _hybrid, weight=2,
+          scope={"seeds": 8, "graphs per seed": 25, "sub-ops": 40, "k": 4, "l": 2, "D": 3},
+          lost="The graph and the placement (figure 4).",
+          procedure="We place random graphs on the group, replicate the placement, add the ring, and count the "
+                    "partners of each GPU."),
+    Claim("sipml.range", PAPER, "section 3.2, Algorithm 1",
+          "Algorithm 1's candidates, the GPUs from the nearest predecessor's to Delta after the farthest one's, "
+          "violate no distance constraint", "no violation", "exact", _range, scope={"k": 12, "predecessors": 3},
+          procedure="For all k, Delta and sets of GPUs of predecessors we compare the range with the GPUs within "
+                    "distance of all of them."),
+    Claim("sipml.convergence", PAPER, "section 3.2",
+          "The forward-backward procedure is repeated until all ops are placed; the proof that it converges is left to "
+          "future work", "ends", "exact", _convergence, weight=2,
+          scope={"seeds": 8, "graphs per seed": 210, "sub-ops": 20},
+          lost="The beginning of the sentence that chooses the GPU of the op out of reach.",
+          procedure="We run the procedure on random graphs with several tie-breaks, and record whether it returns to "
+                    "an earlier state."),
+    Claim("sipml.prohibitive", PAPER, "section 3.2",
+          "Solving the ILP of the placement is prohibitive at the scale of the balanced graph, for example over 20,000 "
+          "sub-ops for the Transformer", "not solved", "margin: a hundredth of the size", _prohibitive, weight=2,
+          scope={"sub-ops": 20_000, "share of the size": 0.01, "time limit [s]": 15.0,
+                 "(layers, parts, k)": [[2, 2, 4], [4, 4, 4], [4, 8, 8]]},
+          procedure="We solve the ILP of transformers of growing size with a time limit, and place one of over 20,000 "
+                    "sub-ops by Algorithm 1."),
+    Claim("sipml.sequential", PAPER, "section 3.2, partitioning",
+          "Placing sequentially dependent ops on the same device has no impact on the run time compared to different "
+          "devices, although it increases the load of the device", "equal run times", "1e-9", _sequential,
+          scope={"GPUs": 3, "sequential ops": 3, "seeds": 8},
+          procedure="We compare the run times of all placements of sequential ops whose parts are on different GPUs."),
+    Claim("sipml.split-cap", PAPER, "section 3.2, partitioning",
+          "There is no point in splitting an op into more parts than the number of parallel workers, k",
+          "not faster", "1e-9", _cap, scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
+          procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k "
+                    "parts."),
+)  # fmt: skip

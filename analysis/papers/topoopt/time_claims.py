@@ -1,0 +1,316 @@
+"""Claims of the TopoOpt paper about iteration times, by Eq. (1) with the authors' measured computing times.
+
+The paper's times come from a packet simulator over task graphs. Eq. (1) of section 5.4 is its own model of them,
+T = R/(nB) + alpha A/(nB) + C. A claim that holds under some reading of Eq. (1) depends on that reading; one that holds
+under none is not refuted, since Eq. (1) is a model: it then needs the simulator.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, reading, similar
+from opticoll.analysis.papers.topoopt.claims import PAPER, decided
+from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
+from opticoll.formulations.topoopt.design import iteration_time, slowdown
+from opticoll.instances import parse
+from opticoll.instances.compute_times import compute_time, dense_weights
+from opticoll.instances.training_jobs import NUMBER_BYTES
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.analysis.ledger.claim import Choice, Laboratory
+    from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
+    from opticoll.solvers.task import Json
+
+SERVERS = 128
+GIGABIT = 1e9 / 8
+#: All-reduce bytes R of all servers per byte of the gradients of one.
+CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
+#: By how much TopoOpt's bandwidth exceeds that of a fat-tree of similar cost.
+FAT_TREES = {"5.7/1.4, section 5.5": 5.7 / 1.4, "3.2, the cost of the ideal switch": 3.2}
+#: Whether communication and computation overlap; Eq. (1) assumes that they do not.
+OVERLAPS = ("no overlap", "full overlap")
+_FLOWS = "It needs a simulator of the network over the task graphs, on the level of flows or packets, which this "\
+         "project lacks"  # fmt: skip
+
+
+def direct_bytes(model: str, samples: int) -> float:
+    """A: point-to-point bytes of all servers."""
+    if model == "dlrm-128-tables":
+        return float(parse(job(4, samples)).point_to_point.sum())
+    if model in ("dlrm", "ncf"):
+        return float(parse(f"servers:n={SERVERS},degree=4,traffic={model},section=5.3").point_to_point.sum())
+    return 0.0
+
+
+def seconds(model: str, samples: int, wired: float, alpha: float, convention: str, overlap: str) -> float:
+    """Eq. (1) [s] with measured computing time, ``wired`` bytes/s per server; the larger part if they overlap."""
+    reduce = CONVENTIONS[convention] * NUMBER_BYTES * dense_weights(model, samples)
+    sent = iteration_time(reduce, direct_bytes(model, samples), alpha, SERVERS, wired)
+    computing = compute_time(model, samples)
+    return max(sent, computing) if overlap == "full overlap" else sent + computing
+
+
+@cache
+def alphas(degree: int, batch: int) -> dict[str, float]:
+    """Alpha of the all-to-all DLRM by circuits and routing."""
+    pool = parse(job(degree, batch))
+    ways: dict[str, tuple[Forwarding, int]] = {
+        "TopologyFinder, CoinChangeMod": ("coin-change", 1),
+        "TopologyFinder, shortest paths": ("shortest", 1),
+        "TopologyFinder, 2 shortest paths": ("shortest", 2),
+    }
+    measured = {
+        name: slowdown(topology_finder(pool, forwarding=way, paths=paths)).alpha for name, (way, paths) in ways.items()
+    }
+    for name, steps in circulants(SERVERS, degree).items():
+        loads = circulant_loads(SERVERS, steps, sorted(steps))
+        measured[f"rings, {name}, CoinChangeMod"] = max(loads.values()) * len(steps) / (SERVERS - 1)
+    return measured
+
+
+def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
+    """The ratio of a fat-tree's time to TopoOpt's, or the other way round for ``slower``."""
+
+    def measure(laboratory: Laboratory) -> Measurement:
+        degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
+        number, choices = PrintedNumber(laboratory.scope["printed"]), []
+        wired = degree * link * GIGABIT
+        for convention, overlap, tree, (routing, alpha) in product(
+            CONVENTIONS, OVERLAPS, FAT_TREES, alphas(degree, batch).items()
+        ):
+            ours = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap)
+            theirs = seconds("dlrm-128-tables", batch, wired / FAT_TREES[tree], 1.0, convention, overlap)
+            ratio = ours / theirs if slower else theirs / ours
+            choices.append(_agrees((convention, overlap, tree, routing), number.holds(ratio), round(ratio, 3)))
+        return decided(
+            choices, (job(degree, batch),),
+            f"Eq. (1) with {1000 * compute_time('dlrm-128-tables', batch):.1f} ms of computation, measured by the "
+            "authors. The bandwidth of a fat-tree of similar cost is not stated; section 5.5 implies 5.7/1.4. " + _FLOWS
+            + ".", Verdict.NOT_TESTABLE,
+        )  # fmt: skip
+
+    return measure
+
+
+def _agrees(tried: tuple[str, ...], holds: bool, value: Json) -> Choice:
+    return reading("all-reduce bytes; overlap; bandwidth of the fat-tree; routing", "; ".join(tried), holds,
+                   value, otherwise=Verdict.NOT_TESTABLE)  # fmt: skip
+
+
+def _like_ideal(laboratory: Laboratory) -> Measurement:
+    degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
+    wired, choices = degree * link * GIGABIT, []
+    for convention, overlap, (routing, alpha) in product(CONVENTIONS, OVERLAPS, alphas(degree, batch).items()):
+        ratio = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap) / seconds(
+            "dlrm-128-tables", batch, wired, 1.0, convention, overlap
+        )
+        choices.append(reading("all-reduce bytes; overlap; routing", f"{convention}; {overlap}; {routing}",
+                               similar(ratio), round(ratio, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+    return decided(
+        choices, (job(degree, batch),),
+        "Eq. (1) with computing times measured by the authors; an ideal switch has alpha = 1. " + _FLOWS + ".",
+        Verdict.NOT_TESTABLE,
+    )  # fmt: skip
+
+
+def _speedups(laboratory: Laboratory) -> Measurement:
+    degree, links, printed = (
+        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
+    )
+    choices: list[Choice] = []
+    values: dict[str, list[float]] = {model: [] for model in printed}
+    for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, FAT_TREES, ("coin-change", "shortest")):
+        means = {}
+        for model in printed:
+            ratios = []
+            for link in links:
+                wired = degree * link * GIGABIT
+                ours = seconds(model, _BATCH[model], wired, _alpha(model, degree, way), convention, overlap)
+                theirs = seconds(model, _BATCH[model], wired / FAT_TREES[tree], 1.0, convention, overlap)
+                ratios.append(theirs / ours)
+            means[model] = sum(ratios) / len(ratios)
+            values[model].append(means[model])
+        choices.append(_agrees((convention, overlap, tree, way),
+                               all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
+                               {model: round(mean, 2) for model, mean in means.items()}))  # fmt: skip
+    within = [model for model, text in printed.items() if min(values[model]) <= float(text) <= max(values[model])]
+    return decided(
+        choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
+        f"No reading of Eq. (1) gives all five numbers; they lie on both sides of those of {', '.join(within)}. "
+        "Eq. (1) is a model; the strategies that the authors' search chose are not data parallel throughout. " + _FLOWS
+        + ".", Verdict.NOT_TESTABLE,
+    )  # fmt: skip
+
+
+_BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
+
+
+@cache
+def _alpha(model: str, degree: int, way: Forwarding) -> float:
+    """Alpha of a model of section 5.3; 1 for data parallelism."""
+    if model not in ("dlrm", "ncf"):
+        return 1.0
+    pool = parse(f"servers:n={SERVERS},degree={degree},traffic={model},section=5.3")
+    return slowdown(topology_finder(pool, forwarding=way)).alpha
+
+
+def _below_ideal(laboratory: Laboratory) -> Measurement:
+    degree, links, printed = (
+        laboratory.scope[name] for name in ("degree", "average over links [Gb/s]", "printed, by model")
+    )
+    choices = []
+    ways: tuple[Forwarding, ...] = ("coin-change", "shortest")
+    for convention, overlap, way in product(CONVENTIONS, OVERLAPS, ways):
+        means = {}
+        for model in printed:
+            ratios = [
+                seconds(model, _BATCH[model], degree * link * GIGABIT, _alpha(model, degree, way), convention, overlap)
+                / seconds(model, _BATCH[model], degree * link * GIGABIT, 1.0, convention, overlap)
+                for link in links
+            ]
+            means[model] = sum(ratios) / len(ratios)
+        choices.append(reading("all-reduce bytes; overlap; routing", f"{convention}; {overlap}; {way}",
+                               all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items()),
+                               {model: round(mean, 2) for model, mean in means.items()},
+                               otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+    return decided(
+        choices, tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
+        "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits. It spreads "
+        "traffic over the whole iteration; collisions of flows, which it omits, are what a simulator adds. " + _FLOWS
+        + ".", Verdict.NOT_TESTABLE,
+    )  # fmt: skip
+
+
+def _mitigates(laboratory: Laboratory) -> Measurement:
+    (few, many), batch, link = (laboratory.scope[name] for name in ("degrees", "batch", "link [Gb/s]"))
+    choices = []
+    tree = FAT_TREES["5.7/1.4, section 5.5"]
+    for convention, routing in product(CONVENTIONS, alphas(few, batch)):
+        ratios = []
+        for degree in (few, many):
+            wired = degree * link * GIGABIT
+            ours = seconds("dlrm-128-tables", batch, wired, alphas(degree, batch)[routing], convention, "no overlap")
+            ratios.append(ours / seconds("dlrm-128-tables", batch, wired / tree, 1.0, convention, "no overlap"))
+        choices.append(reading("all-reduce bytes; routing", f"{convention}; {routing}", ratios[1] < ratios[0],
+                               [round(ratio, 3) for ratio in ratios], otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+    return decided(
+        choices, (job(few, batch), job(many, batch)),
+        "TopoOpt's time over the fat-tree's by Eq. (1) at both degrees. With more interfaces paths are shorter, but "
+        "CoinChangeMod loads the rings less evenly.", Verdict.NOT_TESTABLE,
+    )  # fmt: skip
+
+
+def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> Callable[[Laboratory], Measurement]:
+    """How much faster an iteration is with the larger degree."""
+
+    def measure(laboratory: Laboratory) -> Measurement:
+        (few, many), links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
+        choices = []
+        ways: tuple[Forwarding, ...] = ("coin-change", "shortest") if model == "dlrm" else ("coin-change",)
+        for convention, overlap, link, way in product(CONVENTIONS, OVERLAPS, links, ways):
+            times = [
+                seconds(model, _BATCH[model], degree * link * GIGABIT, _alpha(model, degree, way), convention, overlap)
+                for degree in (few, many)
+            ]
+            faster = times[0] / times[1]
+            routing = f"; {way}" if model == "dlrm" else ""
+            choices.append(reading("all-reduce bytes; overlap; link" + ("; routing" if routing else ""),
+                                   f"{convention}; {overlap}; {link} Gb/s{routing}", holds(faster, many / few),
+                                   round(faster, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
+        return decided(choices, (f"{model}, 128 servers, d = {few} and {many}",), f"{reason} {_FLOWS}.",
+                       Verdict.NOT_TESTABLE)  # fmt: skip
+
+    return measure
+
+
+_BY_EQ_1 = "We evaluate Eq. (1) with the authors' measured computing times, "
+_AT_100 = {"degree": 4, "link [Gb/s]": 100}
+_LINKS = [10, 25, 40, 100, 200]
+_SHARED = (
+    "The authors published TopoOpt's times (means of 60 to 71 ms, 99 % tail 131.5 ms), not those of the fat-trees. "
+)
+_HARDWARE = (
+    "Measured on a testbed of 12 servers with modified NICs and a patch panel. A test needs the hardware, or computing "
+    "times of the testbed."
+)
+CLAIMS: tuple[Claim, ...] = (
+    Claim("topoopt.abstract", PAPER, "abstract, section 1; section 5.6, figure 16b",
+          "Training is up to 3.4 times as fast as on fat-trees of similar cost: the 99 % tail of iteration times on a "
+          "shared cluster of 432 servers at full load", 3.4, weight=1, reason=_SHARED + _FLOWS + "."),
+    Claim("topoopt.shared-mean", PAPER, "section 5.6, figure 16a",
+          "On a shared cluster of 432 servers TopoOpt's mean iteration is 1.7 times as fast as the fat-tree's, and "
+          "1.15 times as fast as the oversubscribed fat-tree's", [1.7, 1.15], weight=2, reason=_SHARED + _FLOWS + "."),
+    Claim("topoopt.shared-tail", PAPER, "section 5.6, figure 16b",
+          "Averaged over all loads of a shared cluster, TopoOpt's 99 % tail of iteration times is 3 times as fast as "
+          "the fat-tree's, and 1.4 times as fast as the oversubscribed fat-tree's",
+          [3, 1.4], weight=2, reason=_SHARED + _FLOWS + "."),
+    Claim("topoopt.iteration-time", PAPER, "section 5.3, figure 11",
+          "On 128 servers with d = 4, averaged over link bandwidths, iterations are 2.8 (CANDLE), 2.8 (VGG), 3 (BERT), "
+          "2.8 (DLRM) and 2.1 (NCF) times as fast as on a fat-tree of similar cost",
+          {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1}, "rounds to the printed digits", _speedups,
+          weight=2, scope={"degree": 4, "average over links [Gb/s]": _LINKS,
+                           "printed, by model": {"candle": "2.8", "vgg": "2.8", "bert": "3", "dlrm": "2.8",
+                                                 "ncf": "2.1"}},
+          procedure=_BY_EQ_1 + "for data parallelism (tables placed whole), for every reading of what it leaves open."),
+    Claim("topoopt.below-ideal", PAPER, "section 5.3, figure 11",
+          "On 128 servers with d = 4 an ideal switch is 1.3 times as fast as TopoOpt for DLRM and 1.7 times for NCF",
+          {"dlrm": 1.3, "ncf": 1.7}, "rounds to the printed digits", _below_ideal, weight=2,
+          scope={"degree": 4, "average over links [Gb/s]": _LINKS, "printed, by model": {"dlrm": "1.3", "ncf": "1.7"}},
+          procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch."),
+    Claim("topoopt.fat-tree-at-128", PAPER, "section 5.4, figure 12a",
+          "For the all-to-all DLRM at batch 128 with d = 4 a fat-tree of similar cost takes 2.7 times as long", 2.7,
+          PrintedNumber("2.7").tolerance, _fat_tree(slower=False), weight=2,
+          scope={**_AT_100, "batch": 128, "printed": "2.7"},
+          procedure=_BY_EQ_1 + "for every reading of what it leaves open."),
+    Claim("topoopt.over-fat-tree", PAPER, "section 5.4, figure 12a",
+          "For the all-to-all DLRM at batch 2048 with d = 4 TopoOpt takes 1.1 times as long as a fat-tree of similar "
+          "cost", 1.1, PrintedNumber("1.1").tolerance, _fat_tree(slower=True), weight=2,
+          scope={**_AT_100, "batch": 2048, "printed": "1.1"},
+          procedure=_BY_EQ_1 + "for every reading of what it leaves open."),
+    Claim("topoopt.like-ideal", PAPER, "section 5.4, figure 12a",
+          "For the all-to-all DLRM at batch 128 with d = 4 TopoOpt matches the ideal switch", 1.0, "10 %", _like_ideal,
+          weight=2, scope={**_AT_100, "batch": 128}, procedure=_BY_EQ_1 + "with alpha = 1 for the ideal switch."),
+    Claim("topoopt.degree-mitigates", PAPER, "section 5.4, figure 12b",
+          "At batch 2048 a degree of 8 instead of 4 mitigates TopoOpt's loss against the fat-tree",
+          "a smaller ratio at d = 8", measure=_mitigates, scope={"degrees": [4, 8], "batch": 2048, "link [Gb/s]": 100},
+          procedure=_BY_EQ_1 + "for both degrees."),
+    Claim("topoopt.degree-candle", PAPER, "appendix H, figure 28",
+          "CANDLE's improvement is almost linear in the degree, from 4 to 10 at 40 and 100 Gb/s", "2.5 times as fast",
+          "10 %", _degrees("candle", lambda faster, linear: similar(faster / linear),
+                           "Only time spent on communication shrinks with the degree."),
+          scope={"degrees": [4, 10], "links [Gb/s]": [40, 100]}, procedure=_BY_EQ_1 + "for both degrees."),
+    Claim("topoopt.degree-bert", PAPER, "appendix H, figure 28",
+          "At the higher link bandwidth BERT is mostly compute bound, and the degree has marginal impact on its "
+          "iteration time", "1.0 times as fast", "10 %",
+          _degrees("bert", lambda faster, _linear: similar(faster),
+                   "BERT computes for 53.8 ms and communicates for 16 or 32 ms at d = 4, depending on the convention."),
+          scope={"degrees": [4, 10], "links [Gb/s]": [100]}, procedure=_BY_EQ_1 + "for both degrees."),
+    Claim("topoopt.degree-dlrm", PAPER, "appendix H, figure 28",
+          "At 100 Gb/s DLRM scales more than linearly in the degree, since paths get shorter",
+          "more than 2.5 times as fast", "exact",
+          _degrees("dlrm", lambda faster, linear: faster > linear,
+                   "Eq. (1) scales more than linearly only if alpha falls and computation is hidden."),
+          scope={"degrees": [4, 10], "links [Gb/s]": [100]}, procedure=_BY_EQ_1 + "for both degrees."),
+    Claim("topoopt.forwarding-bert", PAPER, "section 5.7, figure 17b",
+          "Forwarding while circuits are reconfigured slows BERT down by a factor of 1.4", 1.4,
+          reason="Circuits change every 50 ms with a pause of 10 ms. " + _FLOWS + "."),
+    Claim("topoopt.reconfiguration", PAPER, "section 5.7, figure 17",
+          "Without forwarding, a network that reconfigures within 1 us matches TopoOpt", "1 us",
+          reason="Circuits change every 50 ms. " + _FLOWS + "."),
+    Claim("topoopt.throughput", PAPER, "section 6, figure 19",
+          "The prototype's throughput is similar to that of a 100 Gb/s switch for all models", "similar",
+          reason=_HARDWARE),
+    Claim("topoopt.accuracy", PAPER, "section 6, figure 20",
+          "VGG19 reaches 90 % top-5 accuracy 2.0 times as fast as with a 25 Gb/s switch", 2.0, reason=_HARDWARE),
+    Claim("topoopt.testbed-times", PAPER, "section 6, figure 21",
+          "At batch 512 the prototype trains DLRM 1.6 times as fast as a 25 Gb/s switch", 1.6, reason=_HARDWARE),
+    Claim("topoopt.production", PAPER, "section 2.2, figures 2-4",
+          "The network overhead of six production jobs on up to 128 GPUs is up to 60 % of an iteration", 60,
+          reason="The traces of the company's clusters are not published."),
+)  # fmt: skip

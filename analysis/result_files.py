@@ -1,0 +1,158 @@
+"""Read saved solutions, and check solution files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from opticoll.analysis.result_tables import Scale
+from opticoll.analysis.workbench import DESCRIPTION, Result
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations import formulation as named
+from opticoll.formulations.model import read_parameters
+from opticoll.instances import Instance, Topology, as_instance, parse
+from opticoll.solvers import solution, verify
+from opticoll.solvers.plan import Plan
+from opticoll.solvers.task import Proof, Record, Run, Size, SolverInfo, Task, Termination, Times, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.analysis.workbench import InstanceLike
+
+
+def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str | float | None = None) -> Result:
+    """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
+
+    Value, violations, bound and proof are computed anew; method, times and termination are what the file says.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        What it is a solution on. If None, the spec in the file is read, or the topology is rebuilt from its arcs.
+    shard
+        As in :func:`opticoll.solve`.
+
+    Raises
+    ------
+    BadFile
+        If the file is no solution document, or its arrays are not those of the formulation.
+    """
+    file = Path(path)
+    document = solution.read_document(file)
+    if document.get("format") != solution.FORMAT:
+        msg = f"{file}: is a schedule and not a solution; oc.check executes schedules"
+        raise BadFile(msg)
+    stated = document.get("settings", {})
+    if not isinstance(document.get("formulation"), str) or not isinstance(stated, dict):
+        msg = f"{file}: 'formulation' must be a name and 'settings' an object"
+        raise BadFile(msg)
+    model = named(document["formulation"])
+    own = _instance_in(document, file) if instance is None else as_instance(instance)
+    if "demand" in document:
+        stated = {**stated, "demand": _matrix_in(document["demand"], file)}
+    parameters = read_parameters(model.parameters, stated, str(file))
+    found = solution.read_solution(model, own, parameters, document, file)
+    worst = max(found.violations.values(), default=0.0)
+    verified = worst <= verify.FEASIBLE
+    bounds = [
+        one for one in ([found.bound] if found.bound else []) + list(model.bounds(found.data)) if np.isfinite(one.value)
+    ]
+    best = (min if model.sense == "max" else max)(bounds, key=lambda one: one.value, default=None)
+    task = Task(model.name, own, settings=parameters)
+    proof, gap = verify.prove(
+        verified=verified, objective=found.objective, bound=None if best is None else best.value, sense=model.sense,
+        tol=task.tol,
+    )  # fmt: skip
+    if found.needed is not None:  # of which only feasibility is checked
+        proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
+    record = Record(
+        **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,
+        instance_hash=own.hash, n=own.n, arcs=getattr(own, "arcs", None), proof=proof, sense=model.sense,
+        objective=found.objective, bound=None if best is None else best.value,
+        bound_source=None if best is None else best.name, gap=gap, verified=verified, violations=found.violations,
+        metrics=dict(model.metrics(found.data, found.objective if verified else None)) if model.metrics else {},
+        settings=texts(parameters),
+    )  # fmt: skip
+    needed = None
+    if found.needed is not None and model.needs is not None:
+        needed = Run(Task(model.needs, own), Record(formulation=model.needs, verified=verified), found.needed)
+    plan = Plan(
+        model, own, found.data, model.forms[0], record.method or "auto", None, None, None, parameters, {}, {},
+        found.needed or {},
+    )  # fmt: skip
+    run = Run(task, record, found.values, found.duals, plan, None, needed)
+    return Result.of(run, Scale.of(model, own, shard))
+
+
+def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:
+    """The demand that a file holds."""
+    try:
+        read = np.array(msgspec.convert(rows, list[list[float]]), dtype=np.float64)
+    except (msgspec.ValidationError, ValueError):
+        msg = f"{file}: 'demand' must be a matrix of numbers, a row per rank"
+        raise BadFile(msg) from None
+    return read
+
+
+def _described(stated: Any, file: Path) -> dict[str, Any]:
+    """What a file says of the run; checked for its types, and proving nothing."""
+    if stated is None:
+        return {}
+    kinds = {"solver": SolverInfo, "time": Times, "size": Size, "termination": Termination | None}
+    if not isinstance(stated, dict):
+        msg = f"{file}: 'record' must be an object"
+        raise BadFile(msg)
+    try:
+        return {
+            name: msgspec.convert(stated[name], kinds.get(name, str | None)) for name in DESCRIPTION if name in stated
+        }
+    except msgspec.ValidationError as error:
+        msg = f"{file}: 'record': {error}"
+        raise BadFile(msg) from None
+
+
+def _instance_in(document: Mapping[str, Any], file: Path) -> Instance:
+    """The instance of a solution document: that of its spec, or the topology of its arcs."""
+    spec = document.get("instance")
+    try:
+        found: Instance = parse(str(spec))
+    except BadInput:
+        found = _topology_in(document, file)
+    if found.hash != document.get("instance_hash") and "arcs" in document:
+        found = _topology_in(document, file)
+    return found
+
+
+def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
+    wanted = {
+        "arcs": list[tuple[int, int, float]], "vertices": int, "terminals": list[int] | None,
+        "labels": list[str] | None, "capacity_unit": str | None,
+    }  # fmt: skip
+    try:
+        read: dict[str, Any] = {name: msgspec.convert(document.get(name), kind) for name, kind in wanted.items()}
+    except msgspec.ValidationError as error:
+        msg = f"{file}: its instance {str(document.get('instance'))[:60]!r} cannot be read ({error}); give the instance"
+        raise BadFile(msg) from None
+    tail, head, capacity = zip(*read["arcs"], strict=True) if read["arcs"] else ((), (), ())
+    labels = None if read["labels"] is None else tuple(read["labels"])
+    spec = str(document.get("instance"))
+    return Topology(
+        read["vertices"], tail, head, capacity, spec=spec, terminals=read["terminals"], labels=labels,
+        capacity_unit=read["capacity_unit"],
+    )  # fmt: skip
+
+
+def check(
+    formulation: str, instance: InstanceLike, path: str | Path, settings: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Verify a solution or schedule file; see :func:`opticoll.solvers.solution.check`."""
+    own = instance if isinstance(instance, str) else as_instance(instance)
+    return solution.check(formulation, own, path, settings)

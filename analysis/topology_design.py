@@ -1,0 +1,249 @@
+"""Topologies for a given number of nodes and ports, with their distance from the best possible.
+
+The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.symmetric_search`).
+Either way T is solved and verified anew as ``alltoall.master`` on the topology, and compared with the bound that holds
+for every topology of the degree (:mod:`opticoll.formulations.topology.degree_design`).
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.degree_design import Design, design_data, least_time
+from opticoll.solvers.task import Proof, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opticoll.solvers.methods.topology.symmetric_search import Found
+
+#: Most nodes of a design.
+MOST_NODES = 4096
+TABLE = "topology_records.csv"
+FIELDS = ("nodes", "degree", "directed", "topology", "time", "bound", "genkautz")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A topology and its all-to-all time T, verified; ``proof`` tells whether T is its optimum."""
+
+    topology: str
+    T: float | None
+    proof: str
+
+
+@dataclass(frozen=True)
+class TopologyDesign:
+    """A topology of given degree, its time, and the bound on all topologies of that degree.
+
+    ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
+    size and degree, for comparison.
+    """
+
+    n: int
+    degree: int
+    directed: bool
+    topology: str
+    T: float
+    bound: float
+    gap: float
+    proof: str
+    reason: str
+    source: str
+    others: tuple[Timed, ...] = ()
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether no topology of the degree is faster, within the tolerance of the solve."""
+        return self.proof == Proof.OPTIMAL and self.gap <= 1e-6
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """A row of the table of records; ``genkautz`` is T of the generalized Kautz digraph of the size, if known."""
+
+    directed: bool
+    topology: str
+    time: float
+    bound: Fraction
+    genkautz: float | None
+
+    @property
+    def gap(self) -> float:
+        """T / bound - 1."""
+        return self.time / float(self.bound) - 1.0
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether T attains the bound, to the digits of the table."""
+        return self.gap <= 1e-8
+
+
+@cache
+def records() -> dict[tuple[int, int, bool], RecordRow]:
+    """The table of records, by nodes, degree and whether links may run one way only."""
+    text = files("opticoll.analysis").joinpath(TABLE).read_text(encoding="utf-8")
+    found = {}
+    for row in csv.DictReader(text.splitlines()):
+        directed, kautz = row["directed"] == "yes", row["genkautz"]
+        found[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
+            directed, row["topology"], float(row["time"]), Fraction(row["bound"]), float(kautz) if kautz else None
+        )
+    return found
+
+
+def design(
+    n: int,
+    degree: int,
+    *,
+    directed: bool = False,
+    table: bool = True,
+    compare: bool = False,
+    starts: int = 8,
+    time_limit: float | None = None,
+    seed: int = 0,
+) -> TopologyDesign:
+    """A topology of n nodes with ``degree`` ports each that has a small all-to-all time.
+
+    Parameters
+    ----------
+    n, degree
+        Nodes and links of a node, each of capacity 1; at most ``MOST_NODES`` nodes.
+    directed
+        Whether links may run one way only; otherwise every link runs both ways.
+    table
+        Whether a record of the table is taken where there is one; otherwise a search is run.
+    compare
+        Whether well-known topologies of the same size and degree are solved too.
+    starts
+        Descents of the search for each group.
+    time_limit
+        Limit of the search [s]; the topology that is found is then solved without limit.
+    seed
+        Seed of the search.
+
+    Raises
+    ------
+    BadInput
+        For sizes out of range, or if nothing is found.
+    """
+    for name, value in (("n", n), ("degree", degree)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
+            raise BadInput(msg)
+    n, degree = int(n), int(degree)
+    if n > MOST_NODES:
+        msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; take fewer"
+        raise BadInput(msg)
+    data = design_data(n, degree, directed)
+    if data.links < n * degree:
+        msg = f"design: {n} x {degree} is odd, so that two-way links cannot give every node {degree}; "
+        msg += f"take degree={degree - 1} or degree={degree + 1}, or links one way (--directed)"
+        raise BadInput(msg)
+    record = records().get((n, degree, directed)) if table else None
+    if record is None:
+        found = _search(data, starts, time_limit, seed)
+        if not found.spec:
+            ended = f"in {time_limit:g} s; raise --time-limit" if found.interrupted else "; raise --starts"
+            msg = f"design: no topology of {n} nodes and degree {degree} was found {ended}"
+            raise BadInput(msg.replace(" ;", ";"))
+        spec = found.spec
+    else:
+        spec = record.topology
+    timed = solved(spec)
+    if timed.T is None:
+        msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
+        raise BadInput(msg)
+    bound, reason = least_time(data)
+    others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
+    return TopologyDesign(
+        n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
+        "search" if record is None else "table", others,
+    )  # fmt: skip
+
+
+def _search(data: Design, starts: int, time_limit: float | None, seed: int) -> Found:
+    from opticoll.formulations import formulation
+    from opticoll.solvers import runner
+    from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.methods.topology.symmetric_search import search
+
+    task = Task("alltoall.master", f"servers:n={data.n},degree={data.degree}", seed=seed)
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    context = Context(
+        task, formulation("alltoall.master"), None, None, {}, deadline, runner.solve, lambda answer, objective: None
+    )
+    return search(context, data, starts=starts)
+
+
+def solved(spec: str) -> Timed:
+    """T of a topology by ``alltoall.master``, checked as every solve."""
+    from opticoll.solvers import runner
+
+    record = runner.solve(Task("alltoall.master", spec)).record
+    T = record.metrics.get("T") if record.verified and record.metrics else None
+    return Timed(spec, None if T is None else float(T), str(record.proof))
+
+
+def well_known(n: int, degree: int) -> Iterable[str]:
+    """Specs of generalized Kautz digraphs, tori, hypercubes and random graphs of n nodes and this degree."""
+    yield f"genkautz:n={n},d={degree}"
+    if degree % 2 == 0:
+        sides = _sides(n, degree // 2)
+        if sides is not None:
+            yield "torus:" + "x".join(map(str, sides))
+    if n == 1 << degree:
+        yield f"hypercube:{degree}"
+    if n * degree % 2 == 0 and degree < n:
+        yield f"random-regular:n={n},d={degree},seed=1"
+    if n % (degree + 1) == 0 and n > degree + 1:
+        yield f"xpander:n={n},d={degree},seed=1"
+
+
+def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
+    """The most even factors of n, each at least 3; None if there are none."""
+    if dimensions == 1:
+        return (n,) if n >= least else None
+    best: tuple[int, ...] | None = None
+    for side in range(least, int(n ** (1 / dimensions) + 1e-9) + 1):
+        rest = None if n % side else _sides(n // side, dimensions - 1, side)
+        if rest is not None and (best is None or max(rest) < max(best)):
+            best = (side, *rest)
+    return best
+
+
+def as_json(found: TopologyDesign) -> dict[str, Any]:
+    """The design as ``--json`` prints it."""
+    return asdict(found) | {"best_possible": found.best_possible}
+
+
+def exact_bound(n: int, degree: int, *, directed: bool = False) -> Fraction:
+    """The bound on T as a fraction."""
+    return least_time(design_data(n, degree, directed))[0]
+
+
+def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: int = 0) -> Iterable[dict[str, Any]]:
+    """Rows of the table of records, one for each (n, degree, directed), as they are found.
+
+    A topology is verified by ``alltoall.master``. The generalized Kautz digraph of the size, also solved, is taken
+    where it is the better one of one-way links.
+    """
+    for n, degree, directed in sizes:
+        found = design(n, degree, directed=directed, table=False, starts=starts, seed=seed)
+        kautz = solved(f"genkautz:n={n},d={degree}")
+        spec, T = found.topology, found.T
+        if directed and kautz.T is not None and kautz.T < T * (1 - 1e-9):
+            spec, T = kautz.topology, kautz.T
+        values = (
+            n, degree, "yes" if directed else "no", spec, f"{T:.10g}", exact_bound(n, degree, directed=directed),
+            "" if kautz.T is None else f"{kautz.T:.10g}",
+        )  # fmt: skip
+        yield dict(zip(FIELDS, values, strict=True))

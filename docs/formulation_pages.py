@@ -1,0 +1,137 @@
+"""Generated parts of the pages in docs/formulations: parameters, methods, sizes, an example and the builds."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from opticoll.analysis.describe import describe
+from opticoll.formulations import formulation
+from opticoll.solvers.methods import method_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opticoll.analysis.describe import Description, ParameterRow, Sizes
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "formulations"
+FORMS = {"pyomo": "Pyomo", "cvxpy": "CVXPY", "matrix": "Sparse matrices"}
+#: Functions of a build that only name indices or count.
+HELPERS = {"arc_names", "group_names", "named_paths", "pair_names", "vertex_names", "_refuse_large", "estimate"}
+#: A variable: the first cell of a row of the table below "## Variables". A constraint: the start of a paragraph.
+VARIABLE = re.compile(r"^\| `(\w+)(?:\[[^]`]*\])?`")
+CONSTRAINT = re.compile(r"^`(\w+)(?:\[[^]`]*\])?`")
+
+
+def stated(text: str) -> tuple[set[str], set[str]]:
+    """Names of the variables and of the constraints that a page states."""
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    variables = [re.findall(r"`(\w+)", line.split("|")[1]) for line in sections["Variables"].splitlines()
+                 if VARIABLE.match(line)]  # fmt: skip
+    constraints = [found[1] for line in sections["Constraints"].splitlines() if (found := CONSTRAINT.match(line))]
+    return {name for names in variables for name in names}, set(constraints)
+
+
+def generated(name: str) -> str:
+    """What follows the mathematics on the page of a formulation, as Markdown."""
+    about = next(one for one in describe(name) if one.kind == "formulation")
+    parts = [
+        *_example(about),
+        *_parameters(about.parameters),
+        *_methods(about),
+        *_builds(name),
+        "## Reference\n",
+        f"- Module: {{py:mod}}`{formulation(name).prepare.__module__}`",
+        *_claims(name.split(".", 1)[0]),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _example(about: Description) -> list[str]:
+    lines = ["## Example\n", "```console", f"$ {about.example}", "```\n"]
+    if about.sizes is not None:
+        lines += [f"Model: {_model_line(about.sizes)}.\n"]
+    lines += [f"Size in general: {_escaped(about.size)}.\n"] if about.size else []
+    if (needed := about.facts.get("needs")) is not None:
+        lines += [f"A solution of [`{needed}`]({needed}.md) is part of the data; it is solved first.\n"]
+    return lines
+
+
+def _model_line(sizes: Sizes) -> str:
+    known = {"variables": sizes.variables, "rows": sizes.constraints, "nonzeros": sizes.nonzeros}
+    text = ", ".join(f"{number:,} {what}" for what, number in known.items() if number is not None)
+    return f"{text}; `auto` chooses `{sizes.auto}`" if sizes.auto else text
+
+
+def _parameters(rows: Sequence[ParameterRow]) -> list[str]:
+    if not rows:
+        return ["## Parameters\n", "None.\n"]
+    lines = ["## Parameters\n", "| `--set` | Default | Meaning |", "|---|---|---|"]
+    for row in rows:
+        choices = f" ({', '.join(f'`{choice}`' for choice in row.choices)})" if row.choices else ""
+        default = "–" if row.default in (None, "") else f"`{str(row.default).lower()}`"
+        lines.append(f"| `{row.name}` | {default} | {_escaped(row.help)}{choices} |")
+    return [*lines, ""]
+
+
+def _methods(about: Description) -> list[str]:
+    lines = ["## Methods and solvers\n"]
+    if about.methods:
+        lines += ["| Method | Algorithm |", "|---|---|"]
+        lines += [f"| `{name}` | {_escaped(method_named(name).title)} |" for name in about.methods]
+        lines.append("")
+    return [*lines, f"Solvers of the stated model: {', '.join(f'`{name}`' for name in about.solvers)}.\n"]
+
+
+def _builds(name: str) -> Iterator[str]:
+    build = formulation(name).build
+    for form, title in FORMS.items():
+        if form not in build:
+            continue
+        yield f"## {title} build\n"
+        for function in functions_of(build[form]):
+            path = Path(inspect.getfile(function)).resolve().relative_to(ROOT)
+            yield f"```{{literalinclude}} /../{path.as_posix()}"
+            yield f":pyobject: {function.__qualname__}\n:caption: {path.as_posix()}\n```\n"
+
+
+def functions_of(build: Any) -> list[FunctionType]:
+    """A build and the functions of :mod:`opticoll.formulations` that it calls, in the order of the calls."""
+    functions: list[FunctionType] = []
+    left = [build]
+    while left:
+        function = left.pop(0)
+        if function in functions:
+            continue
+        functions.append(function)
+        names = list(_names(function.__code__))
+        known = [function.__globals__.get(name) for name in names]
+        modules = [one for one in known if isinstance(one, ModuleType)]
+        known += [vars(module).get(name) for module in modules for name in names]
+        for target in known:
+            own = isinstance(target, FunctionType) and target.__module__.startswith("opticoll.formulations.")
+            if own and target.__name__ not in HELPERS:
+                left.append(target)
+    return functions
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _claims(paper: str) -> list[str]:
+    page = ROOT / "docs" / "claims" / f"{paper}.md"
+    return [f"- [Claims of the paper](../claims/{paper}.md), as measured"] if page.exists() else []
+
+
+def _escaped(text: str | None) -> str:
+    """Text of a table cell, in which ``|`` and ``*`` stand for themselves."""
+    return re.sub(r"([|*\[\]])", r"\\\1", text or "")

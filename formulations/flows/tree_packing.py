@@ -1,0 +1,521 @@
+"""Pack spanning trees from every root into the capacities of a topology.
+
+Source  Edmonds, Edge-disjoint branchings, 1973; Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8(2), 1995
+        (vertices that are no ranks); Berczi & Frank, 2010 (capacitated packing); ForestColl (Zhao et al., 2024), which
+        states all-gather as this packing
+Data    w_v >= 0 shards that start at rank v, W = sum_v w_v; c_a > 0 capacities, whole numbers in proportion
+
+The least time T* = max over S of w(S) / c(S -> V - S), S leaving out some rank, is a fraction p/q found by Newton's
+method on max-flows. With U = p / gcd(q, capacities) and k = U / T*, every c_a U is whole, and by the theorems there are
+k trees of capacity 1 per shard, each from its rank to all ranks, that use an arc a at most c_a U times: the time is T*
+exactly. It needs no copies at switches, provided that the capacity into every switch is at least that out of it, or
+can be made so by leaving capacity unused; if not, U is raised until it can.
+
+For a smaller number k of trees per shard the least U with such a packing of capacities floor(c_a U) is found by
+bisection; the time is then at most U / k.
+
+Switches are removed first: an arc u -> w into a switch and an arc w -> t out of it are replaced by u -> t, as long as
+every rank can still receive W k. Trees then grow arc by arc; how much capacity of an arc a tree may take without
+preventing the other trees is a max-flow (Berczi & Frank). All of the trees with equal arcs stay one tree with a count.
+Results are checked by independent code (:func:`violations`, and the simulation of schedules).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.formulations.flows.worst_cuts import (
+    MOST_FLOW,
+    TOO_LARGE,
+    Network,
+    adjacency,
+    least_flow,
+    least_time_of,
+    max_flow,
+    network_of,
+)
+from opticoll.formulations.model import NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """``count`` equal trees from ``root`` to all ranks.
+
+    ``hops`` are paths from a vertex of the tree to a rank that is not in it yet, over switches in between, in an order
+    in which the first vertex is reached before; a path has the number of trees that take it.
+    """
+
+    root: int
+    count: int
+    hops: tuple[tuple[tuple[int, ...], int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """``chunks`` trees per shard; ``time`` is the busiest arc's [shards / link bandwidth], ``bound`` is T*."""
+
+    topology: Topology
+    weight: tuple[int, ...]
+    chunks: int
+    trees: tuple[Tree, ...]
+    time: Fraction
+    bound: Fraction
+
+    @property
+    def loss(self) -> float:
+        """Relative excess of the time over the bound."""
+        return float(self.time / self.bound - 1)
+
+
+# Max-flow kernels -------------------------------------------------------------------------------------------------
+
+
+def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | None = None) -> Packing:
+    """Trees from every root to all ranks that take the least time.
+
+    Parameters
+    ----------
+    topology
+        Its terminals are the ranks; other vertices are switches, which forward and hold nothing.
+    weight
+        Shards that start at every rank, in their order; 1 at each if None.
+    most
+        Most trees per shard; None for as many as the optimum takes.
+
+    Raises
+    ------
+    BadInput
+        If some rank cannot be reached from a root.
+    NotApplicable
+        If the capacities are too large as whole numbers in proportion.
+    """
+    return _pack(topology, tuple(weight) if weight is not None else (1,) * topology.ranks, most)
+
+
+@lru_cache(maxsize=8)
+def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Packing:
+    network = network_of(topology, weight)
+    time, _ = least_time_of(network)
+    shared = gcd(time.denominator, *network.capacity)
+    k = time.denominator // shared
+    if most is None or k <= most:
+        exact = _without_copies(network, [c * time.numerator // shared for c in network.capacity], k)
+        return _packed(topology, network, exact or _fewest(network, time, k), k, time)
+    best: tuple[Fraction, int, list[int]] | None = None
+    for chunks in range(most, max(most // 2, 0), -1):
+        capacity = _fewest(network, time, chunks)
+        busiest = max(Fraction(q, chunks * c) for q, c in zip(capacity, network.capacity, strict=True))
+        if best is None or busiest < best[0]:
+            best = busiest, chunks, capacity
+    assert best is not None
+    return _packed(topology, network, best[2], best[1], time)
+
+
+def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> Packing:
+    """As :func:`pack`, with exactly ``chunks`` trees per shard."""
+    network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.ranks)
+    time, _ = least_time_of(network)
+    return _packed(topology, network, _fewest(network, time, chunks), chunks, time)
+
+
+def _fewest(network: Network, time: Fraction, k: int) -> list[int]:
+    """Capacities floor(c U) for the least U that admits k trees per shard."""
+    least = time * k
+
+    def tried(U: Fraction) -> list[int] | None:
+        return _without_copies(network, [int(c * U) for c in network.capacity], k)
+
+    high = least
+    while tried(high) is None:
+        high = high + least / 8 + Fraction(1, min(network.capacity))
+    steps = sorted(
+        {Fraction(j, c) for c in set(network.capacity) for j in range(int(least * c) + 1, int(high * c) + 1)} | {least}
+    )
+    low, top = 0, len(steps) - 1
+    while low < top:
+        middle = (low + top) // 2
+        low, top = (middle + 1, top) if tried(steps[middle]) is None else (low, middle)
+    found = tried(steps[low])
+    assert found is not None
+    return found
+
+
+def _serves(network: Network, arcs: Mapping[tuple[int, int], int], k: int) -> bool:
+    """Whether every rank can receive all trees over arcs of these capacities."""
+    roots = [(v, w * k) for v, w in zip(network.ranks.tolist(), network.weight, strict=True) if w]
+    ends = np.array(list(arcs), dtype=np.int64).reshape(-1, 2)
+    if sum(arcs.values()) + network.shards * k > MOST_FLOW:
+        raise NotApplicable(TOO_LARGE)
+    tail = np.concatenate([ends[:, 0], np.full(len(roots), network.n)])
+    head = np.concatenate([ends[:, 1], np.array([v for v, _ in roots])])
+    whole = np.array([*arcs.values(), *(w for _, w in roots)], dtype=np.int64)
+    return least_flow(network.n + 1, tail, head, whole, network.ranks, network.n, network.shards * k, 0)[0] < 0
+
+
+def _without_copies(network: Network, capacity: list[int], k: int) -> list[int] | None:
+    """Capacities of which no more leaves a switch than enters it, still enough for k trees; None if there are none."""
+    arcs = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), capacity, strict=True))
+    if not _serves(network, arcs, k):
+        return None
+    switches = deque(np.setdiff1d(np.arange(network.n), network.ranks).tolist())
+    while switches:
+        w = switches.popleft()
+        excess = sum(c if u == w else -c for (u, v), c in arcs.items() if w in (u, v))
+        for arc in [arc for arc in arcs if arc[0] == w]:
+            if excess <= 0:
+                break
+            cut = _unused(network, arcs, arc, excess, k)
+            arcs[arc] -= cut
+            excess -= cut
+            if cut and arc[1] not in network.ranks:
+                switches.append(arc[1])
+        if excess > 0:
+            return None
+    return list(arcs.values())
+
+
+def _unused(network: Network, arcs: Mapping[tuple[int, int], int], arc: tuple[int, int], excess: int, k: int) -> int:
+    """How much of an arc's capacity, at most ``excess``, no rank needs."""
+
+    def allowed(less: int) -> bool:
+        return _serves(network, {**arcs, arc: arcs[arc] - less}, k)
+
+    return _largest(allowed, min(excess, arcs[arc]))
+
+
+def _largest(allowed: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` that is allowed, by bisection; 0 always is."""
+    if most <= 0 or allowed(most):
+        return max(most, 0)
+    low = 0
+    while low + 1 < most:
+        middle = (low + most) // 2
+        low, most = (middle, most) if allowed(middle) else (low, middle)
+    return low
+
+
+def _packed(topology: Topology, network: Network, capacity: list[int], k: int, time: Fraction) -> Packing:
+    ways = _Splitting(network, capacity, k).without_switches()
+    trees = _Growth(network, ways, k).trees()
+    load: dict[tuple[int, int], int] = {}
+    for tree in trees:
+        for path, count in tree.hops:
+            for arc in pairwise(path):
+                load[arc] = load.get(arc, 0) + count
+    joint = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), network.capacity, strict=True))
+    taken = max(Fraction(q, k * joint[arc]) for arc, q in load.items())
+    return Packing(topology, network.weight, k, tuple(trees), taken / network.unit, time / network.unit)
+
+
+class _Splitting:
+    """Arcs between ranks that stand for paths over switches: ways[u, t] is a list of [amount, path]."""
+
+    def __init__(self, network: Network, capacity: list[int], k: int) -> None:
+        self.network, self.k = network, k
+        self.ways: dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]] = {
+            (u, v): [(c, (u, v))]
+            for u, v, c in zip(network.tail.tolist(), network.head.tolist(), capacity, strict=True)
+            if c
+        }
+        self.capacity = {arc: ways[0][0] for arc, ways in self.ways.items()}
+
+    def without_switches(self) -> dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]]:
+        """Remove every switch, those with fewest neighbours first."""
+        ranks = set(self.network.ranks.tolist())
+        switches = [v for v in range(self.network.n) if v not in ranks]
+        degree = {w: sum(1 for arc in self.capacity if w in arc) for w in switches}
+        for w in sorted(switches, key=lambda w: (degree[w], w)):
+            self._remove(w)
+        return self.ways
+
+    def _ends(self, w: int) -> tuple[list[int], list[int]]:
+        return [u for u, v in self.capacity if v == w], [v for u, v in self.capacity if u == w]
+
+    def _remove(self, w: int) -> None:
+        sources, targets = self._ends(w)
+        for plan in self._plans(w, sorted(sources), sorted(targets)):
+            if _serves(self.network, self._after(w, plan), self.k):
+                for (u, t), amount in plan.items():
+                    self._split(u, w, t, amount)
+                break
+        else:
+            for u in sorted(sources):
+                for t in sorted(targets, key=lambda t: t == u):
+                    self._split(u, w, t, self._most(u, w, t))
+        for arc in [arc for arc in self.capacity if w in arc]:
+            del self.capacity[arc], self.ways[arc]
+
+    def _plans(self, w: int, sources: list[int], targets: list[int]) -> Iterator[dict[tuple[int, int], int]]:
+        """Complete splittings to try before the search: neighbour i to i + d, in equal parts for several shifts d.
+
+        All shifts first, which makes trees shallow; then the multiples of a stride, which leave out near neighbours.
+        """
+        p = len(sources)
+        sizes = {self.capacity[u, w] for u in sources} | {self.capacity[w, t] for t in targets}
+        if sources != targets or len(sizes) != 1 or p < 2:
+            return
+        (c,) = sizes
+        for stride in [d for d in range(1, p) if p % d == 0]:
+            shifts = range(stride, p, stride)
+            parts = min(c, len(shifts))
+            yield {
+                (u, sources[(i + shifts[j * len(shifts) // parts]) % p]): c // parts + (j < c % parts)
+                for i, u in enumerate(sources)
+                for j in range(parts)
+            }
+
+    def _after(self, w: int, plan: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+        capacity = {arc: c for arc, c in self.capacity.items() if w not in arc}
+        for arc, amount in plan.items():
+            if arc[0] != arc[1]:
+                capacity[arc] = capacity.get(arc, 0) + amount
+        return capacity
+
+    def _most(self, u: int, w: int, t: int) -> int:
+        """The largest amount of u -> w -> t that may become u -> t, by bisection on the check of all ranks."""
+
+        def allowed(amount: int) -> bool:
+            capacity = dict(self.capacity)
+            for arc, change in (((u, w), -amount), ((w, t), -amount), ((u, t), amount)):
+                if arc[0] != arc[1]:
+                    capacity[arc] = capacity.get(arc, 0) + change
+            return _serves(self.network, capacity, self.k)
+
+        return _largest(allowed, min(self.capacity.get((u, w), 0), self.capacity.get((w, t), 0)))
+
+    def _split(self, u: int, w: int, t: int, amount: int) -> None:
+        if amount == 0:
+            return
+        first, second = self._taken((u, w), amount), self._taken((w, t), amount)
+        if u == t:
+            return
+        ways = self.ways.setdefault((u, t), [])
+        i = j = 0
+        while i < len(first):
+            part = min(first[i][0], second[j][0])
+            ways.append((part, _simple((*first[i][1], *second[j][1][1:]))))
+            first[i], second[j] = (first[i][0] - part, first[i][1]), (second[j][0] - part, second[j][1])
+            i, j = i + (first[i][0] == 0), j + (second[j][0] == 0)
+        self.capacity[u, t] = self.capacity.get((u, t), 0) + amount
+
+    def _taken(self, arc: tuple[int, int], amount: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Take ``amount`` out of the ways of an arc."""
+        self.capacity[arc] -= amount
+        taken, kept = [], []
+        for size, path in self.ways[arc]:
+            part = min(size, amount)
+            amount -= part
+            if part:
+                taken.append((part, path))
+            if size > part:
+                kept.append((size - part, path))
+        self.ways[arc] = kept
+        return taken
+
+
+def _simple(path: tuple[int, ...]) -> tuple[int, ...]:
+    """The walk without its cycles."""
+    kept: list[int] = []
+    for v in path:
+        if v in kept:
+            del kept[kept.index(v) :]
+        kept.append(v)
+    return tuple(kept)
+
+
+@njit(cache=True, nogil=True)
+def _grow(
+    n: int, tail: I64, head: I64, capacity: I64, first_out: I64, sorted_arcs: I64,
+    arcs: int, reached: Mask, blocked: Mask, order: I64, size: int, count: int, others: int, into: I64,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Add arcs that all ``count`` trees can take, breadth first; ``order`` lists what is reached.
+
+    Arcs from ``arcs`` on belong to the auxiliary network, whose source is vertex n - 1. Returns the number of vertices
+    reached and, if they are not all and no arc serves all trees, the arc that serves most of them, and how many.
+    """
+    first, listed = adjacency(n, tail, head)
+    residual = np.zeros(2 * tail.size, dtype=np.int64)
+    members = first_out.size - 1
+    while size < members:
+        best = -1
+        most = 0
+        for i in range(size):
+            x = order[i]
+            for j in range(first_out[x], first_out[x + 1]):
+                a = sorted_arcs[j]
+                y = head[a]
+                if reached[y] or blocked[a] or capacity[a] <= most:
+                    continue
+                room = min(capacity[a], count)
+                residual[0::2] = capacity
+                residual[1::2] = 0
+                sent = max_flow(first, listed, tail, head, residual, x, n - 1, y, others + room)
+                served = min(room, sent - others)
+                if served <= 0:
+                    blocked[a] = True
+                elif served > most:
+                    most = served
+                    best = a
+                if most == count:
+                    break
+            if most == count:
+                break
+        if most < count:
+            return size, best, most
+        capacity[best] -= count
+        reached[head[best]] = True
+        into[head[best]] = best
+        order[size] = head[best]
+        size += 1
+    return size, -1, 0
+
+
+@dataclass
+class _Partial:
+    """Trees under construction that are equal so far; vertices are numbers of ranks."""
+
+    root: int
+    count: int
+    order: list[int]
+    into: dict[int, int]
+
+
+class _Growth:
+    """Grow the trees, one root after the other."""
+
+    def __init__(
+        self, network: Network, ways: dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]], k: int
+    ) -> None:
+        number = {v: i for i, v in enumerate(network.ranks.tolist())}
+        usable = sorted(arc for arc, found in ways.items() if found)
+        self.ranks = network.ranks.tolist()
+        self.ways = [deque(sorted(ways[arc], key=lambda way: (len(way[1]), -way[0]))) for arc in usable]
+        self.tail = np.array([number[u] for u, _ in usable], dtype=np.int64)
+        self.head = np.array([number[v] for _, v in usable], dtype=np.int64)
+        self.capacity = np.array([sum(way[0] for way in ways[arc]) for arc in usable], dtype=np.int64)
+        self.first_out = np.searchsorted(self.tail, np.arange(len(self.ranks) + 1))
+        self.waiting = [w * k for w in network.weight]
+        self.stack: list[_Partial] = []
+
+    def trees(self) -> list[Tree]:
+        """All trees."""
+        done: list[Tree] = []
+        for root, count in enumerate(self.waiting):
+            self.waiting[root] = 0
+            if count:
+                self.stack.append(_Partial(root, count, [root], {}))
+            while self.stack:
+                done += self._finished(self.stack.pop())
+        return done
+
+    def _finished(self, partial: _Partial) -> list[Tree]:
+        """Grow a tree to its end; trees that part from it are put on the stack."""
+        N = len(self.ranks)
+        reached, blocked = np.zeros(N, dtype=bool), np.zeros(self.tail.size, dtype=bool)
+        order, into = np.zeros(N, dtype=np.int64), np.full(N, -1, dtype=np.int64)
+        size = len(partial.order)
+        order[:size] = partial.order
+        reached[partial.order] = True
+        for v, a in partial.into.items():
+            into[v] = a
+        while size < N:
+            tail, head, capacity, others = self._auxiliary()
+            size, arc, most = _grow(
+                N + len(self.stack) + 1, tail, head, capacity, self.first_out, np.arange(self.tail.size),
+                self.tail.size, reached, blocked, order, size, partial.count, others, into,
+            )  # fmt: skip
+            self.capacity = capacity[: self.tail.size]
+            if size < N:
+                if arc < 0:
+                    msg = "tree packing: no arc extends the tree, although the cuts admit it"
+                    raise ArithmeticError(msg)
+                placed = order[:size].tolist()
+                rest = _Partial(
+                    partial.root, partial.count - most, placed, {v: int(into[v]) for v in placed if into[v] >= 0}
+                )
+                self.stack.append(rest)
+                partial = _Partial(partial.root, most, placed, {})
+        return self._routed(partial.root, partial.count, order.tolist(), into.tolist())
+
+    def _auxiliary(self) -> tuple[I64, I64, I64, int]:
+        """The arcs, and a source with an arc to every waiting root and to every partial tree on the stack."""
+        N = len(self.ranks)
+        source = N + len(self.stack)
+        ends = [(source, v, count) for v, count in enumerate(self.waiting) if count]
+        for j, partial in enumerate(self.stack):
+            ends.append((source, N + j, partial.count))
+            ends += [(N + j, v, MOST_FLOW) for v in partial.order]
+        extra = np.array(ends, dtype=np.int64).reshape(-1, 3)
+        others = sum(self.waiting) + sum(partial.count for partial in self.stack)
+        joined = (np.concatenate(pair) for pair in zip((self.tail, self.head, self.capacity), extra.T, strict=True))
+        tail, head, capacity = joined
+        return tail, head, capacity, others
+
+    def _routed(self, root: int, count: int, order: list[int], into: list[int]) -> list[Tree]:
+        """The trees with the paths that their arcs stand for."""
+        hops = []
+        for v in order[1:]:
+            need, ways = count, self.ways[into[v]]
+            while need:
+                amount, path = ways.popleft()
+                part = min(amount, need)
+                hops.append((path, part))
+                need -= part
+                if amount > part:
+                    ways.appendleft((amount - part, path))
+        return [Tree(self.ranks[root], count, tuple(hops))]
+
+
+def violations(packing: Packing) -> dict[str, float]:
+    """Worst violation of every property of a packing, from its trees alone.
+
+    ``spanning``: every tree reaches every rank exactly once, over arcs of the topology, and switches only in between;
+    ``roots``: trees per shard of every root; ``time``: the load of an arc beyond the stated time, relative.
+    """
+    topology = packing.topology
+    capacity: dict[tuple[int, int], float] = {}
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        capacity[u, v] = capacity.get((u, v), 0.0) + c
+    ranks = set(topology.terminals.tolist())
+    load, started, wrong = dict.fromkeys(capacity, 0), dict.fromkeys(ranks, 0), 0
+    for tree in packing.trees:
+        received = dict.fromkeys(ranks, 0)
+        received[tree.root] = tree.count
+        started[tree.root] += tree.count
+        complete = {tree.root}
+        for path, count in tree.hops:
+            arcs = list(pairwise(path))
+            fits = all(arc in capacity for arc in arcs) and not set(path[1:-1]) & ranks
+            wrong += not (fits and path[0] in complete and path[-1] in ranks and count > 0)
+            for arc in arcs:
+                load[arc] = load.get(arc, 0) + count
+            received[path[-1]] += count
+            if received[path[-1]] == tree.count:
+                complete.add(path[-1])
+        wrong += any(amount != tree.count for amount in received.values())
+    due = {v: w * packing.chunks for v, w in zip(topology.terminals.tolist(), packing.weight, strict=True)}
+    over = max((load[arc] / (packing.chunks * c) for arc, c in capacity.items()), default=0.0) / float(packing.time)
+    return {
+        "spanning": float(wrong),
+        "roots": float(max(abs(started[v] - due[v]) for v in due)),
+        "time": max(over - 1.0, 0.0),
+    }

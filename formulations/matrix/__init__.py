@@ -1,0 +1,1 @@
+"""Programs given as matrices, such as those of MPS files."""

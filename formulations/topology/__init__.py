@@ -1,0 +1,1 @@
+"""Design of topologies for a given number of ports."""

@@ -1,0 +1,341 @@
+r"""Topology of given degree with the least all-to-all time.
+
+Source  ours; the flow part is (6)-(9) of the all-to-all paper. Bounds: Cerf, Cowan, Mullin & Stanton, Networks 4, 1974
+        (distances); Hoffman & Singleton, IBM J. 4, 1960, Damerell, Math. Proc. Camb. Phil. Soc. 74, 1973, and Bannai &
+        Ito, J. Fac. Sci. Univ. Tokyo 20, 1973 (Moore graphs); Bridges & Toueg, J. Comb. Theory B 29, 1980 (digraphs)
+Sets    (i,j), i != j, ordered pairs of n nodes; s in V sources
+Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other
+Vars    x_ij in {0,1} link from i to j, (n,n); g_sij >= 0 flow from source s, none into s, (n,n,n); F >= 0 concurrent
+        flow [1 / time]
+
+max F  s.t.
+    ports_out[i]     sum_j x_ij <= d
+    ports_in[j]      sum_i x_ij <= d
+    both_ways[i,j]   x_ij = x_ji                                           i < j       (unless ``directed``)
+    balance[u,s]     inflow_u(g_s) - outflow_u(g_s) >= F                   u != s
+    capacity[i,j]    sum_s g_sij <= x_ij
+
+T = 1/F is the time of an all-to-all on the topology, in shards and links. Two nodes have at most one link each way.
+
+Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or
+d-1 (two-way), to nodes at distance k+1. Let S be the least sum of distances from a node. The flow of every source fills
+at least S links, so that F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has d-1
+links: its sum is the least for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2, no
+digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
+two-way graphs attain it only for k = 2 and d = 3, 7, perhaps 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
+otherwise some pair is farther apart, seen from both ends: e = 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import BANDWIDTHS, Array, Links
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.digraph import Topology
+from opticoll.instances.families.enumerated import digraph_spec
+from opticoll.instances.servers import ServerPool
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "topology.design"
+#: Most nodes: the flows of a solution are n^3 numbers.
+MOST_NODES = 256
+
+
+@dataclass(frozen=True)
+class Design:
+    """Data of the model."""
+
+    n: int
+    degree: int
+    directed: bool
+
+    @property
+    def links(self) -> int:
+        """Most links of a topology, C; a two-way link counts twice."""
+        total = self.n * self.degree
+        return total if self.directed else total // 2 * 2
+
+    @property
+    def pairs(self) -> tuple[I64, I64]:
+        """Tail and head of every pair, ``(n (n-1),)``."""
+        tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
+        return tail, head
+
+
+def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> Design:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a server pool with uniform all-to-all traffic, a degree above n-1, or too many nodes.
+    """
+    if not isinstance(instance, ServerPool):
+        msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
+        raise NotApplicable(msg)
+    off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
+    if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
+        msg = (
+            f"{NAME}: is for the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
+        )
+        raise NotApplicable(msg)
+    return design_data(instance.n, instance.degree, bool((parameters or {}).get("directed", False)))
+
+
+def design_data(n: int, degree: int, directed: bool) -> Design:
+    """The data of the model for n nodes of the given degree.
+
+    Raises
+    ------
+    NotApplicable
+        If n is less than 2, the degree does not lie in 1..n-1, or links of degree 1 cannot connect the nodes.
+    """
+    if n < 2:
+        msg = f"{NAME}: a topology needs at least 2 nodes, not {n}"
+        raise NotApplicable(msg)
+    if not 1 <= degree <= n - 1:
+        msg = f"{NAME}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
+        raise NotApplicable(msg)
+    if degree == 1 and n > 2 and not directed:
+        msg = f"{NAME}: {n} nodes are not connected by one two-way link each; take degree=2, or directed=true"
+        raise NotApplicable(msg)
+    return Design(n, degree, directed)
+
+
+def _refuse_large(data: Design) -> None:
+    if data.n > MOST_NODES:
+        msg = (
+            f"{NAME}: {data.n} nodes have too many flows to store; run opticoll design n={data.n} degree={data.degree}"
+        )
+        raise NotApplicable(msg)
+
+
+# bounds ---------------------------------------------------------------------------------------------------------------
+
+
+def depth_sum(n: int, first: int, onward: int) -> int:
+    """Least sum of distances to n-1 others: ``first`` at distance 1, and ``onward`` times as many at each further one.
+
+    With ``onward`` = 0, all but ``first`` are unreachable; the sum is then that of the nodes at distance 1.
+    """
+    left, layer, depth, total = n - 1, first, 1, 0
+    while left > 0 and layer > 0:
+        taken = min(layer, left)
+        total += depth * taken
+        left, depth, layer = left - taken, depth + 1, layer * onward
+    return total
+
+
+def least_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T that holds for every topology, and its reason."""
+    n, d = data.n, data.degree
+    onward = d if data.directed else d - 1
+    each = depth_sum(n, d, onward)
+    total, reason = n * each, f"least sum of distances {each} of every node"
+    if data.links < n * d:
+        fewer = depth_sum(n, d - 1, onward)
+        total += fewer - each
+        reason += f", {fewer} of one that lacks a link, as {n} x {d} is odd"
+    diameter = _moore_diameter(data)
+    if data.directed and d >= 2 and diameter >= 2:
+        total += 1
+        reason += ", attained by no digraph (Bridges & Toueg)"
+    elif not data.directed and d >= 3 and diameter >= 2 and not (diameter == 2 and d in {3, 7, 57}):
+        total += 2
+        reason += ", attained by no graph (Hoffman & Singleton; Damerell; Bannai & Ito)"
+    return Fraction(total, data.links), reason
+
+
+def _moore_diameter(data: Design) -> int:
+    """The k for which n is the Moore bound of degree d and diameter k, else 0."""
+    d, nodes, k = data.degree, 1, 0
+    while nodes < data.n:
+        nodes += d ** (k + 1) if data.directed else d * (d - 1) ** k
+        k += 1
+        if d < 2:
+            return 0
+    return k if nodes == data.n else 0
+
+
+def bounds(data: Design) -> list[Bound]:
+    """Distances in any topology of the degree."""
+    time, reason = least_time(data)
+    return [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
+
+
+# builds ---------------------------------------------------------------------------------------------------------------
+
+
+def build_cvxpy(data: Design) -> CvxpyModel:
+    """The model in matrix form; flows by source, then pair."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    _refuse_large(data)
+    n, (tail, head) = data.n, data.pairs
+    m = tail.size
+    source, pair = np.nonzero(head[None, :] != np.arange(n)[:, None])
+    x = cp.Variable(m, name="x", boolean=True)
+    g = cp.Variable(source.size, name="g", nonneg=True)
+    F = cp.Variable(name="F", nonneg=True)
+    cell, each = tail * n + head, np.arange(m)
+
+    def ones(rows: I64, columns: I64, shape: tuple[int, int]) -> sp.csr_array:
+        return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=shape)
+
+    flow = np.arange(source.size)
+    entering = ones(head[pair] * n + source, flow, (n * n, source.size))
+    leaving = ones(tail[pair] * n + source, flow, (n * n, source.size))
+    kept = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
+    named = {
+        "ports_out": Named(ones(tail, each, (n, m)) @ x <= data.degree, (n,)),
+        "ports_in": Named(ones(head, each, (n, m)) @ x <= data.degree, (n,)),
+        "balance": Named((entering - leaving)[kept] @ g - F >= 0, (n, n), kept),
+        "capacity": Named(ones(pair, flow, (m, source.size)) @ g - x <= 0, (n, n), cell),
+    }
+    if not data.directed:
+        onward = np.flatnonzero(tail < head)
+        back = np.searchsorted(cell, head[onward] * n + tail[onward])
+        named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
+    variables = {"x": Named(x, (n, n), cell), "g": Named(g, (n, n, n), source * n * n + cell[pair]), "F": Named(F, ())}
+    return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
+
+
+def build_pyomo(data: Design) -> PyomoModel:
+    """The model in Pyomo, constraints named as in the docstring."""
+    import pyomo.environ as pyo
+
+    _refuse_large(data)
+    n, d = data.n, data.degree
+    V = range(n)
+    links = [(i, j) for i in V for j in V if i != j]
+    model = pyo.ConcreteModel(name="topology of least all-to-all time")
+    model.x = pyo.Var(links, domain=pyo.Binary)
+    model.g = pyo.Var([(s, i, j) for s in V for i, j in links if j != s], domain=pyo.NonNegativeReals)
+    model.F = pyo.Var(domain=pyo.NonNegativeReals)
+    model.ports_out = pyo.Constraint(V, rule=lambda m, i: pyo.quicksum(m.x[i, j] for j in V if j != i) <= d)
+    model.ports_in = pyo.Constraint(V, rule=lambda m, j: pyo.quicksum(m.x[i, j] for i in V if i != j) <= d)
+    model.balance = pyo.Constraint(
+        [(u, s) for u in V for s in V if u != s],
+        rule=lambda m, u, s: (
+            pyo.quicksum(m.g[s, v, u] for v in V if v != u) - pyo.quicksum(m.g[s, u, v] for v in V if v not in (u, s))
+            >= m.F
+        ),
+    )
+    model.capacity = pyo.Constraint(
+        links, rule=lambda m, i, j: pyo.quicksum(m.g[s, i, j] for s in V if s != j) <= m.x[i, j]
+    )
+    named: dict[str, tuple[Any, ...]] = {
+        "ports_out": (n,), "ports_in": (n,), "balance": (n, n), "capacity": (n, n),
+    }  # fmt: skip
+    if not data.directed:
+        model.both_ways = pyo.Constraint(
+            [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
+        )
+        named["both_ways"] = (n, n)
+    model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
+    return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
+
+
+def estimate(data: Design) -> dict[str, int]:
+    """Size of the model."""
+    n = data.n
+    m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if data.directed else n * (n - 1) // 2
+    entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
+    return {
+        "variables": m + flows + 1,
+        "constraints": 2 * n + 2 * m + mutual,
+        "nonzeros": 2 * m + entries + 2 * mutual,
+        "integers": m,
+    }
+
+
+# solutions ------------------------------------------------------------------------------------------------------------
+
+
+def arrays(data: Design, names: Collection[str]) -> dict[str, Array]:
+    """Shapes of the variables."""
+    n, pair = data.n, ("src", "dst")
+    return {"x": Array((n, n), axes=pair), "g": Array((n, n, n), axes=("source", *pair)), "F": Array()}
+
+
+def residuals(data: Design, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block; flows relative to F."""
+    n, d = data.n, data.degree
+    x, g, F = (np.asarray(values[name], dtype=float) for name in ("x", "g", "F"))
+    loops = np.eye(n, dtype=bool)
+    x, g = np.where(loops, 0.0, np.nan_to_num(x)), np.where(loops, 0.0, np.nan_to_num(g))
+    g = np.where(np.arange(n)[:, None, None] == np.arange(n)[None, None, :], 0.0, g)  # none into its source
+    arriving = (g.sum(axis=1) - g.sum(axis=2)).T  # (u, s)
+    short, links = np.where(loops, 0.0, F - arriving), np.rint(np.clip(x, 0.0, 1.0))
+    return {
+        "integrality": float(np.abs(x - links).max()),
+        "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
+        "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
+        "both_ways": 0.0 if data.directed else float(np.abs(links - links.T).max()),
+        "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
+        "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
+        "sign": float(max(-g.min(), -float(F), 0.0)),
+    }
+
+
+def objective(data: Design, values: Mapping[str, F64]) -> float:
+    """F."""
+    return float(values["F"])
+
+
+def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
+    """The topology that the links describe."""
+    tail, head = np.nonzero(np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))) == 1)
+    return Topology(data.n, tail, head)
+
+
+def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Any]:
+    """Properties of a verified solution: its links, and the topology as a spec."""
+    topology = topology_of(data, values)
+    spec = digraph_spec(topology)
+    return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
+
+
+def loads(data: Design, values: Mapping[str, F64]) -> Links:
+    """Flow over every link, all sources together."""
+    topology = topology_of(data, values)
+    total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
+    return Links(topology, total, topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper="topology",
+    where="ours",
+    title="Topology of given degree with the least all-to-all time",
+    sense="max",
+    problem="MILP",
+    parameters=(Parameter("directed", bool, default=False, help="links may run one way only"),),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    arrays=arrays,
+    metrics=lambda data, value: {} if not value else {"F": value, "T": 1.0 / value},
+    describe=describe,
+    estimate=estimate,
+    size="n (n-1)^2 flows, n (n-1) links",
+    meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",
+    shards=True,
+    links=loads,
+)

@@ -1,0 +1,85 @@
+"""Measured computing times of the operators of training jobs, as published with TopoOpt and FlexFlow's fork STEAM.
+
+Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables), and usc-isi/STEAM-FlexFlow, commit
+        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers
+
+Columns of ``published/topoopt_compute_times.csv``
+
+    model            candle, vgg, bert, dlrm (64 tables), ncf, dlrm-128-tables
+    samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
+    operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
+    occurrences      how often the operator occurs in the model, from the published task graphs and settings
+    forward_ms, backward_ms
+                     time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
+                     whole batch
+
+Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
+one, as for DLRM.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from opticoll.errors import BadInput
+
+TABLE = Path(__file__).parent / "published" / "topoopt_compute_times.csv"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of a model: its occurrences, and the time of one of them, forward and backward [s]."""
+
+    name: str
+    occurrences: int
+    seconds: float
+
+
+@cache
+def operators(model: str, samples: int) -> tuple[Operator, ...]:
+    """Operators of a model at a batch of ``samples`` per GPU.
+
+    Raises
+    ------
+    BadInput
+        For a model or batch without measurements.
+    """
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    known = sorted({(row["model"], int(row["samples_per_gpu"])) for row in rows})
+    if (model, samples) not in known:
+        listed = ", ".join(f"{name} {batch}" for name, batch in known)
+        msg = f"compute times: none of {model} at {samples} samples per GPU; there are {listed}"
+        raise BadInput(msg)
+    return tuple(
+        Operator(
+            row["operator"],
+            int(row["occurrences"]),
+            (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0,
+        )
+        for row in rows
+        if (row["model"], int(row["samples_per_gpu"])) == (model, samples)
+    )
+
+
+def compute_time(model: str, samples: int) -> float:
+    """Computing time of one iteration on one server [s], without overlap of its operators."""
+    return sum(operator.occurrences * operator.seconds for operator in operators(model, samples))
+
+
+#: Weights that the name of an operator does not give: VGG16's convolutions, and BERT's attention of width 1024.
+_OTHER_WEIGHTS = {"vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024}
+
+
+def dense_weights(model: str, samples: int) -> int:
+    """Weights that every server holds a copy of, without embedding tables."""
+    weights = _OTHER_WEIGHTS.get(model, 0)
+    for operator in operators(model, samples):
+        kind, *sizes = operator.name.split("_")
+        if kind == "Dense":
+            inputs, outputs = map(int, sizes)
+            weights += operator.occurrences * (inputs + 1) * outputs
+    return weights

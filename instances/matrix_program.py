@@ -1,0 +1,245 @@
+"""Linear and mixed-integer programs in matrix form, read from MPS and LP files.
+
+The readers are those of HiGHS, run in a process of its own with a limit on time and memory: a malformed file ends that
+process at most. A program is identified by its numbers; names of rows and columns only label results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from opticoll.errors import BadFile
+from opticoll.instances.digraph import Instance
+from opticoll.instances.readers.untrusted import read_bytes
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+#: Largest file [bytes], as it is and after decompression.
+MOST_BYTES, MOST_UNPACKED = 512 << 20, 2 << 30
+#: Limits of the reader's process: wall clock [s] and data segment [bytes].
+TIME_LIMIT_S, MEMORY_LIMIT = 600.0, 16 << 30
+#: Bounds from this size on are infinite, as in every reader of these formats.
+INFINITE = 1e20
+_SUFFIXES = (".mps", ".lp")
+_REMEDY = "name a .mps, .mps.gz, .lp or .lp.gz file"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatrixProgram(Instance):
+    r"""A program :math:`\min/\max \; c^\top x + c_0` over rows :math:`l_r \le A x \le u_r` and columns.
+
+    Parameters
+    ----------
+    indptr, indices, data
+        Constraint matrix A by column (CSC), ``rows`` rows and ``n`` columns.
+    row_lower, row_upper
+        Row bounds, shape ``(rows,)``; ``-inf`` and ``inf`` for none.
+    col_lower, col_upper
+        Column bounds, shape ``(n,)``.
+    cost, offset
+        Objective coefficients, shape ``(n,)``, and constant.
+    integer
+        Integrality of each column, shape ``(n,)``, boolean.
+    sense
+        ``"min"`` or ``"max"``.
+    column_names, row_names
+        Names in the file.
+    spec, parameters
+        As for every instance.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    data: NDArray[np.float64]
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    col_lower: NDArray[np.float64]
+    col_upper: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    offset: float
+    integer: NDArray[np.bool_]
+    sense: Literal["min", "max"]
+    column_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+    spec: str = "custom"
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Number of columns."""
+        return self.cost.size
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.row_lower.size
+
+    @property
+    def A(self) -> sp.csc_array:
+        """A copy of the constraint matrix, shape ``(rows, n)``."""
+        import scipy.sparse as sp
+
+        return sp.csc_array((self.data, self.indices, self.indptr), shape=(self.rows, self.n), copy=True)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the numbers; names are not included."""
+        digest = hashlib.sha256(f"matrix {self.rows} {self.n} {self.sense} {float(self.offset)!r}".encode())
+        for whole in (self.indptr, self.indices, self.integer):
+            digest.update(np.asarray(whole, dtype=np.int64).tobytes())
+        for real in (self.data, self.row_lower, self.row_upper, self.col_lower, self.col_upper, self.cost):
+            digest.update((np.asarray(real, dtype=np.float64) + 0.0).tobytes())  # no -0.0
+        return digest.hexdigest()
+
+
+def read_program(path: str | Path) -> MatrixProgram:
+    """Read a program from an MPS or LP file, also compressed by gzip.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read, is too large, is not complete, or holds anything but linear rows and continuous or
+        integer columns.
+    """
+    path = Path(path)
+    where = f"matrix file {path}"
+    name = path.name.lower()
+    packed = name.endswith(".gz")
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix not in _SUFFIXES:
+        msg = f"{where} has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}"
+        raise BadFile(msg)
+    content = read_bytes(path, MOST_BYTES, _REMEDY, where)
+    if packed:
+        content = _unpacked(content, where)
+    if not content.strip():
+        msg = f"{where} is empty; {_REMEDY}"
+        raise BadFile(msg)
+    if suffix == ".mps" and not any(line.startswith(b"ENDATA") for line in content[-4096:].splitlines()):
+        msg = f"{where}: there is no ENDATA line at its end; the file is incomplete or not in MPS format"
+        raise BadFile(msg)
+    return _program(_read_once(content, suffix, where), where)
+
+
+def _unpacked(content: bytes, where: str) -> bytes:
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        text = stream.decompress(content, MOST_UNPACKED + 1)
+    except zlib.error as error:
+        msg = f"{where} is not a gzip file ({error}); {_REMEDY}"
+        raise BadFile(msg) from None
+    if len(text) > MOST_UNPACKED:
+        msg = f"{where} has more than {MOST_UNPACKED} bytes after decompression; use a smaller file"
+        raise BadFile(msg)
+    if not stream.eof:
+        msg = f"{where} ends within its compressed data; copy the whole file"
+        raise BadFile(msg)
+    return text
+
+
+#: What was read last, by digest and suffix: a spec is parsed several times in a row.
+_READ: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def _read_once(content: bytes, suffix: str, where: str) -> dict[str, Any]:
+    key = (hashlib.sha256(content).hexdigest(), suffix)
+    if key not in _READ:
+        found = _read_apart(content, suffix, where)
+        _READ.clear()
+        _READ[key] = found
+    return _READ[key]
+
+
+def _read_apart(content: bytes, suffix: str, where: str) -> dict[str, Any]:
+    """The arrays and names in a text, read by HiGHS in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="opticoll-matrix-") as name:
+        folder = Path(name)
+        file = folder / f"program{suffix}"
+        file.write_bytes(content)
+        reader = Path(__file__).with_name("readers") / "matrix_reader.py"
+        command = [sys.executable, "-P", str(reader), str(file), str(folder)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=TIME_LIMIT_S, check=False, stdin=subprocess.DEVNULL,
+                preexec_fn=_limit_memory,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            msg = f"{where}: reading it took more than {TIME_LIMIT_S:.0f} s; use a smaller file"
+            raise BadFile(msg) from None
+        refused = folder / "refused.txt"
+        if refused.exists():
+            msg = f"{where}: {refused.read_text(encoding='utf-8')[:300]}; write a linear program as MPS or LP"
+            raise BadFile(msg)
+        if done.returncode != 0 or not (folder / "names.json").exists():
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"status {done.returncode}"]
+            msg = f"{where}: the reader of HiGHS failed ({last[0][:200]}); check the file with another reader"
+            raise BadFile(msg)
+        with np.load(folder / "arrays.npz", allow_pickle=False) as saved:
+            found: dict[str, Any] = {key: saved[key] for key in saved.files}
+        return found | json.loads((folder / "names.json").read_text(encoding="utf-8"))
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # no such limits on this platform
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _program(found: dict[str, Any], where: str) -> MatrixProgram:
+    names = {
+        kind: tuple(text or f"{letter}{position}" for position, text in enumerate(found[kind]))
+        for kind, letter in (("columns", "x"), ("rows", "r"))
+    }
+    for kind, given in names.items():
+        if len(set(given)) < len(given):
+            [(twice, _)] = Counter(given).most_common(1)
+            msg = f"{where}: two {kind} are named {twice[:60]!r}; give each a name of its own"
+            raise BadFile(msg)
+    if not len(names["columns"]):
+        msg = f"{where} has no columns; {_REMEDY}"
+        raise BadFile(msg)
+    bounds = {
+        name: np.where(np.abs(found[name]) >= INFINITE, np.copysign(np.inf, found[name]), found[name])
+        for name in ("row_lower", "row_upper", "col_lower", "col_upper")
+    }
+    indptr, indices, data = _canonical(found["indptr"], found["indices"], found["data"], len(names["rows"]))
+    return MatrixProgram(
+        indptr=indptr, indices=indices, data=data, **bounds, cost=found["cost"], offset=float(found["offset"]),
+        integer=found["integer"], sense="max" if found["maximise"] else "min", column_names=names["columns"],
+        row_names=names["rows"],
+    )  # fmt: skip
+
+
+def _canonical(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], data: NDArray[np.float64], rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Entries of every column in the order of their rows, without zeros."""
+    import scipy.sparse as sp
+
+    matrix = sp.csc_array((data, indices, indptr), shape=(rows, indptr.size - 1))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data

@@ -1,0 +1,578 @@
+"""Plug-ins: formulations, families, solvers, methods, claims and bounds of a user's own, from outside the package.
+
+A plug-in is a Python file or an installed module. It contributes what our own modules do, under the same names:
+``FORMULATION``, ``ADAPTER``, ``METHOD`` and ``CLAIM`` (or ``FORMULATIONS``, ..., a list), ``BOUNDS`` (``{formulation:
+function or list of functions}``, see :func:`opticoll.formulations.plugin_bounds`), and families and modifiers by their
+decorators. It is named by ``--plugin``, by the
+environment variable ``OPTICOLL_PLUGINS`` (separated as in ``PATH``), by ``plugins`` in a study file, or by an entry
+point of the group ``opticoll.plugins``.
+
+Every worker process gets the source text of the files and the names of the modules, and runs them when it needs them.
+A worker on another machine therefore needs no copy of a file, but every module must be installed there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from dis import get_instructions
+from functools import cache, partial
+from hashlib import sha256
+from importlib import import_module
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import decode_source, find_spec, spec_from_loader
+from pathlib import Path
+from secrets import token_hex
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from opticoll.errors import BadInput, OpticollError
+from opticoll.instances.readers.untrusted import read_bytes
+
+#: Environment variable that names plug-ins, and group of the entry points that do.
+VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
+#: Largest plug-in file [bytes].
+MAX_BYTES = 4 << 20
+_PREFIX = "opticoll_plugin_"
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+_LAYERS = ("instances", "formulations", "solvers", "analysis")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a plug-in may contribute.
+
+    Its class, a function that returns the names that opticoll itself uses, and the attributes that a subclass must set.
+    """
+
+    type: str
+    taken: str
+    attributes: tuple[str, ...] = ()
+
+
+#: Contributions by the name of the module attribute; its plural is a list of them.
+KINDS = {
+    "FORMULATION": Kind("opticoll.formulations.model:Formulation", "opticoll.formulations:own_names"),
+    "ADAPTER": Kind(
+        "opticoll.solvers.adapters.interface:Adapter",
+        "opticoll.solvers.methods:own_names",
+        ("name", "title", "package", "distribution", "algorithm", "capabilities"),
+    ),
+    "METHOD": Kind("opticoll.solvers.methods.method:Method", "opticoll.solvers.methods:own_names"),
+    "CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger:own_names"),
+}
+#: Methods and solvers share one name space, ``--method``.
+_SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
+BOUNDS = "BOUNDS"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plug-in: the absolute path of its file and its text, or the name of its module (then ``source`` is None).
+
+    ``digest`` is the SHA-256 of the source; it enters the resume key of every run that the plug-in takes part in.
+    """
+
+    place: str
+    digest: str
+    source: str | None
+
+    @property
+    def module(self) -> str:
+        """Name of the module in ``sys.modules``."""
+        if self.source is None:
+            return self.place
+        return f"{_PREFIX}{re.sub(r'[^A-Za-z0-9_]', '_', Path(self.place).stem)}_{self.digest[:16]}"
+
+    @property
+    def name(self) -> str:
+        """Name of the file or module."""
+        return self.place if self.source is None else Path(self.place).name
+
+
+_known: dict[str, Plugin] = {}
+_checked: set[str] = set()
+_loading: set[str] = set()
+_lock = threading.RLock()
+_in_worker = False
+#: Tells this process from its workers.
+_PROCESS = token_hex(8)
+
+
+# loading ------------------------------------------------------------------------------------------------------
+
+
+def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
+    """Load a plug-in, unless it is loaded already with the same contents.
+
+    Parameters
+    ----------
+    place
+        A Python file, or the name of an installed module.
+    contributes
+        Whether to refuse a plug-in that defines nothing that opticoll looks for.
+
+    Returns
+    -------
+    The module. Its formulations, families, solvers, methods, claims and bounds are found by name from now on, also by
+    worker processes.
+
+    Raises
+    ------
+    BadInput
+        If it cannot be read, raises an exception, defines a name that is in use, or an object of the wrong type.
+    """
+    with _lock:
+        if _in_worker and str(place) in _known:  # what the parent sent counts
+            return _load(_known[str(place)], contributes=contributes)
+        return _load(_read(str(place)), contributes=contributes)
+
+
+def _read(place: str) -> Plugin:
+    if place.endswith(".py") or os.sep in place:
+        path = Path(place).expanduser().absolute()
+        if path.suffix != ".py":
+            msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
+            raise BadInput(msg)
+        data = read_bytes(path, MAX_BYTES, "name a Python file", f"plug-in {place}")
+        try:
+            source = decode_source(data)
+        except (SyntaxError, UnicodeDecodeError) as error:
+            msg = f"plug-in {place}: is not Python source text ({error}); save it as UTF-8"
+            raise BadInput(msg) from error
+        return Plugin(str(path), sha256(data).hexdigest(), source)
+    try:
+        spec = find_spec(place) if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place) else None
+    except (ImportError, ValueError, AttributeError):
+        spec = None
+    if spec is None:
+        msg = f"plug-in {place!r}: no module of this name is installed; name a file that ends in .py, or install it"
+        raise BadInput(msg)
+    origin = Path(spec.origin) if spec.has_location and spec.origin else None
+    data = origin.read_bytes() if origin is not None and origin.is_file() else place.encode()
+    return Plugin(place, sha256(data).hexdigest(), None)
+
+
+def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
+    """Import a plug-in and check what it contributes; a file that has changed replaces its earlier version."""
+    old = _known.get(plugin.place)
+    if old is not None and old.digest != plugin.digest:
+        _drop(old)
+    if old == plugin and plugin.module in _checked:
+        return sys.modules[plugin.module]
+    _ours("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
+    _known[plugin.place] = plugin
+    _loading.add(plugin.place)
+    try:
+        module = import_module(plugin.module)
+        _check(plugin, module, contributes)
+    except (Exception, SystemExit) as error:
+        message = _failure(plugin, error)
+        _drop(plugin)
+        raise BadInput(message) from error
+    finally:
+        _loading.discard(plugin.place)
+    _checked.add(plugin.module)
+    return module
+
+
+def _drop(plugin: Plugin) -> None:
+    _ours("opticoll.instances.spec:forget")(plugin.module)
+    _known.pop(plugin.place, None)
+    _checked.discard(plugin.module)
+    sys.modules.pop(plugin.module, None)
+
+
+def _failure(plugin: Plugin, error: BaseException) -> str:
+    """Why a plug-in cannot be loaded: file, line, reason, remedy."""
+    place, line = plugin.place, _line(error, _file_of(plugin))
+    at = f", line {line}" if line else ""
+    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    if isinstance(error, OpticollError):
+        return f"plug-in {place}{at}: {text}"
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    missing = (error.name or "").split(".")[0] if isinstance(error, ImportError) else ""
+    if isinstance(error, ImportError) and "part of opticoll now" in text:  # the layers refuse their old names
+        return f"plug-in {place}{at}: {text}"
+    if missing in _LAYERS:
+        return f"plug-in {place}{at}: {reason}; import opticoll.{missing} instead"
+    if isinstance(error, ModuleNotFoundError):
+        return f"plug-in {place}{at}: {reason}; install the package, or correct its name"
+    return f"plug-in {place}{at}: {reason}; correct the file"
+
+
+def _line(error: BaseException, file: str) -> int | None:
+    """The last line of ``file`` that an exception passed through."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _file_of(plugin: Plugin) -> str:
+    if plugin.source is not None:
+        return plugin.place
+    return str(getattr(sys.modules.get(plugin.module), "__file__", None) or plugin.place)
+
+
+def blame(error: BaseException) -> str | None:
+    """Where an exception left a plug-in: ``plug-in FILE, line N``; None if it passed through no plug-in."""
+    for plugin in _known.values():
+        line = _line(error, _file_of(plugin))
+        if line is not None:
+            return f"plug-in {plugin.place}, line {line}"
+    return None
+
+
+class _Finder(MetaPathFinder, InspectLoader):
+    """Imports plug-in files by the names of their modules, from the text that was read or received."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The plug-in called ``fullname``, if any."""
+        plugin = _by_module(fullname) if fullname.startswith(_PREFIX) else None
+        return None if plugin is None else spec_from_loader(fullname, self, origin=plugin.place)
+
+    def get_source(self, fullname: str) -> str | None:
+        """The text of a plug-in, for tracebacks."""
+        plugin = _by_module(fullname)
+        return None if plugin is None else plugin.source
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the text of a plug-in as a module."""
+        plugin = _by_module(module.__name__)
+        if plugin is None or plugin.source is None:
+            msg = f"no plug-in {module.__name__!r}"
+            raise ImportError(msg)
+        module.__file__ = plugin.place
+        exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
+
+
+def file_of(item: object) -> Path | None:
+    """The file of the plug-in that defines a function or class; None for what is installed."""
+    plugin = _by_module(str(getattr(item, "__module__", "")))
+    return None if plugin is None or plugin.source is None else Path(plugin.place)
+
+
+def _by_module(name: str) -> Plugin | None:
+    return next((plugin for plugin in _known.values() if plugin.module == name), None)
+
+
+sys.meta_path.append(_Finder())
+
+
+def load_configured() -> None:
+    """Load the plug-ins that the environment variable names.
+
+    Raises
+    ------
+    BadInput
+        As :func:`load_plugin`.
+    """
+    if not _in_worker:
+        _load_all(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def _load_all(places: str) -> None:
+    for place in filter(None, places.split(os.pathsep)):
+        try:
+            load_plugin(place)
+        except BadInput as error:
+            msg = f"{VARIABLE}: {error}"
+            raise BadInput(msg) from error
+
+
+def load_installed() -> None:
+    """Load the plug-ins of installed packages; called when a name is unknown, or names are listed.
+
+    Raises
+    ------
+    BadInput
+        As :func:`load_plugin`.
+    """
+    load_configured()
+    if not _in_worker:
+        for name in _entry_points():
+            if name not in _loading:
+                load_plugin(name)
+
+
+@cache
+def _entry_points() -> tuple[str, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(dict.fromkeys(entry.module for entry in entry_points(group=GROUP)))
+
+
+# contributions ------------------------------------------------------------------------------------------------
+
+
+def contributed(attribute: str) -> Iterator[Any]:
+    """What all plug-ins contribute of a kind (a key of :data:`KINDS`), in the order in which they were loaded."""
+    return (item for _, item in _contributions(attribute))
+
+
+def own_bounds(formulation: str) -> list[Callable[..., Any]]:
+    """The bounds on a formulation that plug-ins contribute."""
+    return [function for _, bounds in load_known() for function in _functions(getattr(bounds, BOUNDS, {}), formulation)]
+
+
+def _functions(bounds: Mapping[str, Any], formulation: str) -> list[Callable[..., Any]]:
+    given = bounds.get(formulation, [])
+    return list(given) if isinstance(given, (tuple, list)) else [given]
+
+
+def _contributions(attribute: str) -> Iterator[tuple[Plugin, Any]]:
+    for plugin, module in load_known():
+        for item in _items(module, attribute):
+            yield plugin, item
+
+
+def load_known() -> list[tuple[Plugin, ModuleType]]:
+    """Run the plug-ins that are known, but for any that is being run; their modules."""
+    load_configured()
+    with _lock:
+        known = [plugin for place, plugin in list(_known.items()) if place not in _loading]
+        return [(plugin, _load(plugin, contributes=False)) for plugin in known]
+
+
+def _items(module: ModuleType, attribute: str) -> list[Any]:
+    found: list[Any] = []
+    for name in (attribute, f"{attribute}S"):
+        value = getattr(module, name, None)
+        found += value if isinstance(value, (tuple, list)) else [] if value is None else [value]
+    return found
+
+
+def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> dict[str, str]:
+    """Name and digest of the plug-ins that contributed any of ``objects``, or whose module is among ``modules``."""
+    wanted, names = {id(item) for item in objects if item is not None}, set(modules)
+    found = {
+        plugin.name: plugin.digest
+        for plugin in _known.values()
+        if plugin.module in names
+        or (
+            plugin.module in _checked
+            and any(id(item) in wanted for kind in KINDS for item in _items(sys.modules[plugin.module], kind))
+        )
+    }
+    return dict(sorted(found.items()))
+
+
+def everywhere(modules: Iterable[str]) -> bool:
+    """Whether worker processes have all of ``modules``: they are ours, or plug-ins."""
+    known = {plugin.module for plugin in _known.values()}
+    return all(name.startswith("opticoll.") or name in known for name in modules)
+
+
+def digests() -> dict[str, str]:
+    """Name and digest of every plug-in that is known."""
+    return dict(sorted((plugin.name, plugin.digest) for plugin in _known.values()))
+
+
+def _check(plugin: Plugin, module: ModuleType, contributes: bool) -> None:
+    """Check the types and names of everything that a plug-in contributes.
+
+    Raises
+    ------
+    BadInput
+        If something is wrong, or there is nothing.
+    """
+    count = len(_ours("opticoll.instances.spec:registered_by")(plugin.module))
+    for attribute, kind in KINDS.items():
+        items = _items(module, attribute)
+        count += len(items)
+        for item in items:
+            _check_type(item, attribute, kind)
+        _check_names(plugin, attribute, [_name(item) for item in items])
+    bounds = getattr(module, BOUNDS, None)
+    if bounds is not None:
+        count += 1
+        _check_bounds(bounds, module)
+    if contributes and not count:
+        known = ", ".join([*KINDS, BOUNDS])
+        msg = f"it contributes nothing: define one of {known}, or a family; `opticoll new` writes an example"
+        raise BadInput(msg)
+
+
+def _check_type(item: object, attribute: str, kind: Kind) -> None:
+    path, _, name = kind.type.partition(":")
+    types = {f"{base.__module__}:{base.__qualname__}" for base in type(item).__mro__}
+    if kind.type in types:
+        missing = [name for name in kind.attributes if not hasattr(item, name)]
+        if missing:
+            msg = f"the class {type(item).__name__} does not set {', '.join(missing)}; see {path}.{name}"
+            raise BadInput(msg)
+        return
+    if isinstance(item, type) and any(f"{base.__module__}:{base.__qualname__}" == kind.type for base in item.__mro__):
+        msg = f"{attribute} is the class {item.__name__}; write {attribute} = {item.__name__}()"
+    else:
+        msg = f"{attribute} is of type {type(item).__name__}; it must be a {name} ({path})"
+    raise BadInput(msg)
+
+
+def _check_names(plugin: Plugin, attribute: str, names: list[str]) -> None:
+    if not names:
+        return
+    word = attribute.lower()
+    for position, name in enumerate(names):
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            msg = f"the {word} {name!r} needs a name of letters, digits, '.', '-' and '_'"
+            raise BadInput(msg)
+        if name in names[:position]:
+            msg = f"the {word} {name!r} is defined twice; choose another name"
+            raise BadInput(msg)
+    taken = _ours(KINDS[attribute].taken)()
+    others = {
+        _name(item): other.place
+        for kind in _SHARED.get(attribute, (attribute,))
+        for other in _known.values()
+        if other.place != plugin.place and other.module in _checked
+        for item in _items(sys.modules[other.module], kind)
+    }
+    for name in names:
+        if name in taken or name in others:
+            where = "opticoll" if name in taken else f"the plug-in {others[name]}"
+            msg = f"the {word} name {name!r} is already used by {where}; choose another name"
+            raise BadInput(msg)
+
+
+def _check_bounds(bounds: object, module: ModuleType) -> None:
+    if not isinstance(bounds, Mapping) or not bounds:
+        msg = f'{BOUNDS} is of type {type(bounds).__name__}; write {BOUNDS} = {{"alltoall.master": function}}'
+        raise BadInput(msg)
+    others = [sys.modules[name] for name in _checked]
+    known = {_name(item) for one in (module, *others) for item in _items(one, "FORMULATION")}
+    known |= _ours(KINDS["FORMULATION"].taken)()
+    for formulation in bounds:
+        if formulation not in known:
+            msg = f"{BOUNDS} names the formulation {formulation!r}, which is unknown; see `opticoll list formulations`"
+            raise BadInput(msg)
+        for function in _functions(bounds, formulation):
+            if not callable(function):
+                msg = f"{BOUNDS}[{formulation!r}] contains {function!r}, not a function of the instance"
+                raise BadInput(msg)
+
+
+def _name(item: Any) -> Any:
+    return getattr(item, "name", None) or getattr(item, "id", None)
+
+
+def _ours(target: str) -> Callable[..., Any]:
+    """A function of a layer above or beside this one, called by name since layers import downwards only."""
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+# code without a file --------------------------------------------------------------------------------------------
+
+
+def code_digest(value: object) -> str:
+    """SHA-256 of an object defined in a main script or a notebook, the same in every process.
+
+    Of its functions it holds the bytecode, the constants, and the values that they refer to; of functions of other
+    modules the source file. Objects that are neither functions nor plain data count by their text.
+    """
+    content, seen = sha256(), set[int]()
+
+    def add(*items: object) -> None:
+        for item in items:
+            if isinstance(item, (FunctionType, type)):
+                if id(item) not in seen:
+                    seen.add(id(item))
+                    (add_function if isinstance(item, FunctionType) else add_class)(item)
+            elif isinstance(item, CodeType):
+                content.update(item.co_code)
+                add(item.co_names, item.co_consts)
+            elif isinstance(item, Mapping):
+                add(*(part for pair in item.items() for part in pair))
+            elif isinstance(item, (tuple, list)):
+                add(f"{len(item)} items", *item)
+            elif isinstance(item, (set, frozenset)):
+                add(*sorted(map(repr, item)))
+            elif is_dataclass(item):
+                add(type(item).__qualname__, *(getattr(item, field.name) for field in fields(item)))
+            elif isinstance(item, partial):
+                add(item.func, item.args, item.keywords)
+            elif hasattr(item, "tobytes"):
+                content.update(item.tobytes())
+            elif isinstance(item, ModuleType):
+                add(item.__name__)
+            else:
+                content.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item)).encode() + b"\0")
+
+    def add_function(function: Any) -> None:
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+        if function.__module__ != "__main__" and file is not None and Path(file).is_file():
+            add(function.__qualname__)
+            content.update(Path(file).read_bytes())
+            return
+        add(function.__code__, function.__defaults__, function.__kwdefaults__)
+        add(*(cell.cell_contents for cell in function.__closure__ or ()))
+        add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
+
+    def add_class(kind: Any) -> None:
+        add(kind.__module__, kind.__qualname__)
+        if kind.__module__ == "__main__":
+            for name, member in sorted(vars(kind).items()):
+                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                if isinstance(function, FunctionType):
+                    add(name, function)
+
+    add(value)
+    return content.hexdigest()
+
+
+def _names_in(code: CodeType) -> list[str]:
+    """Names of the globals that a function reads; attributes of the same names are not among them."""
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
+    return sorted({*(step.argval for step in get_instructions(code) if step.opname in _READS), *inner})
+
+
+# worker processes ---------------------------------------------------------------------------------------------
+
+
+def shipped() -> dict[str, Any]:
+    """All plug-ins that are known, as JSON for a worker process."""
+    known = [{"place": one.place, "digest": one.digest, "source": one.source} for one in list(_known.values())]
+    return {"process": _PROCESS, "plugins": known}
+
+
+def accept(sent: Mapping[str, Any]) -> None:
+    """Know the plug-ins that a parent process sent; in this process no others are looked for.
+
+    They are run when something of theirs is needed.
+
+    Raises
+    ------
+    BadInput
+        If a module is not installed here, or in another version.
+    """
+    global _in_worker
+    if sent["process"] == _PROCESS:  # a thread of the sender itself
+        return
+    with _lock:
+        _in_worker = True
+        for one in sent["plugins"]:
+            plugin = Plugin(str(one["place"]), str(one["digest"]), one["source"])
+            old = _known.get(plugin.place)
+            if old == plugin:
+                continue
+            if plugin.source is None and _read(plugin.place) != plugin:
+                msg = f"plug-in {plugin.place!r}: the module differs between the machines; install one version on all"
+                raise BadInput(msg)
+            if old is not None:
+                _drop(old)
+            _known[plugin.place] = plugin

@@ -1,0 +1,1 @@
+"""Tables of numbers that the papers' authors published, each with its source, units and licence."""

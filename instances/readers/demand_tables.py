@@ -1,0 +1,361 @@
+"""Demands as data: arrays, DataFrames, dicts of pairs, and files with a matrix or a list of pairs.
+
+A demand is an N×N matrix in rank order, or a list of (source, target, amount) whose ends are labels of the topology.
+Names that are not labels are read as rank numbers 0 .. N-1 if all of them are such numbers. Pairs that are not listed
+have demand 0.
+
+Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or blanks; or a heading of labels
+(its first field empty) and one row per label, as ``DataFrame.to_csv`` writes it; or a heading ``src,dst,bytes`` and one
+pair per line. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a comment.
+SNDlib networks (native or XML) hold their demands, and DIMACS ``p max`` a source and a sink.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.readers.draft import SOURCES, TARGETS
+from opticoll.instances.readers.files import matrix_of
+from opticoll.instances.readers.graph_formats import dimacs_links, sndlib_links, sndlib_xml_links
+from opticoll.instances.readers.untrusted import parse_json, parse_xml, parses_as_float
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    F64 = NDArray[np.float64]
+
+#: Headings of the amounts of a list of pairs, in lower case.
+AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")
+#: Most rows of a list of pairs.
+MAX_PAIRS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class DemandTable:
+    """A demand as data.
+
+    Parameters
+    ----------
+    amount
+        D in rank order, ``(N, N)``; or the amounts of the listed pairs, ``(K,)``.
+    labels
+        Source and target of every listed pair; None for a matrix.
+    """
+
+    amount: F64
+    labels: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def digest(self) -> str:
+        """First 16 digits of the SHA-256 of the contents; the order of listed pairs does not matter."""
+        found = hashlib.sha256(b"opticoll-demand-1")
+        if self.labels is None:
+            found.update(repr(self.amount.shape).encode() + np.ascontiguousarray(self.amount, dtype="<f8").tobytes())
+        else:
+            pairs = sorted(zip(self.labels, self.amount.tolist(), strict=True))
+            found.update(repr([pair for pair in pairs if pair[1]]).encode())
+        return found.hexdigest()[:16]
+
+
+def table_of(value: object) -> DemandTable:
+    """The demand that an array, a DataFrame or a dict of pairs holds.
+
+    Raises
+    ------
+    BadInput
+        For anything else, and for amounts that are not numbers.
+    """
+    if isinstance(value, Mapping):
+        ends = [_pair(key) for key in value]
+        return _listed(ends, list(value.values()), "demand")
+    if hasattr(value, "columns") and hasattr(value, "index"):
+        return _framed(value)
+    if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
+        matrix = _numbers(value, "demand")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            msg = f"demand: an array of shape {matrix.shape} is not a square matrix; give one row and column per rank"
+            raise BadInput(msg)
+        return DemandTable(matrix)
+    msg = (
+        f"demand: cannot be read from a {type(value).__name__}; give a text, an N×N array, a DataFrame, or a dict "
+        "{(source, target): amount}"
+    )
+    raise BadInput(msg)
+
+
+def _numbers(value: object, what: str) -> F64:
+    if hasattr(value, "todense"):
+        value = value.todense()
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size):
+            raise TypeError
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        msg = f"{what}: amounts must be numbers, one per entry"
+        raise BadInput(msg) from None
+
+
+def _pair(key: object) -> tuple[str, str]:
+    if not isinstance(key, tuple) or len(key) != 2:
+        msg = f"demand: key {str(key)[:60]!r} must be a pair (source, target)"
+        raise BadInput(msg)
+    return str(key[0]), str(key[1])
+
+
+def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTable:
+    """A list of pairs, each at most once."""
+    amount = _numbers(amounts, what)
+    seen: set[tuple[str, str]] = set()
+    for (s, t), one in zip(ends, amount.tolist(), strict=True):
+        if (s, t) in seen:
+            msg = f"{what}: the pair {s} to {t} occurs twice; add up its amounts"
+            raise BadFile(msg)
+        seen.add((s, t))
+        if not (np.isfinite(one) and one >= 0):
+            msg = f"{what}: {s} sends {one} to {t}; give finite nonnegative numbers"
+            raise BadFile(msg)
+    return DemandTable(amount, tuple(ends))
+
+
+def _framed(frame: Any) -> DemandTable:
+    """A DataFrame: pairs if it has columns for both ends, else a square matrix with labels."""
+    names = [str(name) for name in frame.columns]
+    found = _pair_columns(names, "demand")
+    if found is not None:
+        source, target, amount = (frame.iloc[:, i].tolist() for i in found)
+        return _listed([(str(s), str(t)) for s, t in zip(source, target, strict=True)], amount, "demand")
+    return _labelled([str(name) for name in frame.index], names, _numbers(frame.to_numpy(), "demand"), "demand")
+
+
+def _labelled(rows: list[str], columns: list[str], matrix: F64, what: str) -> DemandTable:
+    """A square matrix with labels, as a list of pairs."""
+    for side in (rows, columns):
+        twice = next((name for name in side if side.count(name) > 1), None) if len(set(side)) < len(side) else None
+        if twice is not None:
+            msg = f"{what}: label {twice[:60]!r} occurs twice; use each label once"
+            raise BadInput(msg)
+    odd = sorted(set(rows) ^ set(columns))
+    if odd:
+        msg = (
+            f"{what}: {odd[0][:60]!r} labels only a row or only a column; label both with the ranks, or give the "
+            "columns src, dst and an amount"
+        )
+        raise BadInput(msg)
+    keep = matrix != 0  # NaN stays and is refused
+    ends = [(rows[i], columns[j]) for i, j in np.argwhere(keep).tolist()]
+    return _listed(ends, matrix[keep], what)
+
+
+def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
+    """Positions of the columns source, target and amount among headings; None if these are no headings of pairs.
+
+    Raises
+    ------
+    BadFile
+        If it is not clear which column holds the amounts.
+    """
+    words = [name.strip().lower() for name in names]
+    ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    amounts = [i for i, word in enumerate(words) if word in AMOUNTS]
+    if len(amounts) != 1:
+        reason = "no column holds the amounts" if not amounts else f"{len(amounts)} columns may hold the amounts"
+        msg = f"{what}: {reason}; name the columns src, dst and bytes (or {', '.join(AMOUNTS[1:5])})"
+        raise BadFile(msg)
+    return ends[0], ends[1], amounts[0]
+
+
+def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:
+    """D in rank order, ``(N, N)``.
+
+    Raises
+    ------
+    BadInput
+        For a matrix of another size, and for a name that is not a rank of ``topology``.
+    """
+    ranks = topology.ranks
+    if table.labels is None:
+        if table.amount.shape != (ranks, ranks):
+            size = "x".join(map(str, table.amount.shape))
+            msg = (
+                f"{what}: a matrix of {size} for the {ranks} ranks of {topology.spec}; give one row and column per rank"
+            )
+            raise BadFile(msg)
+        return table.amount
+    number = rank_numbers(topology, {name for pair in table.labels for name in pair}, what)
+    matrix = np.zeros((ranks, ranks))
+    if table.labels:
+        source, target = np.array([[number[s], number[t]] for s, t in table.labels]).T
+        matrix[source, target] = table.amount
+    return matrix
+
+
+def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, int]:
+    """The rank of every name: by label if all are labels, else by number.
+
+    Raises
+    ------
+    BadFile
+        For a name that is not a rank, and for a label that several ranks have.
+    """
+    from opticoll.instances.spec import nearest
+
+    labels = [topology.labels[v] for v in topology.terminals.tolist()]
+    known = {label: rank for rank, label in enumerate(labels)}
+    unknown = sorted(names - known.keys())
+    switches = set(topology.labels) - known.keys()
+    if unknown and not switches.intersection(names) and all(_below(name, len(labels)) for name in names):
+        return {name: int(name) for name in names}
+    if unknown:
+        reason = "is a vertex, but not a rank" if unknown[0] in switches else "is not a rank"
+        msg = f"{what}: {unknown[0][:60]!r} {reason} of {topology.spec}; {nearest(unknown[0], known)}"
+        raise BadFile(msg)
+    if len(known) < len(labels):
+        twice = next((name for name in sorted(names) if labels.count(name) > 1), None)
+        if twice is not None:
+            msg = f"{what}: several ranks of {topology.spec} have the label {twice[:60]!r}; number the ranks instead"
+            raise BadFile(msg)
+    return known
+
+
+def _below(name: str, ranks: int) -> bool:
+    """Whether a name is the number of one of ``ranks`` ranks."""
+    return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < ranks
+
+
+def table_of_text(text: str, is_json: bool, topology: Topology, what: str) -> DemandTable:
+    """The demand in the text of a file.
+
+    Raises
+    ------
+    BadFile
+        If the text is malformed, or a matrix of another size than the topology's ranks.
+    """
+    ranks, unit = topology.ranks, f"rank of {topology.spec}"
+    stated = demands_of_network(text, what)
+    if stated is not None:
+        return _listed(list(stated), list(stated.values()), what)
+    if is_json:
+        return DemandTable(_json_matrix(text, ranks, what))
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    numbered = [(i, line) for i, line in enumerate(lines, start=1) if line]
+    if not numbered:
+        msg = f"{what} is empty; write one row of a matrix per line, or the heading src,dst,bytes and one pair per line"
+        raise BadFile(msg)
+    if ";" in numbered[0][1]:
+        msg = f"{what}, line {numbered[0][0]}: columns are separated by ';'; use commas or blanks"
+        raise BadFile(msg)
+    heading = _fields(numbered[0][1])
+    columns = _pair_columns(heading, what)
+    if columns is not None:
+        return _pairs_of_lines(numbered[1:], columns, len(heading), what)
+    if len(heading) > 1 and not heading[0] and "," in numbered[0][1]:
+        return _labelled_lines(numbered[1:], heading[1:], what)
+    if len(heading) == 3 and not any(map(parses_as_float, heading)):
+        msg = (
+            f"{what}, line {numbered[0][0]}: cannot read the heading {numbered[0][1][:60]!r}; "
+            "write src,dst,bytes for a list of pairs, or numbers alone for a matrix"
+        )
+        raise BadFile(msg)
+    return DemandTable(matrix_of(text, ranks, what, unit))
+
+
+def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
+    """The demands that a network file states: SNDlib (native or XML), or source and sink of DIMACS ``p max``.
+
+    Raises
+    ------
+    BadFile
+        If it is malformed, or states no demand.
+    """
+    start = text.lstrip("\ufeff \t\r\n")[:4096]
+    if start.startswith("?SNDlib"):
+        found = sndlib_links(text, what)
+    elif start.startswith("<"):
+        root = parse_xml(text.encode(), what, "write SNDlib XML")
+        if root.tag != "network":
+            msg = (
+                f"{what}: <{root.tag[:40]}> is no SNDlib network; write a matrix, or src,dst,bytes and a pair per line"
+            )
+            raise BadFile(msg)
+        found = sndlib_xml_links(root, what)
+    elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
+        found = dimacs_links(text, what)
+    else:
+        return None
+    if not found.demands:
+        msg = f"{what}: it states no demands; give another file"
+        raise BadFile(msg)
+    return dict(found.demands)
+
+
+def _fields(line: str) -> list[str]:
+    if "," not in line:
+        return line.split()
+    return [field.strip() for field in next(csv.reader([line]))]
+
+
+def _amount(text: str, where: str) -> float:
+    if not parses_as_float(text) or "_" in text:
+        msg = f"{where}: amount {text[:60]!r} is not a number"
+        raise BadFile(msg)
+    return float(text)
+
+
+def _pairs_of_lines(lines: list[tuple[int, str]], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:
+    if len(lines) > MAX_PAIRS:
+        msg = f"{what}: {len(lines)} pairs exceed the limit of {MAX_PAIRS}; write a matrix"
+        raise BadFile(msg)
+    ends, amounts = [], []
+    for number, line in lines:
+        parts = _fields(line)
+        if len(parts) != width or not parts[columns[0]] or not parts[columns[1]]:
+            msg = f"{what}, line {number}: {line[:60]!r} does not match the heading; write one value per column"
+            raise BadFile(msg)
+        ends.append((parts[columns[0]], parts[columns[1]]))
+        amounts.append(_amount(parts[columns[2]], f"{what}, line {number}"))
+    return _listed(ends, np.array(amounts, dtype=np.float64), what)
+
+
+def _labelled_lines(lines: list[tuple[int, str]], labels: list[str], what: str) -> DemandTable:
+    names, rows = [], []
+    for number, line in lines:
+        name, *cells = _fields(line)
+        if len(cells) != len(labels):
+            msg = f"{what}, line {number}: {len(cells)} numbers for {len(labels)} labels; give one per label"
+            raise BadFile(msg)
+        names.append(name)
+        rows.append([_amount(cell, f"{what}, line {number}") for cell in cells])
+    return _labelled(names, labels, np.array(rows, dtype=np.float64).reshape(len(rows), len(labels)), what)
+
+
+def _json_matrix(text: str, ranks: int, what: str) -> F64:
+    document = parse_json(text, what, f"write a list of {ranks} rows")
+    rows = document.get("demand") if isinstance(document, dict) else document
+    if not isinstance(rows, list) or len(rows) != ranks:
+        count = f"{len(rows)} rows" if isinstance(rows, list) else "no list of rows"
+        msg = f"{what}: {count} in a matrix of {ranks}; give one row per rank, as a list or under the key 'demand'"
+        raise BadFile(msg)
+    matrix = np.empty((ranks, ranks))
+    for s, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != ranks or any(type(cell) not in (int, float) for cell in row):
+            msg = f"{what}, row {s + 1}: must be a list of {ranks} numbers, one per rank"
+            raise BadFile(msg)
+        try:
+            matrix[s] = row
+        except OverflowError:
+            msg = f"{what}, row {s + 1}: a number is too large; use another unit"
+            raise BadFile(msg) from None
+    return matrix

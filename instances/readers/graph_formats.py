@@ -1,0 +1,550 @@
+"""Graph files: GraphML, GML, DIMACS, SNDlib and matrices of capacities; and topologies as networkx graphs.
+
+Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another name of it, see
+:class:`opticoll.instances.readers.draft.Capacities`), ``label`` and ``terminal`` of nodes, and ``loops`` of the graph
+(``keep`` accepts self-loops). An undirected edge is an arc each way. Other attributes are ignored.
+
+DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound, the lower must be 0), ``p sp`` (lengths are
+no capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
+
+SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
+of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model is in a file of its own. Demands are
+routing unit times value; several of a pair are added.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opticoll.errors import BadFile
+from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities, is_number
+from opticoll.instances.readers.untrusted import XmlElement, parses_as_float
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    import networkx as nx
+
+    from opticoll.instances.digraph import Topology
+
+
+def to_networkx(topology: Topology) -> nx.MultiDiGraph:
+    """Turn a topology into a directed multigraph.
+
+    Nodes are the vertex numbers, with attributes ``label`` and ``terminal``; arc ``a`` is an edge with
+    attributes ``capacity`` [link bandwidths] and ``arc`` (its number); the graph carries ``spec``.
+    """
+    import networkx as nx
+
+    graph: nx.MultiDiGraph = nx.MultiDiGraph(spec=topology.spec)
+    if topology.capacity_unit is not None:
+        graph.graph["unit"] = topology.capacity_unit
+    terminals = set(topology.terminals.tolist())
+    for v, label in enumerate(topology.labels):
+        graph.add_node(v, label=label, terminal=v in terminals)
+    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
+    graph.add_edges_from((u, v, {"capacity": c, "arc": a}) for a, (u, v, c) in enumerate(ends))
+    return graph
+
+
+def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> Topology:
+    """Read a GraphML document with one graph.
+
+    Edges follow ``edgedefault`` or their own ``directed``. The document is checked here and not read by networkx, which
+    merges edges of one id, creates missing nodes, reads only the first graph and refuses edges of both kinds.
+
+    Raises
+    ------
+    BadFile
+        For malformed XML, a document type or entities, hyperedges, nested graphs, bad capacities.
+    """
+    options = options or ReadOptions()
+    options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
+    root = _parsed(data, what)
+    draft = Draft(what, "edge", options)
+    graphs = root.findall(".//{*}graph")
+    if len(graphs) != 1:
+        msg = f"{what}: {'no <graph> in it' if not graphs else 'more than one graph'}; write GraphML with one graph"
+        raise BadFile(msg)
+    if root.find(".//{*}hyperedge") is not None:
+        msg = f"{what}: hyperedges are not supported; write edges"
+        raise BadFile(msg)
+    graph = graphs[0]
+    default = graph.get("edgedefault", "directed")
+    if default not in {"directed", "undirected"}:
+        msg = f"{what}: edgedefault {default[:60]!r} must be directed or undirected"
+        raise BadFile(msg)
+    names: dict[str | None, str] = {}
+    defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
+    for key in root.findall(".//{*}key"):
+        name = names[key.get("id")] = key.get("attr.name", key.get("id", ""))
+        for kind in defaults:
+            if key.get("for", "all") in {kind, "all"} and (text := key.findtext("{*}default")) is not None:
+                defaults[kind][name] = text
+
+    def attributes(element: Element, kind: str) -> dict[str, str]:
+        given = {
+            names.get(item.get("key"), item.get("key", "")): item.text or "" for item in element.findall("{*}data")
+        }
+        return {**defaults[kind], **given}
+
+    draft.keep_loops = attributes(graph, "graph").get("loops") == "keep"
+    draft.unit = draft.checked_unit(attributes(graph, "graph").get("unit"))
+    for node in graph.findall("{*}node"):
+        draft.add_node(node.get("id"), attributes(node, "node"))
+    edges = graph.findall("{*}edge")
+    given = [attributes(edge, "edge") for edge in edges]
+    places = [f"edge {number}" for number in range(1, len(edges) + 1)]
+    capacities = file_capacities(options.capacity, what)
+    values = capacities.of(given, places)
+    draft.unit = draft.unit or capacities.unit
+    for number, (edge, value) in enumerate(zip(edges, values, strict=True), start=1):
+        directed = {"true": True, "false": False}.get(edge.get("directed", ""), default == "directed")
+        draft.add_edge(edge.get("source"), edge.get("target"), value, number, directed=directed)
+    return draft.build()
+
+
+def _parsed(data: bytes, what: str) -> Element:
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        root: Element = fromstring(data, forbid_dtd=True)
+    except DefusedXmlException:
+        msg = f"{what}: document types and entities are not accepted; remove the <!DOCTYPE> declaration"
+        raise BadFile(msg) from None
+    except (ParseError, LookupError, ValueError) as error:
+        msg = f"{what}: not well-formed XML ({' '.join(str(error).split())}); write GraphML"
+        raise BadFile(msg) from None
+    return root
+
+
+def write_graphml(topology: Topology) -> bytes:
+    """GraphML that reads back exactly.
+
+    Raises
+    ------
+    BadFile
+        If a label holds a character that XML cannot represent exactly.
+    """
+    import networkx as nx
+
+    for label in topology.labels:
+        if re.search("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", label):
+            msg = f"write {topology.spec}: label {label[:60]!r} cannot be represented in XML; write JSON instead"
+            raise BadFile(msg)
+    graph = to_networkx(topology)
+    if (topology.tail == topology.head).any():
+        graph.graph["loops"] = "keep"
+    document = io.BytesIO()
+    nx.write_graphml_xml(graph, document)
+    return document.getvalue()
+
+
+@dataclass
+class Links:
+    """A graph as a file lists it: vertices with attributes, links (ends, attributes, line), demands by pair."""
+
+    vertices: dict[str, dict[str, object]] = field(default_factory=dict)
+    links: list[tuple[str, str, dict[str, object], int]] = field(default_factory=list)
+    demands: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    directed: bool = True
+
+    def build(self, what: str, options: ReadOptions, *, keep_loops: bool = False) -> Topology:
+        """The topology of the links, with capacities chosen among their attributes.
+
+        Raises
+        ------
+        BadFile
+            As :meth:`opticoll.instances.readers.draft.Draft.build`.
+        """
+        draft = Draft(what, "line", options)
+        draft.keep_loops = keep_loops
+        for name, attributes in self.vertices.items():
+            draft.add_node(name, attributes)
+        capacities = file_capacities(options.capacity, what)
+        values = capacities.of([link[2] for link in self.links], [f"line {link[3]}" for link in self.links])
+        draft.unit = capacities.unit
+        for (tail, head, _, line), value in zip(self.links, values, strict=True):
+            draft.add_edge(tail, head, value, line, directed=self.directed)
+        return draft.build()
+
+
+_GML = re.compile(
+    r"(?P<skip>(?:\s|#[^\n]*)*)(?:(?P<key>[A-Za-z][A-Za-z0-9_]*)"
+    r'|(?P<string>"[^"]*")|(?P<number>[-+]?[0-9.][-+0-9.eE]*)(?![A-Za-z_"])|(?P<bracket>[\[\]])|\Z)'
+)
+#: Deepest nesting of lists in GML.
+_DEEPEST = 32
+GmlList = list[tuple[str, object, int]]
+
+
+def _gml(text: str, what: str) -> GmlList:
+    """The entries (key, value, line) of a GML file; a list is a value.
+
+    Raises
+    ------
+    BadFile
+        For a syntax error.
+    """
+    top: GmlList = []
+    open_lists, key, line, position = [top], "", 1, 0
+    while position < len(text):
+        token = _GML.match(text, position)
+        line += token["skip"].count("\n") if token else 0
+        kind, wrong = token.lastgroup if token else None, token is None
+        if kind == "key" and token:
+            wrong, key = bool(key), token["key"]
+        elif kind == "bracket" and token and token["bracket"] == "]":
+            wrong = bool(key) or len(open_lists) == 1
+            del open_lists[-1:]
+        elif kind == "bracket":
+            inner: GmlList = []
+            wrong = not key or len(open_lists) > _DEEPEST
+            open_lists[-1].append((key, inner, line))
+            open_lists.append(inner)
+            key = ""
+        elif token and kind in {"string", "number"}:
+            value = html.unescape(token["string"][1:-1]) if kind == "string" else token["number"]
+            wrong = not key or (kind == "number" and not parses_as_float(value))
+            open_lists[-1].append((key, value, line))
+            line += value.count("\n")
+            key = ""
+        if wrong or token is None:
+            at = text[position : position + 200].strip().split("\n")[0][:30]
+            msg = f"{what}, line {line}: {at!r} is not GML here; "
+            raise BadFile(msg + 'write keys with a number, a "text" or a [ list ]')
+        position = token.end()
+    if key or len(open_lists) > 1:
+        msg = f"{what}, line {line}: the file ends inside a list; close it with ]"
+        raise BadFile(msg)
+    return top
+
+
+def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
+    """Attributes that are numbers or texts, each once."""
+    found: dict[str, object] = {}
+    for key, value, at in entries:
+        if isinstance(value, list):
+            continue
+        if key in found:
+            msg = f"{what}, line {at}: key {key[:60]!r} occurs twice; write it once"
+            raise BadFile(msg)
+        found[key] = value
+    return found
+
+
+def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a GML file with one graph; edges are undirected unless it states ``directed 1``.
+
+    Vertices are named by their ``id``. The file is checked here and not read by networkx, which refuses parallel edges
+    and equal labels, both common in the Topology Zoo.
+
+    Raises
+    ------
+    BadFile
+        For a syntax error, more than one graph, nodes without ``id``, edges without ends, and bad capacities.
+    """
+    options.refuse(what, "GML names its vertices and lists all links", "first", "wiring")
+    graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
+    if len(graphs) != 1:
+        msg = f"{what}: {len(graphs)} graphs in it; write GML with one 'graph ['"
+        raise BadFile(msg)
+    about = _entries(graphs[0], what, 1)
+    if about.get("directed", "0") not in {"0", "1"}:
+        msg = f"{what}: directed {str(about['directed'])[:20]!r} must be 0 or 1"
+        raise BadFile(msg)
+    found = Links(directed=about.get("directed") == "1")
+    for key, value, line in graphs[0]:
+        if key not in {"node", "edge"}:
+            continue
+        entries = _entries(value, what, line) if isinstance(value, list) else {}
+        needed = ("id",) if key == "node" else ("source", "target")
+        if not all(name in entries for name in needed):
+            msg = f"{what}, line {line}: {key} without {' and '.join(needed)}; write them"
+            raise BadFile(msg)
+        ends = [str(entries.pop(name)) for name in needed]
+        if key == "edge":
+            found.links.append((ends[0], ends[1], entries, line))
+        elif ends[0] in found.vertices:
+            msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node its own id"
+            raise BadFile(msg)
+        else:
+            found.vertices[ends[0]] = entries
+    return found.build(what, options, keep_loops=about.get("loops") == "keep")
+
+
+#: Columns of arcs by DIMACS problem: their letter, number of fields, and what the fields after the ends are.
+_DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "max": ("a", ("capacity",)), "min": ("a", ("lower", "capacity", "cost")), "sp": ("a", ("length",)),
+    "edge": ("e", ()), "col": ("e", ()),
+}  # fmt: skip
+
+
+def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a DIMACS problem, see the head of this module; errors as :func:`dimacs_links`."""
+    options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
+    found = dimacs_links(text, what)
+    if not found.directed and options.directed is None:
+        seen: dict[tuple[str, str], int] = {}
+        for u, v, _, line in found.links:
+            if (v, u) in seen or (u, v) in seen:
+                msg = f"{what}, line {line}: edge {u}-{v} is listed twice; if edges are listed both ways, write "
+                raise BadFile(msg + "file:PATH,directed=true")
+            seen[u, v] = line
+    return found.build(what, options)
+
+
+def dimacs_links(text: str, what: str) -> Links:
+    """Vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
+
+    Raises
+    ------
+    BadFile
+        For malformed lines, ends outside the vertices, lower bounds, and another number of arcs than stated.
+    """
+    found, kind, n, m = Links(), "", 0, 0
+    ends: dict[str, str] = {}
+    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
+        words = raw.split()
+        if not words or words[0] == "c":
+            continue
+        where = f"{what}, line {line}"
+        if words[0] == "p":
+            if kind or len(words) != 4 or words[1] not in _DIMACS or not all(map(is_number, words[2:])):
+                msg = f"{where}: {raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})"
+                raise BadFile(msg)
+            kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
+            Draft(what, "line").check_vertices(n)
+            found.vertices = {str(v): {} for v in range(1, n + 1)}
+            found.directed = _DIMACS[kind][0] == "a"
+            continue
+        letter, columns = _DIMACS.get(kind, ("", ()))
+        if words[0] == "n" and kind in {"max", "min", "col", "edge"} and len(words) == 3 and words[1] in found.vertices:
+            if kind == "max" and words[2] in {"s", "t"}:
+                ends[words[2]] = words[1]
+            continue
+        names = words[1:3]
+        if (
+            len(raw) > _MAX_LINE
+            or not kind
+            or words[0] != letter
+            or len(words) != 3 + len(columns)
+            or not all(v in found.vertices for v in names)
+        ):
+            msg = (
+                f"{where}: {raw.strip()[:60]!r} is no line of a DIMACS problem 'p {kind or 'max'}' with vertices 1..{n}"
+            )
+            raise BadFile(msg)
+        attributes: dict[str, object] = dict(zip(columns, words[3:], strict=True))
+        if attributes.pop("lower", "0") != "0":
+            msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll has no lower bounds, write 0"
+            raise BadFile(msg)
+        attributes.pop("cost", None)
+        found.links.append((names[0], names[1], attributes, line))
+    if len(found.links) != m or not kind:
+        msg = (
+            f"{what}: {len(found.links)} arcs where the problem line states {m}; correct the number, or add the missing"
+        )
+        raise BadFile(msg)
+    if len(ends) == 2:
+        found.demands[ends["s"], ends["t"]] = 1.0
+    return found
+
+
+#: Longest line of an SNDlib or DIMACS file.
+_MAX_LINE = 10_000
+_PAIR = r"\(\s*(?P<source>[^\s()]+)\s+(?P<target>[^\s()]+)\s*\)"
+_SND_LINES = {
+    "NODES": re.compile(r"(?P<id>[^\s()]+)(?:\s*\(\s*\S+\s+[^\s()]+\s*\))?(?:\s*\(\s*\))*"),
+    "LINKS": re.compile(
+        rf"(?P<id>[^\s()]+)\s*{_PAIR}\s+(?P<installed>\S+)\s+\S+\s+\S+\s+\S+\s*\(\s*(?P<modules>[^()]*)\)(?:\s*\(\s*\))*"
+    ),
+    "DEMANDS": re.compile(
+        rf"(?P<id>[^\s()]+)\s*{_PAIR}\s+(?P<unit>\S+)\s+(?P<value>\S+)\s+(?P<longest>\S+)(?:\s*\(\s*\))*"
+    ),
+}
+_SKIPPED = {"META", "ADMISSIBLE_PATHS"}
+
+
+def _amount(text: str | None, where: str, name: str) -> float:
+    """A finite nonnegative number of an SNDlib file."""
+    if text is None or not parses_as_float(text) or not 0 <= float(text) < float("inf"):
+        msg = f"{where}: {name} {str(text)[:40]!r} is not a finite nonnegative number"
+        raise BadFile(msg)
+    return float(text)
+
+
+def _snd_link(
+    found: Links, ends: Sequence[str], installed: str | None, modules: Sequence[str | None], where: str, line: int
+) -> None:
+    """Add a link with its capacities that are not 0: pre-installed, and of every module."""
+    attributes: dict[str, object] = {}
+    amounts = [("pre_installed_capacity", installed or "0")]
+    amounts += [(f"module_{i}_capacity", text or "") for i, text in enumerate(modules, start=1)]
+    for name, text in amounts:
+        value = _amount(text, where, name)
+        if value:
+            attributes[name] = value
+    for end in ends:
+        if end not in found.vertices:
+            msg = f"{where}: node {end[:60]!r} is not declared; add it to the nodes"
+            raise BadFile(msg)
+    found.links.append((ends[0], ends[1], attributes, line))
+
+
+def sndlib_links(text: str, what: str) -> Links:
+    """Nodes, links and demands of an SNDlib network in the native format.
+
+    Raises
+    ------
+    BadFile
+        Naming the line that is malformed.
+    """
+    found, section, depth, done = Links(directed=False), "", 0, set[str]()
+    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
+        where, words = f"{what}, line {line}", raw.partition("#")[0].strip()
+        if not words or (line == 1 and words.startswith("?SNDlib native format; type: network;")):
+            continue
+        opened = re.fullmatch(r"([A-Z_]+)\s*\(\s*(\))?", words)
+        if not section and opened and opened[1] in {*_SND_LINES, *_SKIPPED} - done:
+            done.add(opened[1])
+            section = "" if opened[2] else opened[1]
+            depth = 0
+        elif section in _SKIPPED and not (words == ")" and depth == 0):
+            depth += words.count("(") - words.count(")")
+        elif section and words == ")":
+            section = ""
+        elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
+            _snd_entry(found, section, entry, where, line)
+        else:
+            msg = (
+                f"{where}: {words[:60]!r} is no line of {'the section ' + section if section else 'an SNDlib network'}"
+            )
+            raise BadFile(msg)
+    if section or "NODES" not in done:
+        msg = f"{what}: {f'section {section} is not closed' if section else 'no section NODES'}; complete the file"
+        raise BadFile(msg)
+    return found
+
+
+def _snd_entry(found: Links, section: str, entry: re.Match[str], where: str, line: int) -> None:
+    if section == "NODES":
+        if entry["id"] in found.vertices:
+            msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node its own name"
+            raise BadFile(msg)
+        found.vertices[entry["id"]] = {}
+        return
+    ends = entry["source"], entry["target"]
+    if section == "LINKS":
+        modules = entry["modules"].split()
+        if len(modules) % 2:
+            msg = f"{where}: modules must be pairs of capacity and cost"
+            raise BadFile(msg)
+        _snd_link(found, ends, entry["installed"], modules[::2], where, line)
+        return
+    _snd_demand(found, ends, entry["unit"], entry["value"], where)
+
+
+def _snd_demand(found: Links, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
+    amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
+    unknown = [end for end in ends if end not in found.vertices]
+    if unknown or ends[0] == ends[1] or amount == float("inf"):
+        msg = f"{where}: a demand must join two different nodes of the file" + (
+            f", not {unknown[0][:60]!r}" if unknown else ""
+        )
+        raise BadFile(msg)
+    found.demands[ends] += amount
+
+
+def sndlib_xml_links(root: XmlElement, what: str) -> Links:
+    """Nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
+    found = Links(directed=False)
+    structure = [part for part in root.all("networkStructure") for part in part.children]
+    for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
+        name = node.attributes.get("id", "")
+        if not name or name in found.vertices:
+            msg = f"{what}, line {node.line}: a node without id, or id {name[:60]!r} is used twice"
+            raise BadFile(msg)
+        found.vertices[name] = {}
+    for link in [link for part in structure if part.tag == "links" for link in part.all("link")]:
+        where = f"{what}, line {link.line}"
+        installed = [module.content("capacity") for module in link.all("preInstalledModule")]
+        modules = [m.content("capacity") for part in link.all("additionalModules") for m in part.all("addModule")]
+        _snd_link(found, _xml_ends(link, where), installed[0] if installed else None, modules, where, link.line)
+    for demand in [demand for part in root.all("demands") for demand in part.all("demand")]:
+        where = f"{what}, line {demand.line}"
+        _snd_demand(
+            found, _xml_ends(demand, where), demand.content("routingUnit"), demand.content("demandValue"), where
+        )
+    return found
+
+
+def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
+    source, target = element.content("source"), element.content("target")
+    if not source or not target:
+        msg = f"{where}: <{element.tag}> without <source> and <target>; write both"
+        raise BadFile(msg)
+    return source, target
+
+
+def read_sndlib(found: Links, what: str, options: ReadOptions) -> Topology:
+    """The topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
+
+    Raises
+    ------
+    BadFile
+        If no link has a pre-installed capacity and ``capacity=`` does not choose one, and for bad capacities.
+    """
+    options.refuse(what, "SNDlib names its vertices and lists all links", "first", "wiring")
+    return found.build(what, options)
+
+
+def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a square matrix of capacities, row i column j for the arc i -> j, 0 for no arc.
+
+    Rows of numbers separated by commas or blanks; or, as ``DataFrame.to_csv`` writes it, a first row of labels and a
+    label before each row. ``directed=false`` completes a triangle.
+
+    Raises
+    ------
+    BadFile
+        If it is not square, holds anything but nonnegative numbers or rates, or has a diagonal that is not 0.
+    """
+    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
+    rows = [
+        (line, [cell.strip() for cell in (next(csv.reader([words])) if "," in words else words.split())])
+        for line, raw in enumerate(io.StringIO(text, newline=None), start=1) if (words := raw.partition("#")[0].strip())
+    ]  # fmt: skip
+    labels: list[str] | None = None
+    if len(rows) > 1 and len(rows[0][1]) == len(rows) and not parses_as_float(rows[0][1][0]):
+        labels = rows.pop(0)[1][1:]
+        names = [cells.pop(0) for _, cells in rows]
+        if names != labels or len(set(labels)) < len(labels):
+            msg = f"{what}: rows and columns must have the same different labels in the same order"
+            raise BadFile(msg)
+    draft = Draft(what, "entry", options)
+    draft.check_vertices(len(rows))
+    vertices: list[Hashable] = list(labels) if labels else list(range(len(rows)))
+    for name in vertices:
+        draft.add_vertex(name)
+    for i, (line, cells) in enumerate(rows):
+        where = f"{what}, line {line}"
+        if len(cells) != len(rows):
+            msg = f"{where}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
+            raise BadFile(msg)
+        for j, cell in enumerate(cells):
+            if parses_as_float(cell) and float(cell) == 0:
+                continue
+            capacity = draft.capacity(cell, f"{where}, column {j + 1}")
+            draft.add_link(vertices[i], vertices[j], capacity, i * len(rows) + j + 1, directed=True)
+    return draft.build()

@@ -1,0 +1,371 @@
+"""Machines of GPUs: NCCL's topology XML and the matrix of ``nvidia-smi topo -m``.
+
+NCCL (``NCCL_TOPO_DUMP_FILE``). Source: github.com/NVIDIA/nccl, src/graph/topo.cc and topo.h. GPUs are the ranks, in the
+order of their ``rank``; NUMA domains (``cpu``), PCIe switches and NVSwitches are relays. Capacities in GB/s, those that
+NCCL reckons with: a NVLink by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
+speed and width, CPUs by vendor and model. NICs lead out of the machine and are left out.
+
+By default the links are those that NCCL's peer-to-peer transport takes: NVLinks if they connect all GPUs, else NVLinks
+and PCIe. ``wiring=nvlink``, ``pci`` or ``all`` chooses.
+
+``nvidia-smi topo -m``. ``NV#`` is a bonded set of # NVLinks; capacities are numbers of NVLinks, or rates with
+``capacity=25GB/s``, the rate of one. Paths over PCIe have no bandwidth there and are left out. In a box with NVSwitches
+every pair shows the number of links between a GPU and the switches. That is read as a switch where the same number for
+every pair is more than a GPU has links; where both are possible, ``wiring=switch`` or ``wiring=direct`` decides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadFile
+from opticoll.instances.readers.draft import Draft, ReadOptions, is_number
+from opticoll.instances.readers.untrusted import XmlElement, parse_xml
+from opticoll.instances.units import split_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opticoll.instances.digraph import Topology
+
+#: Choices of links, see the head of this module and :mod:`opticoll.instances.readers.topology_json` (TACCL).
+WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")
+#: Bandwidth of a NVLink [GB/s] from a compute capability on, highest first; 8.6 is an exception.
+NVLINK_GBS = ((107, 31.2), (100, 40.1), (90, 20.6), (80, 20.0), (70, 20.0), (60, 18.0))
+_SM86_GBS = 12.0
+#: PCIe [100 Mb/s per lane] by the text of ``link_speed``, without "PCIe"; other texts count as 8 GT/s.
+_PCIE = {"2.5": 15, "5": 30, "5.0": 30, "8": 60, "8.0": 60, "16": 120, "16.0": 120, "32": 240, "32.0": 240, "64.0": 480}
+_LOCAL_GBS = 5000.0
+#: Most NVLinks of a GPU, and fewest of a GPU behind NVSwitches (DGX-2).
+MOST_LINKS, FEWEST_SWITCHED = 18, 6
+
+
+@dataclass
+class _Machine:
+    """Vertices and arcs of a NCCL file: NVLinks and the rest apart."""
+
+    what: str
+    gpus: list[tuple[int, str, XmlElement, str]] = field(default_factory=list)  # rank, vertex, element, CPU
+    by_bus: dict[tuple[str, str], str] = field(default_factory=dict)  # (host, bus id) to vertex
+    nvlink: list[tuple[str, str, float, int]] = field(default_factory=list)
+    other: list[tuple[str, str, float, int]] = field(default_factory=list)
+    bare: list[XmlElement] = field(default_factory=list)  # GPUs by class without <gpu>
+
+    def refuse(self, element: XmlElement, reason: str) -> BadFile:
+        return BadFile(f"{self.what}, line {element.line}: <{element.tag}> {reason}")
+
+    def whole(self, element: XmlElement, name: str, default: int | None = None) -> int:
+        text = element.attributes.get(name)
+        if text is None and default is not None:
+            return default
+        if text is None or not is_number(text) or len(text) > 9:
+            given = "is missing" if text is None else f"is {text[:40]!r}"
+            raise self.refuse(element, f"attribute {name} {given}; write a whole number")
+        return int(text)
+
+    def join(self, u: str, v: str, gbs: float, line: int) -> None:
+        self.other += [(u, v, gbs, line), (v, u, gbs, line)]
+
+
+def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
+    """Read a topology as NCCL dumps it, see the head of this module.
+
+    Raises
+    ------
+    BadFile
+        If it is malformed or incomplete (GPUs without ``<gpu>``), with the line.
+    """
+    options.refuse(what, "NCCL's files state their links", "capacity", "directed", "first")
+    if options.wiring not in {None, "nvlink", "pci", "all"}:
+        msg = f"{what}: wiring={options.wiring} is not for NCCL's files; write nvlink, pci or all"
+        raise BadFile(msg)
+    root = parse_xml(data, what, "write NCCL's topology XML")
+    if root.tag != "system":
+        msg = f"{what}, line {root.line}: <{root.tag[:40]}> instead of <system>; write a file with NCCL_TOPO_DUMP_FILE"
+        raise BadFile(msg)
+    machine = _Machine(what)
+    cpus: list[tuple[str, XmlElement]] = []
+    several = len({cpu.attributes.get("host_hash") for cpu in root.children}) > 1
+    for cpu in root.children:
+        if cpu.tag != "cpu":
+            raise machine.refuse(cpu, "inside <system>; expected <cpu>")
+        host = cpu.attributes.get("host_hash", "") if several else ""
+        name = f"cpu{machine.whole(cpu, 'numaid')}" if not host else f"{host}/cpu{machine.whole(cpu, 'numaid')}"
+        if name in dict(cpus):
+            raise machine.refuse(cpu, f"has the numaid of another; {name[:60]} occurs twice")
+        for other, element in cpus:
+            if not several or element.attributes.get("host_hash", "") == host:
+                machine.other.append((name, other, _cpu_gbs(cpu), cpu.line))
+                machine.other.append((other, name, _cpu_gbs(element), cpu.line))
+        cpus.append((name, cpu))
+        for child in cpu.children:
+            _read_pci(machine, child, name, host, name)
+    _check_gpus(machine)
+    for _, gpu, element, cpu_name in machine.gpus:
+        host = cpu_name.rpartition("/cpu")[0]
+        for link in element.children:
+            _read_link(machine, link, gpu, element, host, cpu_name)
+    return _chosen_links(machine, options)
+
+
+def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cpu: str) -> None:
+    if element.tag in {"nic", "pcilink"}:
+        return
+    if element.tag != "pci":
+        raise machine.refuse(element, "is not known here; expected <pci> or <nic>")
+    bus, kind = element.attributes.get("busid", "").lower(), element.attributes.get("class", "")
+    if not bus or (host, bus) in machine.by_bus:
+        raise machine.refuse(element, f"has {'the busid of another' if bus else 'no busid'}; give each its own")
+    width = machine.whole(element, "link_width", 16) or 16
+    speed = element.attributes.get("link_speed", "").replace("PCIe", "").replace("GT/s", "").strip()
+    gbs = width * _PCIE.get(speed, 60) / 80.0
+    gpus = element.all("gpu")
+    if len(gpus) > 1 or any("mlopart" in gpu.attributes for gpu in gpus):
+        raise machine.refuse(gpus[-1], "shares its device with another rank, which is not supported")
+    if gpus:
+        rank = machine.whole(gpus[0], "rank") if "rank" in gpus[0].attributes else machine.whole(gpus[0], "dev")
+        vertex = machine.by_bus[host, bus] = f"gpu{rank}"
+        machine.gpus.append((rank, vertex, gpus[0], cpu))
+        machine.join(vertex, parent, gbs, element.line)
+    elif kind.startswith("0x03"):
+        machine.by_bus[host, bus] = bus
+        machine.bare.append(element)
+    elif kind.startswith("0x02") or element.all("nic") or kind == "0x068000":
+        machine.by_bus[host, bus] = bus
+    else:
+        vertex = machine.by_bus[host, bus] = f"{host}/{bus}" if host else bus
+        machine.join(vertex, parent, gbs, element.line)
+        for child in element.children:
+            _read_pci(machine, child, vertex, host, cpu)
+
+
+def _check_gpus(machine: _Machine) -> None:
+    if machine.bare:
+        reason = "is a GPU by its class, and has no <gpu>: a file that NCCL completes on the machine"
+        raise machine.refuse(machine.bare[0], f"{reason}; dump the whole topology with NCCL_TOPO_DUMP_FILE")
+    ranks = [rank for rank, *_ in machine.gpus]
+    if len(ranks) < 2 or len(set(ranks)) < len(ranks):
+        fault = "fewer than two GPUs" if len(ranks) < 2 else f"two GPUs of rank {max(ranks, key=ranks.count)}"
+        msg = f"{machine.what}: {fault}; dump the topology of a whole machine with NCCL_TOPO_DUMP_FILE"
+        raise BadFile(msg)
+
+
+def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
+    """A NVLink or C2C link of a GPU."""
+    if link.tag == "c2c":
+        gbs = machine.whole(link, "bw") * machine.whole(link, "count") / 1000.0
+        if gbs:
+            machine.join(gpu, cpu, gbs, link.line)
+        return
+    if link.tag != "nvlink":
+        hint = "; xGMI files of RCCL are not read" if link.tag == "xgmi" else ""
+        raise machine.refuse(link, f"of a GPU is not known; expected <nvlink> or <c2c>{hint}")
+    gbs = machine.whole(link, "count") * _nvlink_gbs(machine, element)
+    target, kind = link.attributes.get("target", "").lower(), link.attributes.get("tclass", "")
+    if not target or not kind:
+        raise machine.refuse(link, "needs the attributes target and tclass")
+    if not gbs:
+        raise machine.refuse(link, "has count 0; leave it out")
+    if kind.startswith("0x03"):
+        peer = machine.by_bus.get((host, target))
+        if peer is not None and peer != gpu:  # NCCL ignores links to devices that the process cannot see
+            machine.nvlink.append((gpu, peer, gbs, link.line))
+    elif kind == "0x068001":
+        machine.other += [(gpu, cpu, gbs, link.line), (cpu, gpu, gbs, link.line)]
+    elif kind == "0x068000":
+        machine.nvlink += [(gpu, "nvswitch", gbs, link.line), ("nvswitch", gpu, gbs, link.line)]
+    else:
+        raise machine.refuse(link, f"has the class {kind[:20]!r}; known are 0x03.. (GPU), 0x068000, 0x068001")
+
+
+def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
+    sm = machine.whole(gpu, "sm")
+    if sm == 86:
+        return _SM86_GBS
+    for least, gbs in NVLINK_GBS:
+        if sm >= least:
+            return gbs
+    raise machine.refuse(gpu, f"has sm {sm}, for which the bandwidth of a NVLink is not known")
+
+
+def _cpu_gbs(cpu: XmlElement) -> float:
+    """Bandwidth from a NUMA domain to another [GB/s], as NCCL assumes it."""
+    arch, vendor = cpu.attributes.get("arch", ""), cpu.attributes.get("vendor", "")
+    family, model = (
+        int(text) if is_number(text := cpu.attributes.get(name, "0")) and len(text) < 9 else 0
+        for name in ("familyid", "modelid")
+    )
+    if arch in {"ppc64", "arm64"}:
+        return 32.0 if arch == "ppc64" else 6.0
+    if vendor == "GenuineIntel":
+        if family != 6:
+            return 6.0
+        if model >= 0xCF or model in {0xAD, 0xAE, 0xAF}:
+            return 40.0
+        return 22.0 if model >= 0x8F else 10.0 if model >= 0x55 else 6.0
+    if vendor == "AuthenticAMD":
+        return {26: 32.0, 0xBF: 32.0, 25: 24.0, 0xAF: 24.0}.get(family, 16.0)
+    return 6.0 if vendor in {"CentaurHauls", "  Shanghai  "} else _LOCAL_GBS
+
+
+def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
+    ranks = [gpu for _, gpu, _, _ in sorted(machine.gpus, key=lambda gpu: gpu[0])]
+    wiring = options.wiring or ("nvlink" if _connected(ranks, machine.nvlink) else "all")
+    links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
+    links = _without_dead_ends(links, set(ranks))
+    draft = Draft(machine.what, "line")
+    draft.unit = "GB/s"
+    for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
+        draft.add_vertex(name)
+        if name not in ranks:
+            draft.relays.add(name)
+    total: dict[tuple[str, str], tuple[float, int]] = {}
+    for u, v, gbs, line in links:
+        before = total.get((u, v), (0.0, line))
+        total[u, v] = before[0] + gbs, before[1]
+    for (u, v), (gbs, line) in total.items():
+        draft.add_edge(u, v, round(gbs, 6), line, directed=True)
+    return _with_ranks(draft, options)
+
+
+def _with_ranks(draft: Draft, options: ReadOptions) -> Topology:
+    if options.ranks is not None:
+        draft.options = ReadOptions(ranks=options.ranks)
+    return draft.build()
+
+
+def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
+    """Whether every GPU reaches the first and is reached from it."""
+    for flip in (False, True):
+        after: dict[str, list[str]] = {}
+        for u, v, *_ in links:
+            after.setdefault(v if flip else u, []).append(u if flip else v)
+        seen, queue = {ranks[0]}, [ranks[0]]
+        while queue:
+            new = [v for v in after.get(queue.pop(), []) if v not in seen]
+            seen.update(new)
+            queue += new
+        if not seen.issuperset(ranks):
+            return False
+    return True
+
+
+def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]) -> list[tuple[str, str, float, int]]:
+    """Drop relays with one neighbour, such as PCIe bridges without a GPU below, which carry no flow."""
+    while True:
+        neighbours: dict[str, set[str]] = {}
+        for u, v, *_ in links:
+            neighbours.setdefault(u, set()).add(v)
+            neighbours.setdefault(v, set()).add(u)
+        dead = {name for name, others in neighbours.items() if len(others) < 2 and name not in ranks}
+        if not dead:
+            return links
+        links = [link for link in links if not dead.intersection(link[:2])]
+
+
+def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read the matrix of ``nvidia-smi topo -m``, see the head of this module.
+
+    Raises
+    ------
+    BadFile
+        For rows that do not fit the heading, numbers of links that differ by direction, and NVLinks that do not connect
+        all GPUs.
+    """
+    options.refuse(what, "the matrix of nvidia-smi has links both ways", "directed", "first")
+    rate = options.capacity
+    if rate is not None and split_rate(rate) is None:
+        msg = f"{what}: capacity= is the rate of one NVLink here; write capacity=25GB/s, or leave it out"
+        raise BadFile(msg)
+    if options.wiring not in {None, "switch", "direct"}:
+        msg = f"{what}: wiring={options.wiring} is not for this file; write switch or direct"
+        raise BadFile(msg)
+    links = _smi_matrix(text, what)
+    n = len(links)
+    first = int(links[0, 1]) if n > 1 else 0
+    uniform = n > 1 and bool((links + first * np.eye(n, dtype=np.int64) == first).all())
+    wiring = options.wiring
+    if wiring == "switch" and not uniform:
+        msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; leave wiring= out"
+        raise BadFile(msg)
+    if wiring is None and uniform and first >= FEWEST_SWITCHED and n > 2:
+        if first * (n - 1) <= MOST_LINKS:
+            msg = (
+                f"{what}: NV{first} between all {n} GPUs may be {first} links to each other, or {first} links of each "
+                "to NVSwitches; write file:PATH,wiring=direct or file:PATH,wiring=switch"
+            )
+            raise BadFile(msg)
+        wiring = "switch"
+    draft = Draft(what, "row")
+    names = [f"gpu{i}" for i in range(n)]
+    for name in names:
+        draft.add_vertex(name)
+    if wiring == "switch":
+        draft.add_vertex("nvswitch")
+        draft.relays.add("nvswitch")
+        for i, name in enumerate(names):
+            draft.add_edge(name, "nvswitch", first, i + 1, directed=False)
+    else:
+        pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
+        if n < 2 or not _connected(names, pairs):
+            msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no bandwidth of PCIe; "
+            raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that")
+        for u, v, count, row in pairs:
+            draft.add_edge(u, v, count, row, directed=True)
+    draft.unit = None if rate is None else draft.checked_unit(rate)
+    return _with_ranks(draft, options)
+
+
+def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Numbers of NVLinks between GPUs, symmetric, 0 on the diagonal."""
+    lines = _smi_lines(text)
+    number, heading = next(lines)
+    columns = heading[: next((i for i, word in enumerate(heading) if word == "CPU"), len(heading))]
+    gpus = [i for i, word in enumerate(columns) if re.fullmatch(r"GPU[0-9]{1,4}", word)]
+    if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
+        msg = f"{what}, line {number}: the heading must name GPU0, GPU1, ... in order"
+        raise BadFile(msg)
+    found = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
+    rows = 0
+    for number, words in lines:
+        if not words or not re.fullmatch(r"GPU[0-9]{1,4}", words[0]) or rows == len(gpus):
+            if rows == len(gpus) or (words and words[0] != "Legend:"):
+                break
+            continue
+        cells = words[1 : len(columns) + 1]
+        if words[0] != f"GPU{rows}" or len(cells) < len(columns) or cells[gpus[rows]] != "X":
+            msg = f"{what}, line {number}: row of GPU{rows} expected, with one entry per column and X for itself"
+            raise BadFile(msg)
+        for j, i in enumerate(gpus):
+            cell = cells[i]
+            if cell not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"} and not re.fullmatch(
+                r"NV[1-9][0-9]?", cell
+            ):
+                msg = f"{what}, line {number}: entry {cell[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X"
+                raise BadFile(msg)
+            if (cell == "X") != (j == rows):
+                msg = f"{what}, line {number}: X must stand for GPU{rows} itself only"
+                raise BadFile(msg)
+            found[rows, j] = int(cell[2:]) if cell.startswith("NV") else 0
+        rows += 1
+    if rows < len(gpus) or (found != found.T).any():
+        fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
+        msg = f"{what}: {fault}; save the whole output of nvidia-smi topo -m"
+        raise BadFile(msg)
+    return found
+
+
+def _smi_lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines as words, from the heading on, without terminal colours."""
+    begun = False
+    for number, raw in enumerate(text.splitlines(), start=1):
+        words = re.sub(r"\x1b\[[0-9;]*m", " ", raw).split()
+        begun = begun or bool(words)
+        if begun:
+            yield number, words
+    if not begun:
+        yield 1, []

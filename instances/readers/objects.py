@@ -1,0 +1,299 @@
+"""Topologies from objects in memory: networkx graphs, capacity matrices, DataFrames and lists of edges.
+
+Names of nodes become labels; names that are exactly 0 .. n-1 keep their numbers, others are numbered in the order in
+which they appear. Capacities are read under a known name (``capacity``, ``cap``, ``bandwidth``, ``bw``, ...) or the one
+that is given, as numbers or rates (``"400Gb/s"``); numbers under other names are asked about, never ignored. The spec
+of the result is ``custom:HASH``: it names the contents and cannot be parsed;
+:func:`opticoll.instances.readers.files.write_topology` saves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.instances.digraph import Instance, Topology
+from opticoll.instances.readers.draft import SOURCES, TARGETS, Capacities, Draft
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import NDArray
+
+#: Name of an object in messages.
+WHAT = "topology"
+
+
+def as_instance(
+    obj: object,
+    demand: object = None,
+    *,
+    capacity: str | float | None = None,
+    ranks: Iterable[Hashable] | None = None,
+    unit: str | None = None,
+) -> Instance:
+    """The instance that ``obj`` is, names or holds.
+
+    Parameters
+    ----------
+    obj
+        A spec, an instance, or what :func:`topology` reads.
+    demand
+        If given, checked to be a demand on the topology (:class:`opticoll.instances.demands.DemandSpec`).
+    capacity, ranks, unit
+        As for :func:`topology`; ``capacity`` only where ``obj`` holds edges.
+
+    Raises
+    ------
+    BadInput
+        For a spec, an object or a demand that cannot be read.
+    """
+    if isinstance(obj, str):
+        from opticoll.instances.spec import parse
+
+        obj = parse(obj)
+    found = _changed(obj, capacity, ranks, unit) if isinstance(obj, Instance) else None
+    if found is None:
+        found = topology(obj, capacity=capacity, ranks=ranks, unit=unit)
+    if demand is not None:
+        from opticoll.instances.demands import read_demand
+
+        if not isinstance(found, Topology):
+            msg = f"demand: {found.spec} is not a topology; leave the demand out"
+            raise BadInput(msg)
+        read_demand(demand, found, found.spec)
+    return found
+
+
+def _changed(
+    instance: Instance, capacity: str | float | None, ranks: Iterable[Hashable] | None, unit: str | None
+) -> Instance:
+    """An instance with other ranks or another unit of capacity."""
+    if capacity is not None:
+        msg = (
+            f"{instance.spec}: capacity= is for graphs and tables of edges; use the modifier +scale= or topology.scaled"
+        )
+        raise BadInput(msg)
+    if ranks is None and unit is None:
+        return instance
+    if type(instance) is not Topology:
+        msg = f"{instance.spec}: ranks= and unit= are for plain topologies; leave them out"
+        raise BadInput(msg)
+    if ranks is None:
+        return Topology(
+            instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec,
+            terminals=instance.terminals, labels=instance.labels, parameters=instance.parameters, capacity_unit=unit,
+        )  # fmt: skip
+    number = {label: v for v, label in enumerate(instance.labels)}
+    names = _names(ranks)
+    unknown = [name for name in names if str(name) not in number]
+    if unknown:
+        msg = f"{instance.spec}: rank {str(unknown[0])[:60]!r} is not a vertex; name vertices by their labels"
+        raise BadInput(msg)
+    return Topology(
+        instance.n, instance.tail, instance.head, instance.capacity, terminals=[number[str(name)] for name in names],
+        labels=instance.labels, capacity_unit=unit or instance.capacity_unit,
+    )  # fmt: skip
+
+
+def _names(ranks: Iterable[Hashable]) -> list[Hashable]:
+    if isinstance(ranks, str):
+        msg = f"{WHAT}: ranks={ranks!r} must be a list of vertices"
+        raise BadInput(msg)
+    return list(ranks)
+
+
+def topology(
+    obj: object,
+    *,
+    capacity: str | float | None = None,
+    ranks: Iterable[Hashable] | None = None,
+    unit: str | None = None,
+    directed: bool | None = None,
+    loops: str = "refuse",
+) -> Topology:
+    """Make a topology from a graph, a matrix or a table of edges.
+
+    Parameters
+    ----------
+    obj
+        A ``pathlib.Path`` of a file (:mod:`opticoll.instances.readers.files`; its other options are those of the spec
+        ``file:PATH``); a networkx graph of any kind; an n×n matrix of capacities (array, SciPy sparse matrix, or
+        DataFrame with equal labels of rows and columns; 0 where there is no arc); a DataFrame with columns ``src`` and
+        ``dst``; or a list of tuples (u, v), (u, v, capacity) or (u, v, {attribute: value}).
+    capacity
+        Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
+        attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
+    ranks
+        Vertices that send and receive; the others are switches. By default all, except nodes of a graph with the
+        attribute ``terminal=False``.
+    unit
+        Unit of the capacities, such as ``"Gb/s"``.
+    directed
+        For files, tables and lists: False to read every edge both ways (default: arcs as written, or as the file
+        states). Graphs know it themselves.
+    loops
+        ``refuse``, ``drop`` or ``keep`` edges from a node to itself.
+
+    Raises
+    ------
+    BadInput
+        In one line, for objects of another kind, edges without a capacity while others have one, numbers under an
+        unknown name, unknown ranks, and capacities that are not positive and finite.
+    """
+    if loops not in {"refuse", "drop", "keep"}:
+        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
+        raise BadInput(msg)
+    draft = Draft(WHAT, "edge")
+    draft.ask_ranks = "give ranks=[...], the vertices that send and receive"
+    draft.keep_loops = loops == "keep"
+    if isinstance(obj, Path):
+        from opticoll.instances.readers.files import read_topology
+
+        obj, capacity = read_topology(obj, capacity, directed=directed, ranks=None if ranks is None else "*"), None
+        if ranks is None and unit is None:
+            return obj
+    if isinstance(obj, Topology):
+        changed = _changed(obj, capacity, ranks, unit)
+        assert isinstance(changed, Topology)
+        return changed
+    if hasattr(obj, "nodes") and hasattr(obj, "edges"):
+        edges = _graph(obj, draft)
+        own: bool | None = obj.is_directed()  # type: ignore[attr-defined]
+    elif (matrix := _matrix_of(obj)) is not None:
+        edges, own = _matrix(matrix, draft, capacity), True
+        capacity = "capacity"
+    else:
+        edges, own = _table(obj), None
+    if own is not None and directed not in (None, own):
+        kind = "directed" if own else "undirected"
+        msg = f"{WHAT}: the graph or matrix is {kind}; leave directed= out, or convert it"
+        raise BadInput(msg)
+    both = not (own if own is not None else directed in (None, True))
+    read = Capacities(capacity, WHAT, 'give capacity="{name}", or capacity=1 for equal links')
+    values = read.of([attributes for _, _, attributes in edges], [f"edge {k}" for k in range(len(edges))])
+    draft.unit = unit or read.unit
+    for k, ((u, v, _), value) in enumerate(zip(edges, values, strict=True)):
+        if u == v and loops == "drop":
+            continue
+        draft.add_vertex(u)
+        draft.add_vertex(v)
+        draft.add_edge(u, v, value, k, directed=not both)
+    if ranks is not None:
+        draft.terminals = _known(_names(ranks), draft)
+        if unknown := [name for name in draft.terminals if not draft.has_vertex(name)]:
+            msg = f"{WHAT}: rank {str(unknown[0])[:60]!r} is not a vertex; name nodes of the edges"
+            raise BadInput(msg)
+    built = draft.build()
+    return Topology(
+        built.n, built.tail, built.head, built.capacity, terminals=built.terminals, labels=built.labels,
+        capacity_unit=built.capacity_unit,
+    )  # fmt: skip
+
+
+def from_networkx(graph: nx.Graph, *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
+    """Read a topology from any networkx graph, see :func:`topology`."""
+    return topology(graph, capacity=capacity, loops=loops)
+
+
+Edge = tuple[Hashable, Hashable, Mapping[str, object]]
+
+
+def _known(names: list[Hashable], draft: Draft) -> list[Hashable]:
+    """Ranks as the vertices that they name, directly or by their text."""
+    by_text = {str(name): name for name in draft.vertices()}
+    return [name if draft.has_vertex(name) else by_text.get(str(name), name) for name in names]
+
+
+def _graph(graph: Any, draft: Draft) -> list[Edge]:
+    for name, attributes in graph.nodes(data=True):
+        draft.add_node(name, attributes)
+    return [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in graph.edges(data=True)]
+
+
+def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
+    """A matrix of capacities as a SciPy sparse array, and its labels; None if the object is none.
+
+    Raises
+    ------
+    BadInput
+        For a matrix that is not square, or entries that are not numbers.
+    """
+    import scipy.sparse as sp
+
+    labels: list[str] | None = None
+    if hasattr(obj, "columns") and hasattr(obj, "index"):
+        names = [str(name) for name in obj.columns]
+        if sorted(names) != sorted(str(name) for name in obj.index) or len(set(names)) < len(names):
+            return None
+        labels, obj = names, obj.loc[obj.columns].to_numpy()  # type: ignore[attr-defined]
+    elif not (sp.issparse(obj) or isinstance(obj, np.ndarray)):
+        rows = list(obj) if isinstance(obj, list) else []
+        if not rows or not all(isinstance(row, list) for row in rows):
+            return None
+    try:
+        coo = sp.coo_array(obj if sp.issparse(obj) else np.array(obj, dtype=float))
+    except (TypeError, ValueError):
+        msg = f"{WHAT}: the entries of a matrix of capacities must be numbers"
+        raise BadInput(msg) from None
+    if len(coo.shape) != 2 or coo.shape[0] != coo.shape[1]:
+        msg = f"{WHAT}: a matrix of shape {coo.shape} is not square; give n×n capacities, or edges as a list of tuples"
+        raise BadInput(msg)
+    return coo, labels
+
+
+def _matrix(found: tuple[Any, list[str] | None], draft: Draft, capacity: str | float | None) -> list[Edge]:
+    coo, labels = found
+    if capacity is not None:
+        msg = f"{WHAT}: the entries of a matrix are its capacities; leave capacity= out"
+        raise BadInput(msg)
+    coo.sum_duplicates()
+    names: list[Hashable] = list(range(coo.shape[0])) if labels is None else list(labels)
+    for name in names:
+        draft.add_vertex(name)
+    values: NDArray[np.float64] = np.asarray(coo.data, dtype=float)
+    ends = zip(coo.coords[0].tolist(), coo.coords[1].tolist(), values.tolist(), strict=True)
+    return [(names[i], names[j], {"capacity": value}) for i, j, value in ends if value != 0]
+
+
+def _table(obj: object) -> list[Edge]:
+    """Edges of a DataFrame or a list of tuples.
+
+    Raises
+    ------
+    BadInput
+        If it is neither, has no columns for both ends, or tuples of different lengths.
+    """
+    if hasattr(obj, "columns") and hasattr(obj, "itertuples"):
+        names = [str(name) for name in obj.columns]
+        words = [name.strip().lower() for name in names]
+        at = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
+        if at[0] is None or at[1] is None:
+            msg = (
+                f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
+                "or label rows and columns of a matrix alike"
+            )
+            raise BadInput(msg)
+        rest = [i for i in range(len(names)) if i not in at]
+        return [
+            (row[at[0]], row[at[1]], {names[i]: row[i] for i in rest}) for row in obj.itertuples(index=False, name=None)
+        ]
+    if isinstance(obj, str) or not isinstance(obj, Iterable):
+        msg = (
+            f"{WHAT}: cannot be read from a {type(obj).__name__}; give a networkx graph, an n×n matrix of capacities, "
+            "a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
+        )
+        if isinstance(obj, str):
+            msg += "; a spec such as 'ring:8' is an instance as it is"
+        raise BadInput(msg)
+    edges: list[Edge] = []
+    for k, item in enumerate(obj):
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
+            msg = f"{WHAT}, edge {k}: {str(item)[:60]!r} must be a tuple (u, v) or (u, v, capacity)"
+            raise BadInput(msg)
+        attributes = {} if len(item) == 2 else item[2] if isinstance(item[2], Mapping) else {"capacity": item[2]}
+        edges.append((item[0], item[1], attributes))
+    return edges

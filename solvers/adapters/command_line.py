@@ -1,0 +1,522 @@
+"""Adapters for solvers that are run as commands, configured in TOML files.
+
+A table of such a file is a solver::
+
+    [mysolver]
+    command = "mysolver {mps} {sol} --time {time_limit_s} --threads {threads}"   # also {lp}, {seed}, {rel_tol}, {here}
+    lp = true                                   # what it takes (default: lp, not mip)
+    mip = true
+    duals = false                               # whether {sol} holds duals of rows, as HiGHS writes them
+    version_command = "mysolver --version"      # its first line with a digit is recorded
+    option = "--{name}={value}"                 # how an option of --set is written; left out: it takes none
+    [mysolver.status]                           # regular expressions over what it prints, where {sol} has no status
+    infeasible = "problem is infeasible"
+
+``{here}`` is the folder of the file; relative paths of programs start there. The files are those of the variable
+OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands run
+without a shell, in an empty folder of their own, with the limits of every worker; the whole process group is killed at
+its end. The solution is read by the names of columns and verified like any other. A command that ends with status 0
+before the time limit and states no status counts as having solved the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import string
+import subprocess
+import time
+import tomllib
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile, BadOption, SolverUnavailable
+from opticoll.instances.readers.sol_files import SolFile, positions, read_sol
+from opticoll.instances.readers.untrusted import decode, read_bytes
+from opticoll.instances.spec import nearest
+from opticoll.solvers import solver_log
+from opticoll.solvers.adapters.common import ProgressLog, rounded_bounds, set_solution
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
+from opticoll.solvers.scratch import scratch_folder
+from opticoll.solvers.task import Outcome, Termination
+from opticoll.solvers.verify import FEASIBLE, matrix_violations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import NoReturn
+
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
+
+#: Files of solvers, separated by ``os.pathsep``.
+VARIABLE = "OPTICOLL_SOLVERS"
+#: Solvers as JSON, for workers that cannot see the files.
+TABLES = "OPTICOLL_SOLVER_TABLES"
+#: Largest configuration file [bytes].
+MOST_BYTES = 1 << 20
+#: What a command gets for {time_limit_s} where there is no limit [s].
+NO_LIMIT_S = 10**7
+#: Time [s] that a command has after its limit, and after it has been interrupted.
+GRACE_S, LAST_S = 0.5, 1.0
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+_KEYS = {"command", "title", "lp", "mip", "duals", "version_command", "option", "status"}
+_FIELDS = {"mps", "lp", "sol", "time_limit_s", "threads", "seed", "rel_tol", "here"}
+_STATUSES = {str(one): one for one in (
+    Termination.OPTIMAL, Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED,
+    Termination.TIME_LIMIT, Termination.MEMORY_LIMIT, Termination.ITERATION_LIMIT,
+)}  # fmt: skip
+#: Statuses that solution files state, in the order in which they are looked for.
+_STATED = (
+    (r"infeasible or unbounded|unbounded or infeasible|inforunbd", Termination.INFEASIBLE_OR_UNBOUNDED),
+    (r"infeasible", Termination.INFEASIBLE), (r"unbounded", Termination.UNBOUNDED),
+    (r"time", Termination.TIME_LIMIT), (r"memory", Termination.MEMORY_LIMIT),
+    (r"limit|stopped|interrupt", Termination.ITERATION_LIMIT), (r"optimal", Termination.OPTIMAL),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A solver's table: its name, words of its commands, capabilities, and patterns of its statuses."""
+
+    name: str
+    command: tuple[str, ...]
+    title: str
+    lp: bool = True
+    mip: bool = False
+    duals: bool = False
+    version_command: tuple[str, ...] = ()
+    option: tuple[str, ...] = ()
+    status: tuple[tuple[str, str], ...] = ()
+    here: str = "."
+
+    @property
+    def digest(self) -> str:
+        """First digits of a hash of everything that may change an answer."""
+        return hashlib.sha256(json.dumps(asdict(self) | {"here": ""}).encode()).hexdigest()[:8]
+
+
+class CommandLine(Adapter):
+    """A solver that is run as a command; see the module."""
+
+    package = ""
+    distribution = ""
+    algorithm = "command"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.name, self.title = configuration.name, configuration.title
+        self.capabilities = Capabilities(
+            lp=configuration.lp, mip=configuration.mip, duals=configuration.duals, exact=True
+        )
+        self.install = f"install {configuration.command[0]!r} and put it on PATH"
+        self.distribution = configuration.command[0]
+
+    def installed(self) -> bool:
+        """Return whether the command's program can be found."""
+        return shutil.which(self.configuration.command[0].format(here=self.configuration.here)) is not None
+
+    def version(self) -> str | None:
+        """Return what the version command prints, and a hash of the configuration; None if it is not installed."""
+        if not self.installed():
+            return None
+        words = tuple(word.format(here=self.configuration.here) for word in self.configuration.version_command)
+        printed = _printed_version(words) if words else ""
+        return f"{printed} (command {self.configuration.digest})".strip()
+
+    def missing(self) -> str:
+        """Return the error message for a missing program."""
+        program = self.configuration.command[0]
+        return f"solver {self.name!r} runs {program!r}, which is not on PATH: install it, or give its path in the table"
+
+    def load(self, module: str | None = None) -> Any:
+        """Check that the program is there; nothing is imported."""
+        if not self.installed():
+            raise SolverUnavailable(self.missing())
+        return None
+
+    def probe_licence(self) -> LicenceState:
+        """Report that the solver comes from a configuration file; its licence is its own matter."""
+        return LicenceState(usable=True, state="configured")
+
+    def refuse_options(self, options: Iterable[str]) -> None:
+        """Accept all options: whoever configured the command chose what it may do."""
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form`` as a minimization without its constant; see :meth:`Adapter.solve`."""
+        if request.options and not self.configuration.option:
+            msg = f'solver {self.name!r} takes no options; add option = "--{{name}}={{value}}" to its table'
+            raise BadOption(msg)
+        with scratch_folder(64 * form.A.nnz) as folder:
+            run = _Run(self.configuration, folder, request)
+            self._write(form, run.program)
+            log = ProgressLog(form, progress)
+            run.wait(lambda: self._report(form, run, log))
+            outcome = self._outcome(form, request, run)
+        outcome.incumbents = log.incumbents
+        outcome.solve_s, outcome.algorithm = run.seconds, self.algorithm
+        outcome.version, outcome.options = self.version(), {"command": " ".join(self.configuration.command)}
+        outcome.options |= {name: str(value) for name, value in request.options.items()}
+        return outcome
+
+    def _write(self, form: StandardForm, path: Path) -> None:
+        """Write the rows that bind, with columns x0, x1, ... and rows r0, r1, ... of the original numbering."""
+        from opticoll.solvers.adapters.highs import Highs
+
+        kept = np.flatnonzero(np.isfinite(form.row_lower) | np.isfinite(form.row_upper))
+        flip = -1.0 if form.sense == "max" else 1.0
+        lower, upper = rounded_bounds(form)
+        plain = replace(
+            form, A=form.A.tocsr()[kept].tocsc(), row_lower=form.row_lower[kept], row_upper=form.row_upper[kept],
+            col_lower=lower, col_upper=upper, cost=flip * form.cost, sense="min", offset=0.0, columns={}, rows={},
+        )  # fmt: skip
+        Highs().write(plain, path, ([f"x{j}" for j in range(form.A.shape[1])], [f"r{i}" for i in kept.tolist()]))
+
+    def _report(self, form: StandardForm, run: _Run, log: ProgressLog) -> None:
+        """Report a solution that the command has written meanwhile; a file that is half written is read later."""
+        with suppress(BadFile):
+            x = self._columns(form, read_sol(run.solution))
+            if max(matrix_violations(form, x).values()) <= FEASIBLE:
+                log.incumbent(x)
+
+    def _outcome(self, form: StandardForm, request: SolveRequest, run: _Run) -> Outcome:
+        """Judge what the command left: its solution file, its status, and how it ended."""
+        found, unread = None, ""
+        if run.solution.exists():
+            try:
+                found = read_sol(run.solution)
+                x = self._columns(form, found)
+                y = self._rows(form, found)
+            except BadFile as error:
+                found, unread = None, str(error).replace(str(run.solution), "{sol}")
+        claimed = self._claimed(found, run)
+        outcome = Outcome(claimed or Termination.OPTIMAL, raw=_raw(found, run))
+        late = request.time_limit_s is not None and run.seconds >= 0.98 * request.time_limit_s
+        if run.killed:
+            outcome.termination, outcome.message = Termination.TIME_LIMIT, "killed at the time limit"
+        elif run.code and claimed is None:
+            outcome.termination = Termination.CRASHED
+            outcome.message = f"the command ended with {_ending(run.code)}{run.last_output()}"
+        elif claimed is None and late:
+            outcome.termination = Termination.TIME_LIMIT
+        elif found is None and claimed in (None, Termination.OPTIMAL):
+            outcome.termination = Termination.ERROR
+            outcome.message = unread or f"the command wrote no solution file{run.last_output()}"
+        if unread and not outcome.message:
+            outcome.message = unread
+        if found is not None and found.solved:
+            set_solution(outcome, form, x, y)
+        return outcome
+
+    def _claimed(self, found: SolFile | None, run: _Run) -> Termination | None:
+        """The status by the configured patterns or the solution file; None if neither states one."""
+        for word, pattern in self.configuration.status:
+            if re.search(pattern, run.output()):
+                return _STATUSES[word]
+        stated = "" if found is None else found.status
+        return next((status for pattern, status in _STATED if re.search(pattern, stated)), None)
+
+    def _columns(self, form: StandardForm, found: SolFile) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Values by name; a column that appears nowhere in the file is as near to 0 as its bounds allow."""
+        names = [f"x{j}" for j in range(form.A.shape[1])]
+        idle = (np.diff(form.A.indptr) == 0) & (form.cost == 0)
+        x = np.where(idle, np.clip(0.0, form.col_lower, form.col_upper), 0.0)
+        x[positions(found.values, names, "solution file {sol}")] = list(found.values.values())
+        return x
+
+    def _rows(self, form: StandardForm, found: SolFile) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+        """Duals by name, as d(objective)/d(rhs) of the problem as stated; None if they are not promised."""
+        if not self.configuration.duals or found.duals is None or form.is_mip:
+            return None
+        y = np.zeros(form.A.shape[0])
+        names = [f"r{i}" for i in range(y.size)]
+        given = [re.sub(r"(?<=\d)(lo|up)$", "", name) for name in found.duals]  # two sides of a range in LP format
+        np.add.at(y, positions(given, names, "solution file {sol}", "row"), list(found.duals.values()))
+        return -y if form.sense == "max" else y
+
+
+class _Run:
+    """One run of a command in a folder."""
+
+    def __init__(self, configuration: Configuration, folder: Path, request: SolveRequest) -> None:
+        self.configuration, self.folder, self.request = configuration, folder, request
+        suffix = "lp" if any("{lp}" in word for word in configuration.command) else "mps"
+        self.program, self.solution = folder / f"program.{suffix}", folder / "solution.sol"
+        self.printed = folder / "output.txt"
+        self.seconds, self.code, self.killed = 0.0, 0, False
+
+    def _words(self) -> list[str]:
+        limit = NO_LIMIT_S if self.request.time_limit_s is None else self.request.time_limit_s
+        values = {
+            "mps": self.program, "lp": self.program, "sol": self.solution, "time_limit_s": f"{limit:.10g}",
+            "threads": self.request.threads, "seed": self.request.seed, "rel_tol": f"{self.request.rel_tol:g}",
+            "here": self.configuration.here,
+        }  # fmt: skip
+        words = [word.format(**values) for word in self.configuration.command]
+        for name, value in self.request.options.items():
+            words += [word.format(name=name, value=value) for word in self.configuration.option]
+        return words
+
+    def wait(self, report: Callable[[], None]) -> None:
+        """Run the command to its end or its limit; interrupted there, it may still write what it has.
+
+        ``report`` is called whenever the solution file has changed.
+        """
+        limit = self.request.time_limit_s
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("OPTICOLL_SOLVER")}
+        start = time.perf_counter()
+        with self.printed.open("wb") as output:
+            try:
+                process = subprocess.Popen(  # no shell
+                    self._words(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    env=environment, start_new_session=True, preexec_fn=_end_with_parent,
+                )  # fmt: skip
+            except OSError as error:
+                name, program = self.configuration.name, self.configuration.command[0]
+                msg = f"solver {name!r}: {program!r} cannot be run ({error.strerror}); check its table"
+                raise SolverUnavailable(msg) from error
+        tail = solver_log.Tail(self.printed)
+        try:
+            asked, state = None, (0, 0)
+            while process.poll() is None:
+                tail.copy()
+                passed = time.perf_counter() - start
+                now = self._state()
+                if now != state:
+                    state = now
+                    report()
+                if limit is not None and asked is None and passed > 1.02 * limit + GRACE_S:
+                    asked = passed
+                    self.killed = True
+                    _signal(process.pid, signal.SIGINT)
+                elif asked is not None and passed > asked + LAST_S:
+                    _signal(process.pid, signal.SIGKILL)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.02)
+            self.seconds, self.code = time.perf_counter() - start, process.returncode
+        finally:
+            _signal(process.pid, signal.SIGKILL)  # and what the command has left running
+            process.wait()
+            tail.close()
+
+    def _state(self) -> tuple[int, int]:
+        """Time and size of the solution file."""
+        try:
+            status = self.solution.stat()
+        except OSError:
+            return 0, 0
+        return status.st_mtime_ns, status.st_size
+
+    def output(self, most: int = 1 << 20) -> str:
+        """The end of what the command printed."""
+        with self.printed.open("rb") as file:
+            file.seek(max(0, self.printed.stat().st_size - most))
+            return file.read().decode(errors="replace")
+
+    def last_output(self) -> str:
+        """The last lines that the command printed, to be appended to a message."""
+        lines = [line.strip() for line in self.output(4000).splitlines() if line.strip()][-2:]
+        return f"; last output: {' / '.join(lines)[:300]}" if lines else ""
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel kill the command when its worker dies, where it can."""
+    with suppress(AttributeError, OSError, TypeError, ImportError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"status {code}"
+    with suppress(ValueError):
+        return f"signal {signal.Signals(-code).name}"
+    return f"signal {-code}"
+
+
+def _raw(found: SolFile | None, run: _Run) -> str:
+    return found.status if found is not None and found.status else f"exit status {run.code}"
+
+
+@cache
+def _printed_version(words: tuple[str, ...]) -> str:
+    """The first line with a digit that a command prints."""
+    try:
+        done = subprocess.run(
+            words, capture_output=True, timeout=20, check=False, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown version"
+    lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+    return next((line.strip()[:80] for line in lines if any(c.isdigit() for c in line)), "unknown version")
+
+
+# configuration ------------------------------------------------------------------------------------------------
+
+
+def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
+    """The solvers of all configuration files by name; ``taken`` are names of other solvers, which stay theirs.
+
+    Raises
+    ------
+    BadFile
+        If a file cannot be read or a table is wrong; the message names the file and the table.
+    """
+    from opticoll.solvers.methods.method import MODULES
+
+    files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    found: dict[str, Adapter] = {}
+    for path in [*_user_files(), *files]:
+        found |= {one.name: CommandLine(one) for one in read_configuration(path)}
+    for entry in json.loads(os.environ.get(TABLES) or "[]"):
+        found[entry["name"]] = CommandLine(_from_json(entry))
+    for name in found:
+        if name in taken or name in MODULES or name == "auto":
+            msg = f"solver {name!r} of a configuration file has the name of one that opticoll has; rename its table"
+            raise BadFile(msg)
+    return found
+
+
+def exported(adapter: Adapter | None) -> str:
+    """The configuration of a solver as text for :func:`adopt`; empty if it has none."""
+    return json.dumps([asdict(adapter.configuration)]) if isinstance(adapter, CommandLine) else ""
+
+
+def adopt(text: str) -> None:
+    """Make the solvers that :func:`exported` wrote known to this process and its workers."""
+    if text:
+        os.environ[TABLES] = text
+
+
+def _from_json(entry: dict[str, Any]) -> Configuration:
+    lists = {key: tuple(entry[key]) for key in ("command", "version_command", "option")}
+    status = tuple((word, pattern) for word, pattern in entry["status"])
+    return Configuration(**{**entry, **lists, "status": status})
+
+
+def _user_files() -> list[Path]:
+    """The file in the user's configuration folder, if there is one."""
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    with suppress(RuntimeError):  # no home folder
+        path = (Path(folder) if folder else Path.home() / ".config") / "opticoll" / "solvers.toml"
+        return [path] if path.is_file() else []
+    return []
+
+
+def read_configuration(path: Path) -> list[Configuration]:
+    """The solvers of a TOML file.
+
+    Raises
+    ------
+    BadFile
+        If it cannot be read, or a table is wrong.
+    """
+    where = f"solver configuration {path}"
+    text = decode(read_bytes(path, MOST_BYTES, "name a TOML file", where), where, "save it as UTF-8")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        msg = f"{where} is not TOML: {error}"
+        raise BadFile(msg) from None
+    if not tables:
+        msg = f"{where} has no tables; write [NAME] and its command"
+        raise BadFile(msg)
+    return [_configuration(name, table, path, where) for name, table in tables.items()]
+
+
+def _configuration(name: str, table: Any, path: Path, where: str) -> Configuration:
+    at = f"{where}, solver {name[:40]!r}"
+
+    def wrong(reason: str) -> NoReturn:
+        msg = f"{at}: {reason}"
+        raise BadFile(msg)
+
+    if not isinstance(table, dict):
+        wrong(f"must be a table; write [{name[:40]}] and its command")
+    if not _NAME.fullmatch(name):
+        wrong("a name has lower-case letters, digits, '-', '_' and '.', at most 40")
+    for key in table:
+        if key not in _KEYS:
+            wrong(f"unknown key {key[:40]!r}; {nearest(key, sorted(_KEYS))}")
+    for key in ("lp", "mip", "duals"):
+        if not isinstance(table.get(key, False), bool):
+            wrong(f"{key} must be true or false")
+    here = str(path.resolve().parent)
+    command = _command(table, "command", _FIELDS, wrong)
+    if not command:
+        wrong('command is missing; write command = "mysolver {mps} {sol}"')
+    used = {field for word in command for field in _fields(word)}
+    if len(used & {"mps", "lp"}) != 1 or "sol" not in used:
+        wrong("command must contain {sol} and one of {mps} and {lp}")
+    status = table.get("status", {})
+    if not isinstance(status, dict):
+        wrong("status must be a table of regular expressions")
+    for word, pattern in status.items():
+        if word not in _STATUSES:
+            wrong(f"unknown status {word[:40]!r}; {nearest(word, list(_STATUSES))}")
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            wrong(f"the pattern of status {word!r} is no regular expression ({error})")
+    if not (table.get("lp", True) or table.get("mip", False)):
+        wrong("lp and mip are both false; it must take one of them")
+    return Configuration(
+        name, command, str(table.get("title", name)), table.get("lp", True), table.get("mip", False),
+        table.get("duals", False), _command(table, "version_command", {"here"}, wrong),
+        _command(table, "option", {"name", "value"}, wrong), tuple(status.items()), here,
+    )  # fmt: skip
+
+
+def _command(table: Mapping[str, Any], key: str, known: set[str], wrong: Any) -> tuple[str, ...]:
+    """The words of a command, whose placeholders are all known."""
+    text = table.get(key, "")
+    if not isinstance(text, str):
+        wrong(f"{key} must be a text")
+    try:
+        words = tuple(shlex.split(text))
+        fields = {field for word in words for field in _fields(word)}
+    except ValueError as error:
+        wrong(f"{key} cannot be split into words ({error})")
+    for field in sorted(fields - known):
+        wrong(f"{key} has the unknown placeholder {{{field}}}; known: {', '.join(f'{{{k}}}' for k in sorted(known))}")
+    if words and "/" in words[0] and not words[0].startswith(("/", "{here}")):
+        words = (f"{{here}}/{words[0]}", *words[1:])
+    return words
+
+
+def _fields(word: str) -> set[str]:
+    """Names of the placeholders in a word.
+
+    Raises
+    ------
+    ValueError
+        For braces that are no plain placeholders.
+    """
+    found = set()
+    for _, field, form, conversion in string.Formatter().parse(word):
+        if field is not None:
+            if form or conversion:
+                msg = f"placeholder {{{field}}} with a format"
+                raise ValueError(msg)
+            found.add(field)
+    return found
+
+
+__all__ = ["CommandLine", "Configuration", "adopt", "configured", "exported", "read_configuration"]

@@ -1,0 +1,184 @@
+"""Atomic files and advisory locks, also on a file system that several machines share.
+
+A file is written under a temporary name in its own folder and then renamed (:func:`rewrite`) or linked
+(:func:`publish`) to its name, so that readers never see a part of it. ``link`` fails if the name exists, also between
+machines, so exactly one of several writers succeeds.
+
+The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
+only avoids duplicate work.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from opticoll.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+TEMPORARY = ".tmp-"
+#: Age [s] from which a temporary file counts as left behind by a writer that is gone.
+STALE_S = 24 * 3600.0
+#: Shortest time [s] between two flushes of a folder.
+SYNC_S = 1.0
+
+
+class AlreadyStored(Exception):
+    """The name is taken: another writer has published it first."""
+
+
+def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Create ``path`` with what ``write`` writes, whole and on disk.
+
+    Raises
+    ------
+    AlreadyStored
+        If ``path`` exists; it is left as it is.
+    BadInput
+        If the folder cannot be written.
+    """
+    temporary = _temporary(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        _link(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        msg = f"store: cannot write {path}: {error.strerror or error}; choose another folder with --store"
+        raise BadInput(msg) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
+    """Replace the content of ``path``, also by what a function writes: readers see the old file or the new one.
+
+    ``durable`` flushes it to the disk first, so that it also survives a crash of the machine.
+    """
+    temporary = _temporary(path.parent)
+    try:
+        with temporary.open("xb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary(folder: Path) -> Path:
+    return folder / f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        # A network file system may carry out a link and lose the answer: two names then mean that we won.
+        if temporary.stat().st_nlink == 2:
+            return
+        if isinstance(error, FileExistsError):
+            raise AlreadyStored(path.name) from None
+        raise
+
+
+_synced: dict[Path, float] = {}
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put new names on disk, once a second at most, where the system lets folders be flushed.
+
+    A crash of the machine may take the names of the last second, never a part of a file.
+    """
+    now = time.monotonic()
+    if now < _synced.get(folder, -SYNC_S) + SYNC_S:
+        return
+    _synced[folder] = now
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sweep(folder: Path, *, stale_s: float = STALE_S) -> int:
+    """Remove temporary files that writers left behind ``stale_s`` seconds ago or more; their number."""
+    removed = 0
+    oldest = time.time() - stale_s
+    for path in folder.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):  # another process may sweep too
+            if path.stat().st_mtime <= oldest:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def claim(path: Path) -> Iterator[bool]:
+    """Hold the lock file ``path`` for the time of the block; False if another process holds it."""
+    descriptor = _lock(path)
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is still ours
+        os.close(descriptor)
+
+
+def _lock(path: Path) -> int | None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        locked = try_lock(descriptor)
+        if locked is False:
+            os.close(descriptor)
+            return None
+        if locked is None or _is_current(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # its holder removed the file between our opening and locking it
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file: False if another process holds the lock, None if the file system has no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_current(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

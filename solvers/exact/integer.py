@@ -1,0 +1,231 @@
+r"""Exact optima of integer programs: a tree found in floating point, closed leaf by leaf in rational numbers.
+
+1. The tree of :mod:`~opticoll.solvers.methods.certified_branching` is grown in floating point and recorded.
+2. The incumbent's integer columns are rounded, and the others solved exactly.
+3. A leaf's row duals, or its ray, are rounded to nearby fractions, which prove a bound in exact arithmetic. Where that
+   is not enough, the leaf's linear program is solved exactly; where its optimum is fractional, the leaf is divided.
+
+The bound of a leaf is rounded up to the next value that the objective can take. An exact optimum that improves the
+incumbent replaces it, and every leaf that was closed stays closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import NoSolution
+from opticoll.solvers.exact.form import ExactAnswer, Leaf, Split
+from opticoll.solvers.exact.linear import floating_form, solve_linear
+from opticoll.solvers.methods.certified_branching import Tree
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.exact.form import Changes, ExactForm
+    from opticoll.solvers.methods.certified_branching import Node
+
+    F64 = NDArray[np.float64]
+    Branch = dict[int, tuple[int | None, int | None]]
+
+#: Relative gap at which the tree in floating point closes a leaf; the exact step decides about what is left.
+NEAR = 1e-9
+#: Largest denominators to which multipliers are rounded, tried in turn, and how far they may move.
+DENOMINATORS, MOVED = (1, 60, 5040, 10**6), 1e-6
+
+
+def solve_integer(
+    form: ExactForm, incumbent: F64 | None = None, remaining: Callable[[], float | None] = lambda: None
+) -> ExactAnswer:
+    """The exact optimum of an integer program, or the proof that it has no solution.
+
+    Parameters
+    ----------
+    form
+        The program.
+    incumbent
+        A solution in floating point to start from, ``(columns,)``.
+    remaining
+        Gives the seconds left, None without a limit; raises TimeoutError when none are.
+
+    Raises
+    ------
+    NoSolution
+        If the optimum is not proven: the relaxation is unbounded, or HiGHS fails on it.
+    TimeoutError
+        When no time is left.
+    """
+    proof = _Proof(form, remaining)
+    if incumbent is not None:
+        proof.offer(incumbent)
+    return proof.run(incumbent)
+
+
+class _Recording(Tree):
+    """The tree, with what happened to every node, by its order."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+        self.splits: dict[int, tuple[int, int, int, int]] = {}
+        self.leaves: dict[int, tuple[F64 | None, bool]] = {}
+
+    def _close(self, node: Node, bound: float, duals: F64 | None) -> None:
+        super()._close(node, bound, duals)
+        self.leaves[node.order] = (duals, False)
+
+    def _discard(self, node: Node, ray: F64) -> None:
+        super()._discard(node, ray)
+        self.leaves[node.order] = (ray, True)
+
+    def _branch(
+        self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
+    ) -> Node:
+        child = super()._branch(node, bound, x, candidates, lower, upper)
+        column = child.branched[0] if child.branched is not None else int(candidates[0])
+        first = -self._order + 1  # the two children have the last two numbers, the lower part first
+        low, high = child.changes[column]
+        at = int(high) if child.order == first else int(low) - 1
+        self.splits[node.order] = (column, at, first, first - 1)
+        return child
+
+
+@dataclass
+class _Proof:
+    """The best exact solution, and the nodes of the proof."""
+
+    form: ExactForm
+    remaining: Callable[[], float | None]
+    x: tuple[Fraction, ...] | None = None
+    value: Fraction | None = None  # of the minimization
+    nodes: list[Leaf | Split] = field(default_factory=list)
+
+    def run(self, incumbent: F64 | None) -> ExactAnswer:
+        form = self.form
+        floating = floating_form(form)
+        flip = float(form.flip)
+        floating = replace(
+            floating, cost=flip * floating.cost, offset=flip * floating.offset, sense="min", integer=form.integer
+        )
+        value = np.inf if self.value is None else float(self.value)
+        tree = _Recording(floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: self._tick())
+        tree.run()
+        if tree.x is not None and tree.x is not incumbent:
+            self.offer(tree.x)
+        self._close(tree)
+        status = "infeasible" if self.value is None else "optimal"
+        objective = None if self.value is None else form.flip * self.value
+        return ExactAnswer(status, objective, self.x, tuple(self.nodes))  # type: ignore[arg-type]
+
+    def _tick(self) -> None:
+        self.remaining()
+
+    def offer(self, x: F64) -> None:
+        """Take a solution if rounding its integer columns gives one that is exact and better."""
+        form = self.form
+        whole = np.flatnonzero(form.integer).tolist()
+        fixed: dict[int, tuple[Fraction, Fraction]] = {j: (Fraction(round(x[j])), Fraction(round(x[j]))) for j in whole}
+        if len(whole) == len(form.cost):
+            self._take(tuple(fixed[j][0] for j in range(len(form.cost))))
+            return
+        answer = solve_linear(restricted(form, fixed), self.remaining)
+        if answer.x is not None and answer.status == "optimal":
+            self._take(answer.x)
+
+    def _take(self, x: tuple[Fraction, ...]) -> bool:
+        value = self.form.flip * self.form.objective(x)
+        better = (self.value is None or value < self.value) and self.form.violated(x) is None
+        if better:
+            self.x, self.value = x, value
+        return better
+
+    def _close(self, tree: _Recording) -> None:
+        """Close every leaf of the recorded tree, in the order in which a walk from the root meets them."""
+        self.nodes.append(Leaf({}))
+        stack: list[tuple[int, int | None, Branch]] = [(0, 0, {})]
+        while stack:
+            place, order, branch = stack.pop()
+            self.remaining()
+            split = None if order is None else tree.splits.get(order)
+            if split is None:
+                vector, empty = (None, False) if order is None else tree.leaves.get(order, (None, False))
+                node = self._leaf(branch, vector, empty=empty)
+            else:
+                node = Split(split[0], split[1], 0, 0)
+            if isinstance(node, Leaf):
+                self.nodes[place] = node
+                continue
+            below, above = len(self.nodes), len(self.nodes) + 1
+            self.nodes[place] = replace(node, below=below, above=above)
+            self.nodes += [Leaf({}), Leaf({})]
+            low, high = branch.get(node.column, (None, None))
+            children = (None, None) if split is None else split[2:]
+            stack.append((above, children[1], {**branch, node.column: (node.at + 1, high)}))
+            stack.append((below, children[0], {**branch, node.column: (low, node.at)}))
+
+    def _leaf(self, branch: Branch, vector: F64 | None, *, empty: bool) -> Leaf | Split:
+        """The leaf with multipliers that close it, or its division where the optimum in it is fractional."""
+        form = self.form
+        changes = form.within(branch)
+        if any(low is not None and high is not None and low > high for low, high in changes.values()):
+            return Leaf({})
+        for y in _nearby(form, vector, rays=empty):
+            if self._closes(form.dual_bound(y, changes, farkas=empty), empty=empty):
+                return Leaf(y, farkas=empty)
+        answer = solve_linear(restricted(form, changes), self.remaining)
+        if answer.status == "unbounded" or not answer.nodes:
+            msg = "exact: the relaxation of a branch is unbounded; the optimum is not proven exactly"
+            raise NoSolution(msg)
+        leaf = answer.nodes[0]
+        assert isinstance(leaf, Leaf)
+        if answer.status == "infeasible":
+            return leaf
+        assert answer.x is not None
+        assert answer.objective is not None
+        if self._closes(form.flip * answer.objective, empty=False):
+            return leaf
+        fractional = [j for j in np.flatnonzero(form.integer).tolist() if answer.x[j].denominator != 1]
+        if not fractional:
+            self._take(answer.x)
+            return leaf
+        middle = min(fractional, key=lambda j: abs(answer.x[j] % 1 - Fraction(1, 2)))  # type: ignore[index]
+        return Split(middle, math.floor(answer.x[middle]), 0, 0)
+
+    def _closes(self, proven: Fraction | None, *, empty: bool) -> bool:
+        if proven is None:
+            return False
+        if empty:
+            return proven > 0
+        return self.value is not None and self.form.rounded(proven) >= self.value
+
+
+def restricted(form: ExactForm, changes: Changes) -> ExactForm:
+    """The program with other bounds of some columns."""
+    lower, upper = list(form.col_lower), list(form.col_upper)
+    for j, (low, high) in changes.items():
+        lower[j], upper[j] = low, high
+    part = replace(form, col_lower=tuple(lower), col_upper=tuple(upper))
+    for name in ("integral", "by_column", "step"):  # they do not depend on bounds
+        part.__dict__[name] = getattr(form, name)
+    return part
+
+
+def _nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int, Fraction]]:
+    """Multipliers near a vector in floating point, those of small denominators first."""
+    if vector is None or not np.isfinite(vector).all() or not vector.any():
+        return []
+    size = float(np.abs(vector).max()) if rays else 1.0
+    found = []
+    for sign in (1.0, -1.0) if rays else (1.0,):
+        used = [(i, sign * v / size) for i, v in enumerate(vector.tolist()) if abs(v) > 1e-12 * size]
+        used = [(i, v) for i, v in used if (form.row_lower if v > 0 else form.row_upper)[i] is not None]
+        for most in DENOMINATORS:
+            near = {i: Fraction(v).limit_denominator(most) for i, v in used}
+            if max((abs(float(near[i]) - v) for i, v in used), default=0.0) <= MOVED:
+                found.append({i: value for i, value in near.items() if value})
+        found.append({i: Fraction(v) for i, v in used})
+    return [y for k, y in enumerate(found) if y not in found[:k]]

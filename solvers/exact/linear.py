@@ -1,0 +1,544 @@
+r"""Exact optima of linear programs: HiGHS proposes a basis, rational arithmetic solves and checks it.
+
+With B the rows and columns that a basis keeps, :math:`B x_B = b` and :math:`B^\top y = c_B` are solved exactly. An LU
+factorization in floating point gives a block of bits of the solution at a time, the residual that remains is computed
+in whole numbers, and a rational solution of small denominator is reconstructed and verified (Z. Wan, *J. Symbolic
+Computation* 41, 2006). Where B is too ill-conditioned for that, FLINT solves it.
+
+A basis whose exact x or y violates its bounds is refined: the violations, scaled up, are the data of another linear
+program with the same matrix, whose optimal basis is nearer (A. Gleixner, D. Steffy & K. Wolter, *INFORMS J. Computing*
+28, 2016). Claims that there is no solution, or no end, are proven by the exact optima of two other programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import NoSolution
+from opticoll.solvers.adapters.highs import pass_form
+from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, common, products
+from opticoll.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.exact.form import End, Whole
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: Programs of more columns are solved by interior point with crossover first.
+SIMPLEX_COLUMNS = 2000
+#: Most rounds of refinement, and the largest factor between two of them, as a power of 2.
+ROUNDS, GROWTH = 40, 40
+#: Rows and columns are scaled, in so many passes, where coefficients differ by more than this power of 2.
+EVEN, PASSES = 12, 4
+#: Scale, as a power of 2, of a problem that is posed around an exact solution.
+AROUND = 10
+#: Bits that a solve in floating point contributes, tried in turn.
+BITS = (26, 13, 6)
+#: FLINT's dense solver takes systems of at most this many rows.
+DENSE = 1200
+
+_LOWER, _BASIC, _UPPER = 0, 1, 2
+_ZERO = Fraction(0)
+
+
+def solve_linear(
+    form: ExactForm, remaining: Callable[[], float | None] = lambda: None, *, start: Basis | None = None
+) -> ExactAnswer:
+    """The exact optimum of a program's linear relaxation, or the proof that it has none.
+
+    Parameters
+    ----------
+    form
+        The program; its integrality is passed over.
+    remaining
+        Gives the seconds left, None without a limit; raises TimeoutError when none are.
+    start
+        A basis to start from.
+
+    Raises
+    ------
+    NoSolution
+        If no basis is proven optimal.
+    TimeoutError
+        When no time is left.
+    """
+    return solve_from(form, remaining, start)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """HiGHS's status of every column and row: 0 at its lower bound, 1 basic, 2 at its upper bound, 3 and 4 neither."""
+
+    columns: I64
+    rows: I64
+
+
+def solve_from(
+    form: ExactForm, remaining: Callable[[], float | None], start: Basis | None = None
+) -> tuple[ExactAnswer, Basis | None]:
+    """As :func:`solve_linear`, with the basis that is optimal, if one is."""
+    if any(low is not None and high is not None and low > high
+           for low, high in zip(form.col_lower, form.col_upper, strict=True)):  # fmt: skip
+        return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
+    lp = _FloatingLp(form, remaining)
+    if start is not None:
+        lp.restart(start)
+    primal_scale = dual_scale = 0
+    seen: set[bytes] = set()
+    settled = False
+    for _ in range(ROUNDS):
+        status = lp.run()
+        if status != "kOptimal" and not settled:
+            settled = True
+            found = _without_optimum(form, remaining)
+            if isinstance(found, ExactAnswer):
+                return found, None
+            # There is an optimum: pose the problem around an exact solution, which HiGHS cannot overlook.
+            lp = _FloatingLp(form, remaining, presolve=False)
+            lp.shift(found, [_ZERO] * form.shape[0], form.activity(found), form.reduced_costs({}), AROUND, 0)
+            status = lp.run()
+        if status not in ("kOptimal", "kUnknown"):
+            msg = f"exact: HiGHS ended with {status.removeprefix('k')} on a program that has an optimum; none is proven"
+            raise NoSolution(msg)
+        basis = lp.basis()
+        print_key = basis.columns.tobytes() + basis.rows.tobytes()
+        pair = _pair(form, basis) or lp.floating()
+        z = form.reduced_costs({i: value for i, value in enumerate(pair.y) if value})
+        activity = form.activity(pair.x)
+        primal = _primal_violation(form, pair.x, activity)
+        dual = _dual_violation(form, pair, z, activity)
+        if primal == 0 and dual == 0:
+            leaf = Leaf({i: value for i, value in enumerate(pair.y) if value})
+            return ExactAnswer("optimal", form.objective(pair.x), pair.x, (leaf,)), basis
+        mark = print_key + bytes(f"{primal_scale},{dual_scale}", "ascii")
+        if mark in seen:
+            break
+        seen.add(mark)
+        primal_scale = _scale(primal, primal_scale)
+        dual_scale = _scale(dual, dual_scale)
+        lp.shift(pair.x, pair.y, activity, z, primal_scale, dual_scale)
+    msg = "exact: no basis was proven optimal in rational arithmetic; the value in floating point stands alone"
+    raise NoSolution(msg)
+
+
+def _scale(violation: Fraction, before: int) -> int:
+    if violation == 0:
+        return before
+    bits = violation.denominator.bit_length() - violation.numerator.bit_length()
+    return max(before, min(bits, before + GROWTH))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Values of columns and multipliers of rows for the minimization, by position."""
+
+    x: tuple[Fraction, ...]
+    y: Sequence[Fraction]
+
+
+def _primal_violation(form: ExactForm, x: Sequence[Fraction], activity: Sequence[Fraction]) -> Fraction:
+    worst = _ZERO
+    for values, lower, upper in ((x, form.col_lower, form.col_upper), (activity, form.row_lower, form.row_upper)):
+        for value, low, high in zip(values, lower, upper, strict=True):
+            if low is not None and value < low:
+                worst = max(worst, low - value)
+            elif high is not None and value > high:
+                worst = max(worst, value - high)
+    return worst
+
+
+def _dual_violation(form: ExactForm, pair: _Pair, z: dict[int, Fraction], activity: Sequence[Fraction]) -> Fraction:
+    """The largest multiplier of a bound that is not attained; with none, x is optimal."""
+    worst = _ZERO
+    priced = [(value, pair.x[j], form.col_lower[j], form.col_upper[j]) for j, value in z.items()]
+    priced += [(value, activity[i], form.row_lower[i], form.row_upper[i]) for i, value in enumerate(pair.y) if value]
+    for price, value, low, high in priced:
+        if value != (low if price > 0 else high):
+            worst = max(worst, abs(price))
+    return worst
+
+
+class _FloatingLp:
+    """HiGHS on a program whose bounds and costs are shifted and scaled between runs."""
+
+    def __init__(self, form: ExactForm, remaining: Callable[[], float | None], *, presolve: bool = True) -> None:
+        import highspy
+
+        self._form, self._remaining, self._highspy = form, remaining, highspy
+        self._highs: Any = highspy.Highs()
+        self._origin = _Pair((_ZERO,) * form.shape[1], [_ZERO] * form.shape[0])
+        self._units = (0, 0)
+        self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
+        rows, columns = form.shape
+        first = "ipx" if columns > SIMPLEX_COLUMNS and presolve else "simplex"
+        for name, value in (
+            ("output_flag", False), ("threads", 1), ("solver", first), ("presolve", "on" if presolve else "off"),
+            ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+        ):  # fmt: skip
+            self._highs.setOptionValue(name, value)
+        self._scale_rows, self._scale_columns = _scales(form)
+        pass_form(highspy, self._highs, _scaled_form(floating_form(form), self._scale_rows, self._scale_columns))
+        self._columns, self._rows = np.arange(columns, dtype=np.int32), np.arange(rows, dtype=np.int32)
+
+    def restart(self, start: Basis) -> None:
+        kinds = self._highspy.HighsBasisStatus
+        known = [kinds.kLower, kinds.kBasic, kinds.kUpper, kinds.kZero, kinds.kNonbasic]
+        basis = self._highspy.HighsBasis()
+        basis.col_status = [known[k] for k in start.columns.tolist()]
+        basis.row_status = [known[k] for k in start.rows.tolist()]
+        basis.valid = True
+        self._highs.setOptionValue("solver", "simplex")
+        self._highs.setBasis(basis)
+
+    def run(self) -> str:
+        left = self._remaining()
+        if left is not None:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
+        self._highs.run()
+        status = str(self._highs.getModelStatus().name)
+        if status == "kTimeLimit":
+            raise TimeoutError
+        return status
+
+    def basis(self) -> Basis:
+        found = self._highs.getBasis()
+        return Basis(
+            np.array([int(kind) for kind in found.col_status], dtype=np.int64),
+            np.array([int(kind) for kind in found.row_status], dtype=np.int64),
+        )
+
+    def floating(self) -> _Pair:
+        """The solution in floating point, as the fractions that these floats are, on top of what it corrects."""
+        solution, flip = self._highs.getSolution(), self._form.flip
+        primal, dual = self._units
+        x = zip(self._origin.x, solution.col_value, self._scale_columns.tolist(), strict=True)
+        y = zip(self._origin.y, solution.row_dual, self._scale_rows.tolist(), strict=True)
+        return _Pair(
+            tuple([at + Fraction(v) * Fraction(2) ** (power - primal) for at, v, power in x]),
+            [at + flip * Fraction(v) * Fraction(2) ** (power - dual) for at, v, power in y],
+        )
+
+    def shift(
+        self, x: Sequence[Fraction], y: Sequence[Fraction], activity: Sequence[Fraction], z: dict[int, Fraction],
+        primal: int, dual: int,
+    ) -> None:  # fmt: skip
+        """Pose the correction of x and y, in units of 2^-primal and 2^-dual."""
+        form, highs = self._form, self._highs
+        rows, columns = self._scale_rows.tolist(), self._scale_columns.tolist()
+        self._origin, self._units = _Pair(tuple(x), list(y)), (primal, dual)
+        highs.setOptionValue("solver", "simplex")
+        highs.setOptionValue("presolve", "off")
+        cost = np.zeros(form.shape[1])
+        for j, value in z.items():
+            cost[j] = form.flip * _scaled(value, dual + columns[j])
+        highs.changeColsCost(cost.size, self._columns, cost)
+        for values, lower, upper, change, index, powers in (
+            (x, form.col_lower, form.col_upper, highs.changeColsBounds, self._columns, [-k for k in columns]),
+            (activity, form.row_lower, form.row_upper, highs.changeRowsBounds, self._rows, rows),
+        ):
+            low = np.array([-np.inf if end is None else _scaled(end - at, primal + power)
+                            for end, at, power in zip(lower, values, powers, strict=True)], dtype=float)  # fmt: skip
+            high = np.array([np.inf if end is None else _scaled(end - at, primal + power)
+                             for end, at, power in zip(upper, values, powers, strict=True)], dtype=float)  # fmt: skip
+            change(index.size, index, low, high)
+
+
+def _scaled(value: Fraction, power: int) -> float:
+    if value == 0:
+        return 0.0
+    try:
+        return float(value * 2**power if power >= 0 else value / 2**-power)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _scales(form: ExactForm) -> tuple[I64, I64]:
+    """Powers of 2 by which rows and columns are multiplied: 0 unless the coefficients differ much in size."""
+    rows, columns = (np.zeros(count, dtype=np.int64) for count in form.shape)
+    sizes = np.array([v.numerator.bit_length() - v.denominator.bit_length() for v in form.values], dtype=float)
+    if not sizes.size or np.ptp(sizes) <= EVEN:
+        return rows, columns
+    row_of = np.repeat(np.arange(rows.size), np.diff(form.indptr))
+    for _ in range(PASSES):
+        for index, power, count in ((row_of, rows, rows.size), (form.indices, columns, columns.size)):
+            now = sizes + rows[row_of] + columns[form.indices]
+            mean = np.bincount(index, now, count) / np.maximum(np.bincount(index, minlength=count), 1)
+            power -= np.rint(mean).astype(np.int64)
+    return rows, columns
+
+
+def _scaled_form(form: StandardForm, rows: I64, columns: I64) -> StandardForm:
+    """The program with rows and columns multiplied by powers of 2."""
+    if not rows.any() and not columns.any():
+        return form
+    import scipy.sparse as sp
+
+    up, across = np.exp2(rows.astype(float)), np.exp2(columns.astype(float))
+    matrix = sp.csc_array(sp.diags_array(up) @ form.A @ sp.diags_array(across))
+    return StandardForm(
+        matrix, form.row_lower * up, form.row_upper * up, form.col_lower / across, form.col_upper / across,
+        form.cost * across, form.sense, form.offset,
+    )  # fmt: skip
+
+
+def floating_form(form: ExactForm) -> StandardForm:
+    """The program in floating point, every number rounded to the nearest float."""
+    import scipy.sparse as sp
+
+    def ends(values: Sequence[End], infinite: float) -> F64:
+        return np.array([infinite if value is None else float(value) for value in values], dtype=float)
+
+    A = sp.csr_array(([float(v) for v in form.values], form.indices, form.indptr), shape=form.shape).tocsc()
+    return StandardForm(
+        A, ends(form.row_lower, -np.inf), ends(form.row_upper, np.inf), ends(form.col_lower, -np.inf),
+        ends(form.col_upper, np.inf), np.array([float(c) for c in form.cost], dtype=float), form.sense,
+        float(form.offset), None,
+    )  # fmt: skip
+
+
+def _pair(form: ExactForm, basis: Basis) -> _Pair | None:
+    """The exact basic solutions x and y; None if the basis is singular, or too large where it is ill-conditioned."""
+    import scipy.sparse as sp
+
+    basic = np.flatnonzero(basis.columns == _BASIC)
+    tight = np.flatnonzero(basis.rows != _BASIC)
+    if basic.size != tight.size:
+        return None
+    data, factors = form.integral
+    places = sp.csr_array((np.arange(1, data.size + 1), form.indices, form.indptr), shape=form.shape)
+    square = sp.csr_array(places[tight][:, basic])
+    square.sort_indices()
+    system = _System(square.indptr, square.indices, data[square.data - 1], basic.size)
+
+    x = [_ZERO] * form.shape[1]
+    for j in np.flatnonzero(basis.columns != _BASIC).tolist():
+        x[j] = _resting(basis.columns[j], form.col_lower[j], form.col_upper[j])
+    outside = form.activity(x)
+    right = [
+        factors[i] * (_resting(basis.rows[i], form.row_lower[i], form.row_upper[i]) - outside[i])
+        for i in tight.tolist()
+    ]
+    values = system.solve(right)
+    prices = system.solve([form.flip * form.cost[j] for j in basic.tolist()], transposed=True)
+    if values is None or prices is None:
+        return None
+    for j, value in zip(basic.tolist(), values, strict=True):
+        x[j] = value
+    y = [_ZERO] * form.shape[0]
+    for i, value in zip(tight.tolist(), prices, strict=True):
+        y[i] = value * factors[i]
+    return _Pair(tuple(x), y)
+
+
+def _resting(status: int, low: End, high: End) -> Fraction:
+    """The value of a nonbasic column or row."""
+    if status == _UPPER and high is not None:
+        return high
+    if low is not None:
+        return low
+    return _ZERO if high is None else high
+
+
+class _System:
+    """A square sparse system of whole numbers, by row."""
+
+    def __init__(self, indptr: I64, indices: I64, data: Whole, size: int) -> None:
+        import scipy.sparse as sp
+
+        self.size, self._data = size, data
+        self._rows = (indptr, indices, data)
+        order = np.argsort(indices, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(indices, minlength=size))])
+        self._columns = (starts, np.repeat(np.arange(size), np.diff(indptr))[order], data[order])
+        largest = max((abs(v) for v in data.tolist()), default=0)
+        self._small = largest < 2**31
+        if self._small:
+            whole = data.astype(np.int64)
+            self._by_row = sp.csr_array((whole, indices, indptr), shape=(size, size))
+            self._by_column = sp.csr_array(self._by_row.T)
+            self._most = int(max(abs(self._by_row).sum(axis=k).max(initial=0) for k in (0, 1)))
+        self._factors = self._factorize(largest)
+
+    def _factorize(self, largest: int) -> tuple[Any, F64, F64] | None:
+        """LU of the scaled matrix, with the scales of rows and columns; None if it is singular."""
+        import scipy.sparse as sp
+        from scipy.sparse.linalg import splu
+
+        if self.size == 0 or largest.bit_length() > 1000:
+            return None
+        indptr, indices, data = self._rows
+        matrix = sp.csr_array((data.astype(float), indices, indptr), shape=(self.size, self.size))
+        with np.errstate(all="ignore"):
+            rows = np.exp2(-np.round(np.log2(abs(matrix).max(axis=1).toarray().ravel())))
+            matrix = sp.csr_array(sp.diags_array(rows) @ matrix)
+            columns = np.exp2(-np.round(np.log2(abs(matrix).max(axis=0).toarray().ravel())))
+        if not (np.isfinite(rows).all() and np.isfinite(columns).all()):
+            return None  # a row or column without nonzeros
+        try:
+            lu = splu(sp.csc_array(matrix @ sp.diags_array(columns)))
+        except RuntimeError:
+            return None
+        return lu, rows, columns
+
+    def solve(self, right: Sequence[Fraction], *, transposed: bool = False) -> list[Fraction] | None:
+        """The exact solution; None if the system is singular, or ill-conditioned and too large."""
+        if self.size == 0:
+            return []
+        whole, below = common(right)
+        if not any(whole.tolist()):
+            return [_ZERO] * self.size if self._factors is not None else self._dense(whole, transposed=transposed)
+        found = self._lift(whole, transposed=transposed)
+        if found is not None:
+            values, denominator = found
+            return [Fraction(v, denominator * below) for v in values.tolist()]
+        dense = self._dense(whole, transposed=transposed)
+        return None if dense is None else [value / below for value in dense]
+
+    def _times(self, vector: Whole, *, transposed: bool) -> Whole:
+        indptr, indices, data = self._columns if transposed else self._rows
+        return products(indptr, indices, data, vector)
+
+    def _lift(self, right: Whole, *, transposed: bool) -> tuple[Whole, int] | None:
+        """Numerators and denominator of the solution; None if refinement does not converge."""
+        if self._factors is None:
+            return None
+        lu, rows, columns = self._factors
+        before, after, kind = (columns, rows, "T") if transposed else (rows, columns, "N")
+        for bits in BITS:
+            residual, total, steps, attempt = right, np.zeros(self.size, dtype=object), 0, 3
+            size = start = max(abs(v) for v in residual.tolist())
+            limit = None
+            while True:
+                floats = residual.astype(float)
+                digits = after * lu.solve(before * floats, trans=kind)
+                if not np.isfinite(digits).all():
+                    return None
+                scaled = np.rint(digits * 2.0**bits)
+                if np.abs(scaled).max() < 2.0**62:
+                    step = scaled.astype(np.int64).astype(object)
+                else:
+                    step = np.array([int(v) for v in scaled.tolist()], dtype=object)
+                residual = residual * 2**bits - self._product(step, transposed=transposed)
+                total = total * 2**bits + step
+                steps += 1
+                size = max(abs(v) for v in residual.tolist())
+                if limit is None:
+                    limit = max(start, size)
+                if size > 64 * limit:
+                    break  # no convergence with so many bits at a time
+                if size == 0 or steps == attempt:
+                    found = _reconstruct(total, bits * steps)
+                    if found is not None:
+                        values, denominator = found
+                        if np.array_equal(self._times(values, transposed=transposed), denominator * right):
+                            return found
+                    if bits * steps > self._most_bits:
+                        return None
+                    attempt *= 2
+        return None
+
+    @property
+    def _most_bits(self) -> int:
+        """Twice the bits that numerators and denominators can have, by Hadamard's inequality, and some more."""
+        return 200 + 4 * sum(
+            max(abs(v) for v in self._data[a:b].tolist() or [1]).bit_length() + (b - a).bit_length()
+            for a, b in zip(self._rows[0][:-1].tolist(), self._rows[0][1:].tolist(), strict=True)
+        )
+
+    def _product(self, step: Whole, *, transposed: bool) -> Whole:
+        """The matrix times a vector, in machine integers where they suffice."""
+        if self._small and max(abs(v) for v in step.tolist()) * self._most < 2**62:
+            matrix = self._by_column if transposed else self._by_row
+            return np.asarray(matrix @ step.astype(np.int64)).astype(object)
+        return self._times(step, transposed=transposed)
+
+    def _dense(self, right: Whole, *, transposed: bool) -> list[Fraction] | None:
+        """FLINT's solution of the dense system; None if it is singular or too large."""
+        import flint
+
+        if self.size > DENSE:
+            return None
+        starts, at, data = self._columns if transposed else self._rows
+        matrix = flint.fmpz_mat(self.size, self.size)
+        for i in range(self.size):
+            for place in range(int(starts[i]), int(starts[i + 1])):
+                matrix[i, int(at[place])] = int(data[place])
+        try:
+            found = matrix.solve(flint.fmpz_mat(self.size, 1, [int(v) for v in right.tolist()]))
+        except ZeroDivisionError:
+            return None
+        return [Fraction(int(v.p), int(v.q)) for v in found.entries()]
+
+
+def _reconstruct(total: Whole, bits: int) -> tuple[Whole, int] | None:
+    """Numerators over one denominator of about half the bits, near ``total`` / 2^bits; None if there are none."""
+    one, half = 1 << bits, bits // 2
+    below = 1
+    while True:
+        scaled = total * below
+        rounded = (scaled + (one >> 1)) >> bits
+        error = abs(scaled - (rounded << bits))
+        wrong = np.flatnonzero(error > below << 12)
+        if not wrong.size:
+            return rounded, below
+        value = Fraction(int(scaled[wrong[0]]), one)
+        room = half - below.bit_length()
+        if room < 8:
+            return None
+        nearest = value.limit_denominator(1 << room)
+        if nearest.denominator == 1:
+            return None
+        below *= nearest.denominator
+
+
+def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> ExactAnswer | tuple[Fraction, ...]:
+    """The proof that a program has no solution, or no end; a solution if it has an optimum."""
+    rows, columns = form.shape
+    slack = replace(
+        form,
+        indptr=form.indptr + 2 * np.arange(rows + 1),
+        indices=np.insert(form.indices, np.repeat(form.indptr[1:], 2), columns + np.arange(2 * rows)),
+        values=_with_slacks(form),
+        col_lower=(*form.col_lower, *[_ZERO] * (2 * rows)), col_upper=(*form.col_upper, *[None] * (2 * rows)),
+        cost=(*[_ZERO] * columns, *[Fraction(1)] * (2 * rows)), sense="min", offset=_ZERO,
+        integer=np.zeros(columns + 2 * rows, dtype=bool), columns={}, rows={},
+    )  # fmt: skip
+    least = solve_linear(slack, remaining)
+    assert least.objective is not None
+    assert least.x is not None  # any x with slacks is a solution, and 0 is a bound
+    if least.objective > 0:
+        leaf = least.nodes[0]
+        assert isinstance(leaf, Leaf)
+        return ExactAnswer("infeasible", nodes=(Leaf(leaf.y, farkas=True),))
+    x = least.x[:columns]
+
+    def cone(ends: Sequence[End], limit: End) -> tuple[End, ...]:
+        return tuple(limit if end is None else _ZERO for end in ends)
+
+    one = Fraction(1)
+    ways = replace(
+        form, row_lower=cone(form.row_lower, None), row_upper=cone(form.row_upper, None),
+        col_lower=cone(form.col_lower, -one), col_upper=cone(form.col_upper, one), offset=_ZERO,
+    )  # fmt: skip
+    best = solve_linear(ways, remaining)
+    if best.objective == 0:
+        return x
+    return ExactAnswer("unbounded", x=x, ray=best.x)
+
+
+def _with_slacks(form: ExactForm) -> tuple[Fraction, ...]:
+    values: list[Fraction] = []
+    one = Fraction(1)
+    for i in range(form.shape[0]):
+        values += form.values[form.indptr[i] : form.indptr[i + 1]]
+        values += (one, -one)
+    return tuple(values)

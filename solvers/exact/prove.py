@@ -1,0 +1,372 @@
+"""The exact optimum of a run: solved in rational numbers after it, checked, and taken into its record.
+
+Capacities, demands and other entered numbers are the decimals that were written, of at most 12 significant digits. What
+a model computes from them, such as a share of the total, is a fraction that the formulation states
+(:attr:`opticoll.formulations.model.Formulation.derived`). A matrix that holds anything else is refused.
+
+A master LP with symmetries is solved on its orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted
+to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers. Both are checked on
+the whole problem: no property of the symmetries is taken on trust.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations.outward import DIGITS, decimal, is_entered
+from opticoll.solvers import verify
+from opticoll.solvers.choice import fastest_form
+from opticoll.solvers.compile import compile_built, compile_model, import_layer
+from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.task import Proof, Termination
+
+if TYPE_CHECKING:
+    import threading
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.task import Run
+
+#: Programs of more nonzeros are not solved exactly.
+MOST_NONZEROS = 2_000_000
+#: Time limit [s] of the exact step of a run without one.
+LIMIT_S = 300.0
+#: Part of its size by which a float may be off the fraction that it stands for.
+NEAR = 1e-14
+#: Master LPs of fewer columns are solved as stated.
+ORBIT_COLUMNS = 1000
+TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
+#: How infeasibility is proven.
+FARKAS = "multipliers of the rows in rational arithmetic"
+
+
+def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fraction]:
+    """How a matrix's floats are read: as a derived fraction near it, or as the decimal that was entered.
+
+    Raises
+    ------
+    BadInput
+        When called with a float that is neither.
+    """
+    known = sorted({abs(value) for value in derived if value})
+    floats = [float(value) for value in known]
+
+    def read(value: float) -> Fraction:
+        size = abs(value)
+        first = bisect_left(floats, size * (1 - NEAR))
+        near = []
+        while first < len(floats) and floats[first] <= size * (1 + NEAR):
+            near.append(known[first])
+            first += 1
+        plain, entered = decimal(size), is_entered(size)
+        if len(near) > 1 or (near and entered and plain != near[0] and plain.denominator > 1):
+            msg = f"exact: {where} has fractions too near {value!r} to be told apart; state its data in fewer digits"
+            raise BadInput(msg)
+        if not near and not entered:
+            msg = (
+                f"exact: {where} has the coefficient {value!r}, which is no decimal of at most {DIGITS} digits; "
+                "state its data in fewer digits, or solve without exact"
+            )
+            raise BadInput(msg)
+        found = near[0] if near else plain
+        return -found if value < 0 else found
+
+    return read
+
+
+def exact_problem(formulation: Formulation, data: Any, layer: str | None = None) -> ExactForm:
+    """The program of a formulation on its data, in rational numbers, built in a modelling layer, or the fastest.
+
+    Raises
+    ------
+    BadInput
+        If a coefficient is neither an entered decimal nor a fraction that the formulation states.
+    """
+    size = None if formulation.estimate is None else formulation.estimate(data)
+    form = layer or ("matrix" if "matrix" in formulation.build else fastest_form(formulation, size))
+    import_layer(form)
+    built = compile_built(formulation, formulation.build[form](data))  # type: ignore[index]
+    if built.A.nnz > MOST_NONZEROS:
+        msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros here, more than {MOST_NONZEROS:,}; take less"
+        raise BadInput(msg)
+    derived = [] if formulation.derived is None else formulation.derived(data)
+    return ExactForm.of(built, reader(derived, formulation.name))
+
+
+def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
+    """Target of :func:`opticoll.solvers.isolation.call_isolated`: solve a program exactly."""
+    end = None if arguments["left_s"] is None else time.monotonic() + arguments["left_s"]
+
+    def remaining() -> float | None:
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutError
+        return left
+
+    form = pickle.loads(arrays["form"].tobytes())  # noqa: S301  between our own processes
+    try:
+        answer = solve_exactly(form, arrays.get("start"), remaining)
+    except TimeoutError:
+        return {"message": TIMED_OUT}, {}
+    return {}, {"answer": np.frombuffer(pickle.dumps(answer), dtype=np.uint8)}
+
+
+def solve_exactly(
+    form: ExactForm, start: NDArray[np.float64] | None = None, remaining: Callable[[], float | None] = lambda: None
+) -> ExactAnswer:
+    """The exact answer to a program, by :mod:`linear` or :mod:`integer`.
+
+    Raises
+    ------
+    NoSolution
+        If it is not proven.
+    TimeoutError
+        When no time is left.
+    """
+    if form.integer.any():
+        from opticoll.solvers.exact.integer import solve_integer
+
+        return solve_integer(form, start, remaining)
+    from opticoll.solvers.exact.linear import solve_linear
+
+    return solve_linear(form, remaining)
+
+
+def answer_of(formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
+              ) -> tuple[ExactAnswer, dict[str, Any]]:  # fmt: skip
+    """The answer to the program of a formulation, on the orbits of its symmetries where it has some, and its figures.
+
+    Raises
+    ------
+    NoSolution
+        If it is not proven.
+    """
+    if formulation.name == "alltoall.master" and len(form.cost) >= ORBIT_COLUMNS:
+        from opticoll.formulations.flows import flow_orbits
+
+        orbits = flow_orbits.find(data)
+        if not orbits.trivial:
+            return _on_orbits(orbits, form, solve)
+    answer = solve(form)
+    return answer, {"exact_nodes": len(answer.nodes)} if form.integer.any() else {}
+
+
+def _on_orbits(
+    orbits: Orbits, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
+) -> tuple[ExactAnswer, dict[str, Any]]:
+    """The optimum of the reduced master LP, lifted: flows by the orbits, lengths by arcs, distances for the rest."""
+    from opticoll.formulations.flows import flow_orbits
+
+    data, small = orbits.data, compile_model(flow_orbits.model(orbits))
+    # Capacity rows have the coefficients w_r |p| / |P|: whole numbers after multiplication by |P|.
+    sizes, first = orbits.arcs_in_orbit, small.A.shape[0] - orbits.arcs_in_orbit.size
+    matrix = small.A.tocsr()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    flows = (rows >= first) & (matrix.indices < matrix.shape[1] - 1)
+    whole = matrix.data.copy()
+    whole[flows] = np.rint(whole[flows] * sizes[rows[flows] - first])
+    values = [decimal(value) for value in whole.tolist()]
+    for place in np.flatnonzero((rows >= first) & ~flows).tolist():
+        values[place] *= int(sizes[rows[place] - first])
+    read = ExactForm.of(small)
+    reduced = replace(read, values=tuple(values))
+    best = solve(reduced)
+    if best.objective is None or best.x is None or best.objective <= 0:
+        msg = f"exact: the program on orbits is {best.status}; nothing is proven exactly"
+        raise NoSolution(msg)
+    time_ = best.objective
+    column = small.columns["y"].index.reshape(small.columns["y"].shape).astype(float)
+    lifted = orbits.lift(column).astype(np.int64)
+    share: list[Fraction] = [value / time_ for value in best.x]
+    x = [Fraction(0)] * len(form.cost)
+    for place, source in zip(form.columns[data.flow].index.tolist(), lifted.ravel().tolist(), strict=True):
+        if place >= 0 and source >= 0:
+            x[place] = share[source]
+    x[int(form.columns["F"].index[0])] = 1 / time_
+
+    leaf = best.nodes[0]
+    assert isinstance(leaf, Leaf)
+    lengths = [-leaf.y.get(first + orbit, Fraction(0)) for orbit in orbits.arc_orbit.tolist()]
+    reach = _distances(data, lengths)
+    scale = sum(
+        (demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0)
+    )  # fmt: skip
+    y: dict[int, Fraction] = {}
+    balance = form.rows["balance"].index.reshape(form.rows["balance"].shape)
+    for k in range(data.groups):
+        for u, row in enumerate(balance[:, k].tolist()):
+            if row >= 0 and reach[k][u]:
+                y[row] = reach[k][u] / scale
+    for a, row in enumerate(form.rows["capacity"].index.tolist()):
+        if lengths[a]:
+            y[row] = -lengths[a] / scale
+    return ExactAnswer("optimal", 1 / time_, tuple(x), (Leaf(y),)), {"exact_columns": len(reduced.cost)}
+
+
+def _demands(data: Any, k: int) -> list[tuple[int, Fraction]]:
+    return [(u, decimal(float(data.demand[u, k]))) for u in np.flatnonzero(data.demand[:, k]).tolist()]
+
+
+def _distances(data: Any, lengths: list[Fraction]) -> list[list[Fraction]]:
+    """Exact shortest distances from every source to every vertex; 0 where there is no path."""
+    from opticoll.solvers.exact.form import common
+
+    whole, below = common(lengths)
+    out: list[list[tuple[int, int]]] = [[] for _ in range(data.topology.n)]
+    ends = zip(data.topology.tail.tolist(), data.topology.head.tolist(), whole.tolist(), strict=True)
+    for tail, head, length in ends:
+        out[tail].append((head, length))
+    found = []
+    for source in data.sources.tolist():
+        best: dict[int, int] = {}
+        heap = [(0, source)]
+        while heap:
+            distance, u = heapq.heappop(heap)
+            if u in best:
+                continue
+            best[u] = distance
+            for v, length in out[u]:
+                if v not in best:
+                    heapq.heappush(heap, (distance + length, v))
+        found.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
+    return found
+
+
+def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
+    """The run with its exact optimum, where that is proven; else with a message that says why not.
+
+    Parameters
+    ----------
+    run
+        A finished run; its solution is the first incumbent of an integer program.
+    stop
+        Ends the exact step when set.
+
+    Raises
+    ------
+    BadInput
+        If a coefficient is neither an entered decimal nor a fraction that the formulation states.
+    """
+    plan, task = run.plan, run.task
+    assert plan is not None
+    began = time.monotonic()
+    used = sum(value or 0.0 for name, value in run.record.time.items() if name != "solver_s")
+    end = began + (LIMIT_S if task.time_limit_s is None else task.time_limit_s - used)
+    form = exact_problem(plan.formulation, plan.data)
+
+    def solve(wanted: ExactForm) -> ExactAnswer:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise NoSolution(TIMED_OUT)
+        arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(wanted), dtype=np.uint8)}
+        if wanted is form and run.values is not None and (start := _vector(form, run.values)) is not None:
+            arrays["start"] = start
+        call = call_isolated(
+            "opticoll.solvers.exact.prove:in_worker", {"left_s": left}, arrays, wall_limit_s=left * 1.05 + 3.0,
+            memory_limit_gib=task.memory_limit_gib, threads=task.threads, modules=("highspy",), stop=stop,
+        )  # fmt: skip
+        if "answer" not in call.arrays:
+            raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
+        found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+        return found
+
+    message, metrics, answer = "", dict(run.record.metrics or {}), None
+    try:
+        answer, figures = answer_of(plan.formulation, plan.data, form, solve)
+        metrics |= figures
+        if (wrong := fault(form, answer)) is not None:
+            answer, message = None, f"exact: refused by the check: {wrong}"
+    except NoSolution as error:
+        message = str(error)
+    record = msgspec.structs.replace(
+        run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
+        time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
+    )  # fmt: skip
+    run = replace(run, record=record)
+    return run if answer is None else _taken(run, form, answer)
+
+
+def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+    """The column vector of named arrays; None if they leave a column open."""
+    x = np.full(len(form.cost), np.nan)
+    for name, block in form.columns.items():
+        if name in values and np.size(values[name]) == block.index.size:
+            here = block.index >= 0
+            x[block.index[here]] = np.asarray(values[name], dtype=float).ravel()[here]
+    return None if np.isnan(x).any() else x
+
+
+def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+    """The run with the exact answer in place of its own value, bound and proof."""
+    plan, record = run.plan, run.record
+    assert plan is not None
+    model = plan.formulation
+    message = record.message or ""
+    if answer.objective is None or answer.x is None or answer.status == "unbounded":
+        infeasible = answer.status == "infeasible"
+        if infeasible and record.verified:
+            message += " exact: nothing satisfies the rows exactly; what was verified does so within a tolerance"
+        return replace(
+            run, values=None, exact=(form, answer),
+            record=msgspec.structs.replace(
+                record, termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED, proof=Proof.NONE,
+                objective=None, bound=None, bound_source=None, gap=None, verified=False, violations=None,
+                infeasible_by=FARKAS if infeasible else None, message=message.strip(),
+            ),
+        )  # fmt: skip
+    objective = float(answer.objective)
+    vector = np.array([float(value) for value in answer.x])
+    values = {name: block.gather(vector) for name, block in form.columns.items()}
+    if model.unfold is not None:
+        values = model.unfold(plan.data, values)
+    violations = verify.residuals(model, plan.data, values)
+    stated = verify.objective(model, plan.data, values)
+    closed = [] if model.closed_forms is None else model.closed_forms(plan.data)
+    wrong = None
+    if max(violations.values(), default=0.0) > verify.FEASIBLE:
+        wrong = f"the checker finds a violation of {max(violations.values()):.3g}"
+    elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
+        wrong = f"the formulation gives the solution the value {stated!r}"
+    for bound in closed:
+        if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
+            wrong = f"the closed form {bound.name} is {bound.value:.12g}"
+    for bound in run.bounds or ():
+        gap = verify.relative_gap(objective, bound.value, model.sense)
+        if gap is not None and gap < -verify.FEASIBLE:
+            wrong = f"the bound {bound.name} is {bound.value:.12g}"
+    if wrong is not None:
+        message += f" exact: the optimum {answer.objective} is contradicted: {wrong}; nothing is proven exactly"
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+    if record.objective is not None and abs(record.objective - objective) > verify.PAST * abs(objective):
+        message += f" in floating point the value was {record.objective!r}"
+    metrics = dict(record.metrics or {})
+    if model.metrics is not None:
+        metrics |= model.metrics(plan.data, objective)
+    if model.describe is not None:
+        metrics |= model.describe(plan.data, values)
+    if answer.objective and {"F", "T"} <= metrics.keys():
+        flow = answer.objective if metrics["F"] == objective else 1 / answer.objective
+        metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
+    return replace(
+        run, values=values, duals=run.duals, exact=(form, answer),
+        record=msgspec.structs.replace(
+            record, termination=Termination.OPTIMAL, proof=Proof.EXACT, objective=objective, bound=objective,
+            objective_exact=str(answer.objective), bound_source="exact multipliers of the rows", gap=0.0,
+            verified=True, violations=violations, metrics=metrics, message=message.strip(),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,468 @@
+r"""Verify certificates in VIPR format in exact arithmetic, and hold their problem against a formulation's.
+
+Every derivation is checked by the rules of the format while the file is read; a derived constraint is forgotten after
+its stated last use. The arithmetic is that of python-flint. The stand-alone checker
+:mod:`~opticoll.solvers.exact.vipr_check` does the same without any of this code.
+
+A file states a formulation's problem on an instance if it has the same variables, integers and objective, and its
+constraints describe the same half-spaces as the bounds and rows of the matrix. Variables are matched by name if the
+file has the formulation's names, in any order, and otherwise by position. Constraints may have any order, names and
+positive multiples; an equation is two half-spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from flint import fmpq
+
+    from opticoll.formulations import Formulation
+    from opticoll.instances import Instance
+    from opticoll.solvers.exact.form import ExactForm
+
+#: Largest number in a sum [bits].
+MOST_BITS = 4_000_000
+_NO_ASSUMPTIONS: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a certificate proves.
+
+    Parameters
+    ----------
+    infeasible
+        That there is no solution.
+    low, high
+        Else ends of the interval that holds the optimal value; None where infinite.
+    constraints, derivations, nonzeros, solutions
+        Sizes of the file. ``nonzeros`` are those of the constraints.
+    """
+
+    infeasible: bool
+    low: Fraction | None
+    high: Fraction | None
+    constraints: int
+    derivations: int
+    nonzeros: int
+    solutions: int
+
+
+def verify(path: Path, form: ExactForm | None = None) -> Verdict:
+    """Verify a certificate.
+
+    Parameters
+    ----------
+    form
+        The problem that the file must state; its offset is added to the values of the verdict. If None, any problem.
+
+    Raises
+    ------
+    BadFile
+        If the file is no certificate.
+    Unproven
+        With the first place that is wrong, if it states another problem or a derivation fails.
+    """
+    reader = Reader(path)
+    return _Proof(reader).verdict(None if form is None else _Problem(form, reader))
+
+
+class Unproven(BadFile):
+    """A file that is a certificate, of another problem or with a proof that does not hold, for ``reason``."""
+
+    def __init__(self, reader: Reader, reason: str) -> None:
+        self.reason = f"{reader.where}: {reason}"
+        super().__init__(f"certificate {reader.path}, {self.reason}")
+
+
+class OtherProblem(Unproven):
+    """A certificate of another problem."""
+
+
+def check_certificate(
+    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
+
+    The matrix is built anew, as for the exact solve and then in every modelling layer, until one agrees.
+
+    Returns
+    -------
+    A record as of :func:`opticoll.solvers.solution.check`, with ``objective_exact``, a fraction as text, None unless
+    the interval is a point, and ``certificate``, None if it fails: ``infeasible``, ``low``, ``high`` (fractions as
+    text), ``constraints``, ``derivations``, ``nonzeros``, ``solutions``.
+
+    Raises
+    ------
+    BadFile
+        If the file is no certificate.
+    BadInput
+        If the formulation takes its data from another solution.
+    """
+    from opticoll.solvers.exact.prove import exact_problem
+    from opticoll.solvers.methods import prepared
+
+    if model.needs is not None:
+        msg = f"check: {model.name} takes its data from a solution of {model.needs}, which a certificate does not hold"
+        raise BadInput(msg)
+    model = model if model.of_instance is None else model.of_instance(instance)
+    data = prepared(model, instance, parameters, None)
+    verdict, reason = None, ""
+    for form in (None, *model.forms):
+        try:
+            verdict = verify(path, exact_problem(model, data, form))
+        except OtherProblem as error:  # perhaps written from another layer
+            reason = reason or error.reason
+            continue
+        except Unproven as error:
+            reason = error.reason
+        break
+    found: dict[str, Any] = {
+        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
+        "settings": {name: str(value) for name, value in parameters.items()}, "verified": verdict is not None,
+        "violations": {}, "objective": None, "claimed": None, "bound": None, "bound_source": None, "metrics": {},
+        "reason": "" if verdict is not None else reason, "notes": [], "objective_exact": None, "certificate": None,
+    }  # fmt: skip
+    if verdict is None:
+        return found
+    ends = (verdict.low, verdict.high) if model.sense == "max" else (verdict.high, verdict.low)
+    point = verdict.low is not None and verdict.low == verdict.high
+    found["objective"], found["bound"] = (None if end is None else float(end) for end in ends)
+    found["bound_source"] = None if ends[1] is None else "certificate"
+    found["objective_exact"] = str(verdict.low) if point else None
+    if verdict.infeasible:
+        found["notes"].append("the certificate proves that there is no solution")
+    elif point:
+        found["notes"].append(f"the certificate proves that the optimal value is {verdict.low}")
+    else:
+        low, high = ("infinity" if end is None else end for end in (verdict.low, verdict.high))
+        found["notes"].append(f"the certificate proves that the optimal value is between {low} and {high}")
+    if model.metrics and found["objective"] is not None:
+        found["metrics"] = dict(model.metrics(data, found["objective"]))
+    found["certificate"] = {
+        "infeasible": verdict.infeasible,
+        "low": None if verdict.low is None else str(verdict.low),
+        "high": None if verdict.high is None else str(verdict.high),
+        "constraints": verdict.constraints, "derivations": verdict.derivations, "nonzeros": verdict.nonzeros,
+        "solutions": verdict.solutions,
+    }  # fmt: skip
+    return found
+
+
+class _Problem:
+    """The half-spaces of a form, to be found in a file."""
+
+    def __init__(self, form: ExactForm, reader: Reader) -> None:
+        self.form, self.reader = form, reader
+        columns = len(form.cost)
+        if len(reader.variables) != columns:
+            self.differs(f"{len(reader.variables)} variables instead of {columns}")
+        names = safe_names(form.column_names())
+        place = {name: j for j, name in enumerate(names)}
+        known = len(place) == columns and set(reader.variables) == set(names)
+        self.column = [place[name] for name in reader.variables] if known else list(range(columns))
+        if {self.column[j] for j in reader.integer} != {j for j, whole in enumerate(form.integer.tolist()) if whole}:
+            self.differs("other integer variables")
+        if reader.sense != form.sense:
+            self.differs(f"{reader.sense} instead of {form.sense}")
+        objective = {self.column[j]: str(value) for j, value in reader.objective.items()}
+        if objective != {j: str(c) for j, c in enumerate(form.cost) if c}:
+            self.differs("another objective")
+        self.missing: dict[bytes, int] = {}
+        for j, (low, high) in enumerate(zip(form.col_lower, form.col_upper, strict=True)):
+            self.add(-1 - j, [(j, Fraction(1))], low, high)
+        for i, (low, high) in enumerate(zip(form.row_lower, form.row_upper, strict=True)):
+            self.add(i, list(form.row(i)), low, high)
+        self.found: set[bytes] = set()
+
+    def differs(self, what: str) -> NoReturn:
+        """Refuse a file with another problem."""
+        reason = f"the file states another problem: {what}"
+        raise OtherProblem(self.reader, reason)
+
+    def add(self, row: int, entries: list[tuple[int, Fraction]], low: Fraction | None, high: Fraction | None) -> None:
+        """Expect both sides of a row; of a column's bounds, numbered by ``-1 - column``."""
+        for side, end in ((1, low), (-1, high)):
+            if end is not None and (entries or side * end > 0):  # 0 >= 0 excludes nothing
+                self.missing[_half_space(side, entries, end)] = row
+
+    def meet(self, row: Row) -> None:
+        """Find the half-spaces of a constraint of the file."""
+        entries = sorted((self.column[j], value) for j, value in zip(row.columns, row.coefficients, strict=True))
+        for side in (1, -1):
+            if row.sense in (0, side) and (entries or side * row.rhs > 0):
+                key = _half_space(side, entries, row.rhs)
+                if self.missing.pop(key, None) is not None:
+                    self.found.add(key)
+                elif key not in self.found:
+                    self.differs(f"the formulation has no constraint like {row.name[:40]!r}")
+
+    def complete(self) -> None:
+        """Refuse a file that leaves out a half-space."""
+        if self.missing:
+            row = min(self.missing.values())
+            column = f"the bounds of variable {safe_names(self.form.column_names())[-1 - row]}" if row < 0 else ""
+            name = column or f"row {safe_names(self.form.row_names())[row]}"
+            self.differs(f"it leaves out {name}")
+
+
+def _half_space(side: int, entries: Sequence[tuple[int, Any]], end: Any) -> bytes:
+    """A digest that half-spaces ``side * entries x >= side * end`` have in common if and only if they are equal."""
+    scale = side if not entries else side / abs(entries[0][1])
+    words = (f"{j} {scale * value}" for j, value in entries)
+    return hashlib.blake2b(f"{' '.join(words)} >= {scale * end}".encode(), digest_size=20).digest()
+
+
+class _Proof:
+    """The constraints of a certificate that may still be used, each with the assumptions on which it depends."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.sign = 1 if reader.sense == "min" else -1
+        self.rows: dict[int, Row] = {}
+        self.assumed: dict[int, frozenset[int]] = {}  # of derived constraints
+        self.cutoffs: dict[int, fmpq] = {}  # by assumption: least value, as if minimized, of all other points
+        self.best: fmpq | None = None  # as if minimized
+        self.global_bounds: dict[tuple[int, int], tuple[fmpq, frozenset[int]]] = {}
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise Unproven(self.reader, reason)
+
+    def verdict(self, problem: _Problem | None) -> Verdict:
+        """Verify the whole file."""
+        from flint import fmpq
+
+        reader, nonzeros, solutions = self.reader, 0, 0
+        for i, row in enumerate(reader.constraints()):
+            if problem is not None:
+                problem.meet(row)
+            self.rows[i] = row
+            nonzeros += len(row.columns)
+            for side, j, value in _bounds(row):
+                old = self.global_bounds.get((side, j), (value, _NO_ASSUMPTIONS))[0]
+                self.global_bounds[side, j] = (max if side > 0 else min)(old, value), _NO_ASSUMPTIONS
+        if problem is not None:
+            problem.complete()
+        claim = reader.claim()
+        low, high = claim or (None, None)
+        if low is not None and high is not None and low > high:
+            self.refuse("the interval of the claim is empty")
+        for name, x in reader.solutions():
+            self.check_solution(name, x)
+            solutions += 1
+        primal, dual = (high, low) if self.sign > 0 else (low, high)
+        if primal is not None and (self.best is None or self.best > self.sign * primal):
+            self.refuse(f"no solution has the objective value {_short(primal)} or a better one")
+        expiring: dict[int, list[int]] = {}
+        last, assumed, here = Row("", 0, fmpq(0), (), ()), _NO_ASSUMPTIONS, reader.count - 1
+        for here, derivation in enumerate(reader.derivations(), reader.count):
+            last = self.rows[here] = derivation.stated
+            assumed = self.assumed[here] = self.assumptions(derivation, here)
+            if derivation.last_use >= 0:
+                expiring.setdefault(max(derivation.last_use, here), []).append(here)
+            for i in expiring.pop(here, ()):
+                del self.rows[i], self.assumed[i]
+        if claim is None or dual is not None:
+            self.conclude(last, assumed, dual)
+        offset = Fraction(0) if problem is None else problem.form.offset
+        return Verdict(
+            claim is None,
+            None if low is None else _fraction(low) + offset,
+            None if high is None else _fraction(high) + offset,
+            reader.count, here + 1 - reader.count, nonzeros, solutions,
+        )  # fmt: skip
+
+    def check_solution(self, name: str, x: Mapping[int, fmpq]) -> None:
+        """Refuse what is fractional or violates a constraint."""
+        if any(x[j].q != 1 for j in x.keys() & self.reader.integer):
+            self.refuse(f"solution {name[:40]!r} has a fractional value of an integer variable")
+        for i, row in self.rows.items():
+            excess = self.product(zip(row.columns, row.coefficients, strict=True), x) - row.rhs
+            if (row.sense <= 0 and excess > 0) or (row.sense >= 0 and excess < 0):
+                self.refuse(f"solution {name[:40]!r} violates constraint {i}, {row.name[:40]!r}")
+        value = self.sign * self.product(self.reader.objective.items(), x)
+        self.best = value if self.best is None else min(self.best, value)
+
+    def product(self, row: Iterable[tuple[int, fmpq]], x: Mapping[int, fmpq]) -> fmpq:
+        """Scalar product of sparse vectors."""
+        from flint import fmpq
+
+        total = fmpq(0)
+        for j, value in row:
+            if j in x:
+                total = self.bounded(total + value * x[j])
+        return total
+
+    def bounded(self, value: fmpq) -> fmpq:
+        """The number, unless it has outgrown what can be verified in reasonable time."""
+        if value.height_bits() > MOST_BITS:
+            self.refuse(f"a sum has more than {MOST_BITS} bits")
+        return value
+
+    def conclude(self, last: Row, assumed: frozenset[int], dual: fmpq | None) -> None:
+        """Refuse a last constraint that does not imply the claim, or implies it under assumptions alone."""
+        objective = self.reader.objective
+        if dual is None:
+            implied = _absurd(last)
+        else:
+            implied = _dominates(last, Row("", self.sign, dual, tuple(objective), tuple(objective.values())))
+        if not implied:
+            self.refuse("the last derived constraint does not imply the claim")
+        for i in assumed:
+            if dual is None or i not in self.cutoffs or self.cutoffs[i] < self.sign * dual:
+                self.refuse(f"the last derived constraint depends on the assumption {i}")
+
+    def assumptions(self, derivation: Derivation, here: int) -> frozenset[int]:
+        """Verify a derivation and return the assumptions on which it depends."""
+        used = [self.known(i) for i in derivation.used]
+        if derivation.kind == "asm":
+            return frozenset((here,))
+        if derivation.kind == "sol":
+            self.cutoffs[here] = self.cutoff(derivation.stated)
+            return frozenset((here,))
+        if derivation.kind == "incomplete":
+            self.refuse("the derivation leaves out its multipliers, and proves nothing; complete the file")
+        if derivation.kind == "uns":
+            return self.unsplit(derivation, used)
+        return self.combination(derivation, used)
+
+    def known(self, i: int) -> Row:
+        row = self.rows.get(i)
+        if row is None:
+            self.refuse(f"it uses constraint {i} after its last use")
+        return row
+
+    def whole(self, row: Row) -> bool:
+        """Whether a row has integer values at all points with integer values of the integer variables."""
+        return all(a.q == 1 for a in row.coefficients) and self.reader.integer.issuperset(row.columns)
+
+    def cutoff(self, stated: Row) -> fmpq:
+        """Least value, as if minimized, of the points that a cutoff excludes."""
+        from flint import fmpq
+
+        objective = self.reader.objective
+        if dict(zip(stated.columns, stated.coefficients, strict=True)) != objective or stated.sense != -self.sign:
+            self.refuse("a cutoff bounds the objective from its worse side")
+        whole, rhs = self.whole(stated), self.sign * stated.rhs
+        if self.best is None or self.best > rhs + int(whole):
+            self.refuse("no solution reaches the cutoff")
+        return fmpq(rhs.floor() + 1) if whole else rhs
+
+    def unsplit(self, derivation: Derivation, used: list[Row]) -> frozenset[int]:
+        """Verify that the constraint holds in two cases that cover all integer points."""
+        one, case, other, opposite = used
+        i, half, k, second = derivation.used
+        for index, row in ((i, one), (k, other)):
+            if not _dominates(row, derivation.stated):
+                self.refuse(f"constraint {index} does not imply the constraint")
+        below, above = (case, opposite) if case.sense < 0 else (opposite, case)
+        if not (
+            below.sense < 0 < above.sense
+            and (below.columns, below.coefficients) == (above.columns, above.coefficients)
+            and above.rhs - below.rhs == 1
+            and below.rhs.q == 1
+            and self.whole(below)
+        ):
+            self.refuse("the two cases do not cover all integer points")
+        return (self.under(i) - {half}) | (self.under(k) - {second})
+
+    def under(self, i: int) -> frozenset[int]:
+        return self.assumed.get(i, _NO_ASSUMPTIONS)
+
+    def combination(self, derivation: Derivation, used: list[Row]) -> frozenset[int]:
+        """Verify a linear combination, completed from bounds if it is weak, or rounded."""
+        from flint import fmpq
+
+        total: dict[int, fmpq] = {}
+        rhs, signs, assumed = fmpq(0), set(), _NO_ASSUMPTIONS
+        for i, row, factor in zip(derivation.used, used, derivation.factors, strict=True):
+            if row.sense and factor:
+                signs.add(row.sense if factor > 0 else -row.sense)
+            rhs = self.bounded(rhs + factor * row.rhs)
+            for j, value in zip(row.columns, row.coefficients, strict=True):
+                old = total.get(j)
+                total[j] = factor * value if old is None else self.bounded(old + factor * value)
+            if i in self.assumed and not assumed >= self.assumed[i]:
+                assumed |= self.assumed[i]
+        if len(signs) > 1:
+            self.refuse("it adds <= to >=")
+        sense = signs.pop() if signs else 0
+        if derivation.kind == "weak":
+            sense = sense or derivation.stated.sense
+            rhs, total, assumed = self.completed(derivation, sense, rhs, total, assumed)
+        entries = sorted((j, value) for j, value in total.items() if value)
+        row = Row("", sense, rhs, tuple(j for j, _ in entries), tuple(value for _, value in entries))
+        if derivation.kind == "rnd":
+            if sense == 0 or not self.whole(row):
+                self.refuse("the combination cannot be rounded")
+            row = Row("", sense, fmpq(rhs.ceil() if sense > 0 else rhs.floor()), row.columns, row.coefficients)
+        if not _dominates(row, derivation.stated):
+            self.refuse("the combination does not imply the constraint")
+        return assumed
+
+    def completed(
+        self, derivation: Derivation, sense: int, rhs: fmpq, total: dict[int, fmpq], assumed: frozenset[int]
+    ) -> tuple[fmpq, dict[int, fmpq], frozenset[int]]:
+        """Add multiples of bounds until the coefficients are the stated ones."""
+        from flint import fmpq
+
+        listed: dict[tuple[int, int], tuple[fmpq, frozenset[int]]] = {}
+        for side, j, i, value in derivation.bounds:
+            if (side, j, value) not in _bounds(self.known(i)):
+                self.refuse(f"constraint {i} does not bound variable {j} by {_short(value)}")
+            listed[side, j] = value, self.under(i)
+        stated = dict(zip(derivation.stated.columns, derivation.stated.coefficients, strict=True))
+        for j in total.keys() | stated.keys():
+            gap = stated.get(j, fmpq(0)) - total.get(j, fmpq(0))
+            if gap:
+                side = sense if gap > 0 else -sense
+                bound = listed.get((side, j)) or self.global_bounds.get((side, j))
+                if side == 0 or bound is None:
+                    self.refuse(f"a bound of variable {j} is missing")
+                rhs = self.bounded(rhs + gap * bound[0])
+                assumed |= bound[1]
+        return rhs, stated, assumed
+
+
+def _absurd(row: Row) -> bool:
+    """Whether a row excludes every point, like 0 >= 1."""
+    return not row.columns and ((row.sense >= 0 and row.rhs > 0) or (row.sense <= 0 and row.rhs < 0))
+
+
+def _dominates(row: Row, other: Row) -> bool:
+    """Whether a row is absurd, or has the other's coefficients and is at least as strong."""
+    if _absurd(row):
+        return True
+    if row.columns != other.columns or row.coefficients != other.coefficients:
+        return False
+    if other.sense == 0:
+        return row.sense == 0 and row.rhs == other.rhs
+    return row.sense in (0, other.sense) and (row.rhs >= other.rhs if other.sense > 0 else row.rhs <= other.rhs)
+
+
+def _bounds(row: Row) -> list[tuple[int, int, fmpq]]:
+    """The bounds (side 1: lower, -1: upper; column; value) that a row on one column states."""
+    if len(row.columns) != 1:
+        return []
+    [j], [a] = row.columns, row.coefficients
+    senses = (1, -1) if row.sense == 0 else (row.sense if a > 0 else -row.sense,)
+    return [(side, j, row.rhs / a) for side in senses]
+
+
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
+
+
+def _short(value: fmpq) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

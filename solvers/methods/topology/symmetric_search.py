@@ -1,0 +1,339 @@
+r"""Topologies of given degree by search among Cayley graphs and named families.
+
+On a vertex-transitive topology of degree d whose distances from a node add up to S, every routing has T >= S / d, and
+the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds. The search
+therefore minimises S over the generators of Cayley graphs, and T over the best of those:
+
+1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.cayley`), with circulants, abelian
+   groups of rank two and dihedral groups among them
+2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not grow
+3. T of the candidates of least S, and of the named families of that size and degree
+
+The result is a heuristic's. What proves it best possible is a bound on every topology
+(:mod:`opticoll.formulations.topology.degree_design`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, isqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+from opticoll.errors import BadInput
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.topology.degree_design import Design, least_time
+from opticoll.instances import parse
+from opticoll.instances.families.cayley import inverse, product
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances import Topology
+    from opticoll.solvers.methods.method import Context
+
+    I64 = NDArray[np.int64]
+    I32 = NDArray[np.int32]
+
+#: Sum of distances where some node is not reached.
+UNREACHED = 1 << 50
+#: Largest group: its table has n^2 entries of 4 bytes.
+MOST_ELEMENTS = 4096
+#: Largest topology with few symmetries that is tried: its flow problem has up to n sources.
+MOST_ASYMMETRIC = 64
+#: Groups of an order that are searched, evenly spread over all; beyond, others are left out.
+MOST_GROUPS = 64
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A topology as a spec, and a lower bound on its time by the sum of distances; 0 where that is not known."""
+
+    spec: str
+    least: float
+
+
+@njit(cache=True)
+def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
+    """Sum of distances from the unit, ``UNREACHED`` if the generators do not generate the group."""
+    depth[:] = -1
+    depth[0], queue[0], first, last, total = 0, 0, 0, 1, 0
+    while first < last:
+        u = queue[first]
+        first += 1
+        for g in generators:
+            v = table[u, g]
+            if depth[v] < 0:
+                depth[v] = depth[u] + 1
+                total += depth[v]
+                queue[last] = v
+                last += 1
+    return total if last == table.shape[0] else UNREACHED
+
+
+@njit(cache=True)
+def _draw(rng: np.random.Generator, inverses: I64, used: NDArray[np.bool_], places: int) -> int:
+    """An unused element that fits into 1 place (its own inverse) or 2 (it is not); 0 if none is found soon."""
+    for _ in range(200):
+        v = int(rng.integers(1, inverses.size))
+        if not used[v] and (inverses[v] == v) == (places == 1):
+            return v
+    return 0
+
+
+@njit(cache=True)
+def _descend(
+    rng: np.random.Generator, table: I32, inverses: I64, degree: int, directed: bool, starts: int, fails: int
+) -> tuple[I64, I64]:
+    """Best generators of every start, ``(starts, degree)``, and their sums of distances; inverses stand in pairs.
+
+    A start ends after ``fails`` exchanges in a row without progress. Two-way generators of odd degree contain one
+    involution, of even degree none or two, as drawn.
+    """
+    n = table.shape[0]
+    depth, queue = np.empty(n, np.int32), np.empty(n, np.int32)
+    found, sums = np.zeros((starts, degree), np.int64), np.full(starts, UNREACHED)
+    for start in range(starts):
+        used = np.zeros(n, np.bool_)
+        chosen = np.zeros(degree, np.int64)
+        singles = degree if directed else degree % 2 + 2 * (rng.integers(0, 3) == 0 and degree >= 2)
+        k = 0
+        while k < degree:
+            if directed:
+                v = int(rng.integers(1, n))
+                if used[v]:
+                    continue
+            else:
+                v = _draw(rng, inverses, used, 1 if k < singles else 2)
+                if v == 0:
+                    break
+            chosen[k] = v
+            used[v] = True
+            k += 1
+            if not directed and inverses[v] != v:
+                chosen[k] = inverses[v]
+                used[inverses[v]] = True
+                k += 1
+        if k < degree:
+            continue
+        best, bad = _depth_sum(table, chosen, depth, queue), 0
+        while bad < fails:
+            bad += 1
+            j = int(rng.integers(0, degree))
+            if not directed and j >= singles:
+                j -= (j - singles) % 2
+            old, partner = chosen[j], not directed and j >= singles
+            v = int(rng.integers(1, n)) if directed else _draw(rng, inverses, used, 2 if partner else 1)
+            if v == 0 or used[v]:
+                continue
+            chosen[j] = v
+            if partner:
+                chosen[j + 1] = inverses[v]
+            total = _depth_sum(table, chosen, depth, queue)
+            if total > best:
+                chosen[j] = old
+                if partner:
+                    chosen[j + 1] = inverses[old]
+                continue
+            used[old], used[v] = False, True
+            if partner:
+                used[inverses[old]], used[inverses[v]] = False, True
+            if total < best:
+                best, bad = total, 0
+        found[start], sums[start] = chosen, best
+    return found, sums
+
+
+def groups(n: int) -> list[tuple[int, int, int]]:
+    """(m, k, r) of the metacyclic groups of order n, at most ``MOST_GROUPS`` of them.
+
+    Multipliers that generate the same subgroup modulo m give isomorphic groups if they have the same order; one of each
+    is kept.
+    """
+    found = []
+    for k in (k for k in range(1, n + 1) if n % k == 0):
+        m = n // k
+        seen: set[frozenset[int]] = set()
+        for r in range(1, max(m, 2)):
+            if gcd(r, m) != 1 or pow(r, k, m) != 1 % m or (r > 1 and k == 1):
+                continue
+            powers = frozenset(pow(r, b, m) for b in range(k))
+            if powers not in seen:
+                seen.add(powers)
+                found.append((m, k, r))
+    step = max(1, -(-len(found) // MOST_GROUPS))
+    return found[::step]
+
+
+def named(n: int, degree: int, directed: bool) -> Iterator[str]:
+    """Specs of named families with n nodes of this degree."""
+    if degree == n - 1:
+        yield f"complete:{n}"
+    if n == 1 << degree:
+        yield f"hypercube:{degree}"
+    if n == 2 * degree:
+        yield f"bipartite:{degree}x{degree}"
+    if (n, degree) == (10, 3):
+        yield "petersen"
+    q = isqrt(n // 2)
+    if 2 * q * q == n and q > 2:
+        spec = f"slimfly:q={q}"
+        try:
+            if int(parse(spec).out_degree.max()) == degree:
+                yield spec
+        except BadInput:  # no Slim Fly of this q
+            pass
+    if directed and n <= MOST_ASYMMETRIC:
+        yield f"genkautz:n={n},d={degree}"
+
+
+def cayley_candidates(
+    n: int, degree: int, directed: bool, *, seed: int = 0, starts: int = 4, fails: int = 300
+) -> Iterator[Candidate]:
+    """Candidates of every group in turn, without repetitions."""
+    nodes, rng = np.arange(n), np.random.default_rng(seed)
+    for m, k, r in groups(n):
+        table = product(m, k, r, nodes[:, None], nodes[None, :]).astype(np.int32)
+        inverses = inverse(m, k, r, nodes)
+        found, sums = _descend(rng, table, inverses, degree, directed, starts, fails)
+        chosen = np.sort(found if directed else np.minimum(found, inverses[found]), axis=1)
+        chosen, first = np.unique(chosen[sums < UNREACHED], axis=0, return_index=True)
+        for elements, total in zip(chosen, sums[sums < UNREACHED][first].tolist(), strict=True):
+            generators = "x".join(map(str, np.unique(elements).tolist()))
+            way = ",directed" if directed else ""
+            yield Candidate(f"cayley:m={m},k={k},r={r},generators={generators}{way}", total / degree)
+
+
+def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300) -> list[Candidate]:
+    """All candidates, those with the least possible time first.
+
+    Raises
+    ------
+    BadInput
+        For more than ``MOST_ELEMENTS`` nodes.
+    """
+    if data.n > MOST_ELEMENTS:
+        msg = f"symmetric-search: groups of {data.n} elements are too large to search; take n up to {MOST_ELEMENTS}"
+        raise BadInput(msg)
+    ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
+    found = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
+    for way in ways:
+        found += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails)
+    return sorted(found, key=lambda candidate: candidate.least)
+
+
+@dataclass
+class Found:
+    """The best topology of a search: its spec, its time T, and its flows on orbits."""
+
+    spec: str = ""
+    time: float = np.inf
+    tried: int = 0
+    candidates: int = 0
+    orbits: Orbits | None = None
+    flows: NDArray[np.float64] | None = None
+    interrupted: bool = False
+
+
+def search(
+    context: Context,
+    data: Design,
+    *,
+    starts: int = 4,
+    fails: int = 300,
+    most: int = 40,
+    on_better: Callable[[Found], None] = lambda found: None,
+) -> Found:
+    """Solve the flow problem of candidates in order until no other can be better, or the bound is attained.
+
+    ``context`` gives seed, tolerance and time limit. Time is only checked between candidates.
+    """  # fmt: skip
+    from opticoll.formulations.alltoall import master
+    from opticoll.formulations.flows import flow_orbits
+    from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
+
+    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails)
+    bound = float(least_time(data)[0]) * (1 + context.task.tol)
+    found = Found(candidates=len(listed))
+    for candidate in listed[:most]:
+        if found.time <= bound or candidate.least >= found.time:
+            break
+        try:
+            context.remaining()
+            orbits = flow_orbits.find(master.prepare(parse(candidate.spec)))
+            solved = solve_reduced(context, orbits, None, "auto")
+        except TimeoutError:
+            found.interrupted = True
+            break
+        except NotApplicable:  # disconnected
+            continue
+        found.tried += 1
+        if solved.flows is not None and solved.upper < found.time * (1 - 1e-9):
+            found.spec, found.time, found.orbits, found.flows = candidate.spec, solved.upper, orbits, solved.flows
+            on_better(found)
+    return found
+
+
+def run_symmetric_search(context: Context) -> Answer:
+    """Search, and write the best topology and its flows as a solution of the model."""
+    data: Design = context.data
+
+    def answer_of(found: Found) -> Answer:
+        assert found.orbits is not None
+        assert found.flows is not None
+        topology, F = found.orbits.data.topology, 1.0 / found.time
+        return Answer(
+            Termination.TOLERANCE,
+            values=_values(data.n, topology, found.orbits.lift(found.flows) * F, F),
+            solver={
+                "name": "symmetric-search",
+                "version": None,
+                "algorithm": "descents over generators",
+                "options": {},
+            },
+            metrics={"candidates": found.candidates, "tried": found.tried, "found": found.spec},
+        )
+
+    best = search(context, data, on_better=lambda found: context.save(answer_of(found), 1.0 / found.time),
+                  **context.parameters)  # fmt: skip
+    if best.orbits is None:
+        ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
+        return Answer(ended, message="no candidate was found; set more starts, or take another degree")
+    answer = answer_of(best)
+    if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
+        answer.termination = Termination.OPTIMAL
+    elif best.interrupted:
+        answer.termination = Termination.TIME_LIMIT
+    return answer
+
+
+def _values(n: int, topology: Topology, flow: NDArray[np.float64], F: float) -> dict[str, Any]:
+    """Links and flows of a topology as arrays of the model, from flows ``(m, n)``."""
+    x, g = np.zeros((n, n)), np.zeros((n, n, n))
+    x[topology.tail, topology.head] = 1.0
+    g[:, topology.tail, topology.head] = flow.T
+    return {"x": x, "g": g, "F": np.asarray(F)}
+
+
+SYMMETRIC_SEARCH = Method(
+    name="symmetric-search",
+    title="Cayley graphs and named families of given degree",
+    summary="vertex-transitive topologies of small distances by descents over the generators of groups",
+    applies=lambda formulation: formulation.name == "topology.design",
+    parameters=(
+        Parameter("starts", int, default=4, help="descents for each group"),
+        Parameter("fails", int, default=300, help="exchanges in a row without progress that end a descent"),
+        Parameter("most", int, default=40, help="most candidates whose flow problem is solved"),
+    ),
+    run=run_symmetric_search,
+)
+
+
+METHODS = (SYMMETRIC_SEARCH,)

@@ -1,0 +1,118 @@
+"""Named arrays in coordinate form, as solution files hold them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.arrays import check_arrays, check_shapes
+from opticoll.instances import BadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.arrays import Array
+
+#: Largest array that is read [entries].
+MAX_ENTRIES = 200_000_000
+#: Most axes of an array.
+MAX_AXES = 8
+
+
+def named_arrays(
+    document: Mapping[str, Any],
+    key: str,
+    path: Path,
+    declare: Callable[[Collection[str]], Mapping[str, Array]],
+) -> dict[str, NDArray[np.float64]]:
+    """Named arrays out of their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
+
+    Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
+    entries that the document lists.
+
+    Parameters
+    ----------
+    document, key, path
+        The document, under which key the arrays are, and its file.
+    declare
+        The arrays that there may be, for the names that there are.
+
+    Raises
+    ------
+    BadFile
+        For anything else than numbers at distinct places of the shapes declared.
+    """
+    named = document.get(key)
+    if not isinstance(named, dict) or not named:
+        msg = f"{path}: {key!r} must be an object of named arrays"
+        raise BadFile(msg)
+    shapes = {name: _stated_shape(entry, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
+    declared = declare(named.keys())
+    listed = sum(len(entry["index"]) for entry in named.values())
+    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
+    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in named.items()}
+    check_arrays(declared, arrays, f"{path}: {key}")
+    return arrays
+
+
+def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
+    """The shape of an array in coordinate form; refuses what has none, or more entries than are read."""
+    if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
+        msg = f"{where} needs 'shape', 'index' and 'value'"
+        raise BadFile(msg)
+    shape, index, value = entry["shape"], entry["index"], entry["value"]
+    sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
+    if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
+        msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
+        raise BadFile(msg)
+    found = tuple(s for s in sizes if s is not None)
+    if math.prod(found) > MAX_ENTRIES:
+        msg = f"{where}: {math.prod(found)} entries are more than the {MAX_ENTRIES} that are read"
+        raise BadFile(msg)
+    if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
+        msg = f"{where}: 'index' and 'value' must be lists of one length"
+        raise BadFile(msg)
+    return found
+
+
+def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    array = np.zeros(shape)
+    seen: set[tuple[int | None, ...]] = set()
+    for at, v in zip(entry["index"], entry["value"], strict=True):
+        place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
+        inside = len(place) == len(shape) and isinstance(at, list)
+        if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
+            msg = f"{where}: entry {str(at)[:60]} is outside the shape {list(shape)}"
+            raise BadFile(msg)
+        if place in seen:
+            msg = f"{where}: entry {at!r} is given twice"
+            raise BadFile(msg)
+        number = finite_number(v)
+        if number is None:
+            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is no finite number"
+            raise BadFile(msg)
+        seen.add(place)
+        array[place] = number
+    return array
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, as ``3`` or, as some tools write it, ``3.0``; None for anything else."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def finite_number(value: Any) -> float | None:
+    """A finite number, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

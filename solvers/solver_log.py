@@ -1,0 +1,125 @@
+"""The solvers' own logs, shown while they run.
+
+A caller that wants them names a text stream (:func:`streamed`). Adapters then let their solver print
+(:func:`shown`), a worker's output is copied to the stream as it appears, and that of a worker's own workers reaches it
+through the worker. New incumbents and bounds appear between the solver's lines. Nothing of this enters a task, its
+resume key or the options on record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from opticoll.solvers.scratch import NESTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: Set to 1 in a worker that shows its solvers' logs.
+VARIABLE = "OPTICOLL_SOLVER_LOG"
+_LINE_BUFFERED = 1  # _IOLBF
+_stream: ContextVar[TextIO | None] = ContextVar("solver log", default=None)
+
+
+@contextmanager
+def streamed(stream: TextIO | None) -> Iterator[None]:
+    """Show the logs of the solvers that run within the block on ``stream``; None leaves things as they are."""
+    if stream is None:
+        yield
+        return
+    token = _stream.set(stream)
+    try:
+        yield
+    finally:
+        _stream.reset(token)
+
+
+def shown() -> bool:
+    """Whether solvers should print their logs."""
+    return _target() is not None
+
+
+def _target() -> TextIO | None:
+    stream = _stream.get()
+    if stream is None and os.environ.get(VARIABLE) == "1" and os.environ.get(NESTED):
+        return sys.stdout  # of a worker, whose parent reads it
+    return stream
+
+
+def environment() -> dict[str, str]:
+    """The variable that tells a new worker whether to show logs."""
+    return {VARIABLE: "1" if shown() else "0"}
+
+
+def say(text: str) -> None:
+    """Add a line of our own to the log, if it is shown."""
+    target = _target()
+    if target is not None:
+        target.write(f"opticoll: {text}\n")
+        target.flush()
+
+
+class Progress:
+    """Lines with the incumbent, the bound and the gap between the solver's, in the process that shows the log."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float | None, float | None] = (None, None)
+
+    def __call__(self, objective: float | None, bound: float | None, gap: float | None, elapsed_s: float) -> None:
+        """Print a line if either value has changed."""
+        now = (self._last[0] if objective is None else objective, self._last[1] if bound is None else bound)
+        if _stream.get() is None or now == self._last:
+            return
+        self._last = now
+        named = zip(("incumbent", "bound"), now, strict=True)
+        parts = [f"{name} {value:.8g}" for name, value in named if value is not None]
+        say("  ".join([f"{elapsed_s:.1f} s", *parts, *([] if gap is None else [f"gap {gap:.2%}"])]))
+
+
+def buffer_lines() -> None:
+    """Let C libraries of this process flush their standard output after every line, although it is no terminal."""
+    if os.environ.get(VARIABLE) != "1":
+        return
+    with suppress(AttributeError, OSError, ValueError, TypeError, ImportError):
+        import ctypes
+
+        library = ctypes.CDLL(None)
+        stdout = ctypes.c_void_p.in_dll(library, "__stdoutp" if sys.platform == "darwin" else "stdout")
+        library.setvbuf(stdout, None, _LINE_BUFFERED, 0)
+    with suppress(AttributeError):
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+class Tail:
+    """Copies what is appended to a file to the stream of the caller; does nothing where no log is shown."""
+
+    def __init__(self, path: Path) -> None:
+        self._target = _target()
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def copy(self) -> None:
+        """Copy what is new."""
+        if self._target is None:
+            return
+        with suppress(OSError):
+            if self._file is None:
+                self._file = self._path.open("rb")
+            data = self._file.read()
+            if data:
+                self._target.write(self._decoder.decode(data))
+                self._target.flush()
+
+    def close(self) -> None:
+        """Copy the rest."""
+        self.copy()
+        if self._file is not None:
+            self._file.close()
+            self._file = None

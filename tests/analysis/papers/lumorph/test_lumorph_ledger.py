@@ -1,0 +1,295 @@
+"""The claims of the LuMorph paper: their verdicts, and second measurements that share no code with the ledger's."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from second_measurements import (
+    CONTRADICTED,
+    DEPENDS,
+    NOT,
+    REPRODUCED,
+    UNTESTABLE,
+    Measurements,
+    constant,
+    not_turned,
+    scaled,
+    turned,
+    verdicts_of,
+)
+
+import opticoll.instances.published
+from opticoll.analysis.ledger import Laboratory, claims
+from opticoll.analysis.papers.lumorph import claims as lumorph_claims
+from opticoll.analysis.papers.lumorph import route_claims, time_claims, training_claims
+from opticoll.analysis.papers.lumorph.built_schedules import Line
+from opticoll.instances.published.lumorph_tables import all_reduces, figure
+
+PAPER = "lumorph"
+CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
+VERDICTS = verdicts_of(PAPER, {
+    REPRODUCED: "training figure-7 squares-cross laser-bandwidth volume figure-10 ncf-calls rack-all-to-all r-min "
+    "log-bound steps log-all-to-all every-round one-round overlap-grows",
+    DEPENDS: "74-percent 74-and-80 four-times slow-switches fastest quadrupling-cost more-peers inception ncf "
+    "bert-calls inception-calls eight-lasers lane-rates eight-gpus appendix-b forwarding cover figure-5 "
+    "random-worse fewer-waveguides route-times",
+    CONTRADICTED: "eighty-percent algorithm-1 algorithm-2 algorithm-3 thirty-waveguides",
+    UNTESTABLE: "path-loss bit-errors power",
+})  # fmt: skip
+#: Claims that take more than a few seconds.
+SLOW = {f"{PAPER}.{name}" for name in ("eight-gpus", "algorithm-1", "r-min", "random-worse", "route-times",
+                              "one-round")}  # fmt: skip
+measurements = Measurements()
+
+
+def cases(names):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
+
+
+def test_every_claim_has_a_verdict_and_its_second_measurement():
+    assert set(VERDICTS) == set(CLAIMS)
+    assert not measurements.missing(CLAIMS, VERDICTS)
+
+
+@pytest.mark.parametrize("name", cases(VERDICTS))
+def test_the_verdict_and_the_second_measurement(name):
+    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
+    assert row.reason
+
+
+#: A record of a proven schedule of one round, and curves that do not differ.
+SOLVED = {"proof": "optimal", "termination": "optimal", "objective": 1, "bound": 1, "message": "",
+          "metrics": {"rounds": 1},
+          "time": {"build_s": 0.0, "compile_s": 0.0, "solve_s": 1.0, "verify_s": 0.0}}  # fmt: skip
+EVEN = {f"Lumorph-{radix}+{kind}": dict.fromkeys((64, 128, 256), 8) for radix in (2, 4) for kind in ("MCF", "Random")}
+
+FALSIFIED = [
+    ("eighty-percent", {"less time, nearly [%]": "40"}, DEPENDS),
+    ("eighty-percent", {"compared with both": ["Ideal switch+Tree"], "less time, nearly [%]": "74"}, DEPENDS),
+    ("74-and-80", {"up to [%]": 70}, NOT),
+    ("74-percent", {"up to [%]": "95"}, NOT), ("four-times", {"times": "90"}, NOT),
+    ("slow-switches", {"delay [us]": 3.7}, NOT), ("squares-cross", {"buffer [MB]": "64"}, NOT),
+    ("training", {"up to": "1.8"}, NOT), ("training", {"models": ["ncf"]}, NOT),
+    ("inception", {"gain": "1.42"}, NOT), ("ncf", {"gain, around [%]": "20"}, NOT),
+    ("ncf-calls", {"model": "inception", "against": ["bert", "ncf"]}, NOT),
+    ("inception-calls", {"factor": 1.5}, NOT), ("lane-rates", {"section 5 [Gb/s]": [112, 224]}, REPRODUCED),
+    ("eight-lasers", {"lasers in the example of section 3": 16}, REPRODUCED),
+    ("thirty-waveguides", {"waveguides": 50}, REPRODUCED), ("thirty-waveguides", {"waveguides": 35}, DEPENDS),
+    ("fewer-waveguides", {"many waveguides": 20}, NOT), ("figure-5", {"GPUs": [4, 16, 64, 256]}, REPRODUCED),
+    ("algorithm-2", {"arcs into the destination": {"formula (16)": 1}}, REPRODUCED),
+    ("algorithm-3", {"GPUs": 17, "layer 129 of NCF: senders, receivers": [16, 16]}, REPRODUCED),
+    ("appendix-b", {"chunks of B/N": 6}, NOT),
+    ("log-bound", {"peers per round": 3}, NOT), ("rack-all-to-all", {"lasers": 255}, NOT),
+    ("log-all-to-all", {"GPUs": [4, 6]}, NOT),
+    ("volume", {"GPUs": [4]}, NOT, (time_claims, "optical", constant(Line(4, 1.0, 4, 0.0)))),
+    ("eight-gpus", {}, NOT, (Laboratory, "solve", constant(SOLVED))),
+    ("algorithm-1", {"grids": ["2x2"]}, REPRODUCED, (Laboratory, "solve", constant(SOLVED))),
+    ("r-min", {"tiles": [3, 4]}, NOT, (Laboratory, "solve", lambda _true: more_rounds_than_taken())),
+    ("steps", {}, NOT, (lumorph_claims, "recursive", lambda true: lambda n, radix: true(n, 2 if radix == 4 else 8))),
+    ("forwarding", {"GPUs": [8, 16]}, REPRODUCED, (lumorph_claims, "violations", constant({"redundant": 0}))),
+    ("every-round", {"grids": ["2x4"], "algorithms": ["D&C"]}, NOT,
+     (lumorph_claims, "optical", constant(Line(3, 1.0, 4, 0.0)))),
+    ("one-round", {}, NOT, (Laboratory, "solve", constant({"objective": 2}))),
+    ("cover", {"GPUs": 2000, "draws": 1}, REPRODUCED), ("overlap-grows", {"GPUs": [256, 4]}, DEPENDS),
+    ("random-worse", {"GPUs": [64], "seeds": 2}, NOT, (route_claims, "figure", constant(EVEN)),
+     (route_claims, "_most", constant(8))),
+    ("route-times", {"tens of seconds, below [s]": 0.001}, NOT, (Laboratory, "solve", constant(SOLVED))),
+    ("fastest", {"GPUs": [256]}, REPRODUCED, (time_claims, "figure", lambda true: lambda *panel: {
+        name: {x: y / 100 if name.startswith("Lumorph") else y for x, y in curve.items()}
+        for name, curve in true(*panel).items()})),
+    ("figure-7", {"GPUs": [64]}, NOT, (time_claims, "closed_form", scaled(1.01))),
+    ("quadrupling-cost", {}, NOT, (time_claims, "closed_form", scaled(1.3))),
+    ("laser-bandwidth", {}, NOT, (time_claims, "figure", lambda true: lambda *panel: {
+        name: dict.fromkeys(curve, 1.0) for name, curve in true(*panel).items()})),
+    ("more-peers", {"peers": 3}, REPRODUCED),
+    ("figure-10", {}, NOT, (training_claims, "figure", lambda true: lambda *panel: {
+        name: {x: y / 2 for x, y in curve.items()} for name, curve in true(*panel).items()})),
+    ("bert-calls", {"model": "ncf", "against": ["bert", "inception"]}, NOT),
+]  # fmt: skip
+
+
+def more_rounds_than_taken():
+    """Every mesh needs fewer rounds than the next smaller one takes."""
+    count = itertools.count(100, -1)
+    return lambda *_args, **_kwargs: {"bound": next(count), "objective": 1}
+
+
+@pytest.mark.parametrize("case", FALSIFIED, ids=lambda case: case[0])
+def test_another_number_or_scope_gets_another_verdict(case):
+    name, changes, verdict, *wrong = case
+    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
+
+
+def test_every_verdict_can_be_turned():
+    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
+
+
+# the tables -----------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_have_the_published_totals():
+    totals = {model: [(c.calls, c.size) for c in all_reduces(model, 256) if c.participants > 1]
+              for model in ("bert", "ncf", "inception")}  # fmt: skip
+    assert {m: sum(k for k, _ in rows) for m, rows in totals.items()} == {"bert": 134, "ncf": 17, "inception": 190}
+    assert {m: sum(k * size for k, size in rows) for m, rows in totals.items()} == {
+        "bert": 805_507_076, "ncf": 537_010_184, "inception": 87_155_368}  # fmt: skip
+    assert sum(c.calls for c in all_reduces("ncf", 256) if c.participants == 1) == 128
+
+
+def test_a_panel_that_the_tables_do_not_have_is_an_error():
+    with pytest.raises(KeyError, match="no curves of figure 7 32_gpus"):
+        figure("7", "32_gpus")
+
+
+# second measurements ------------------------------------------------------------------------------------------------
+
+
+def points(number, panel, series):
+    path = Path(opticoll.instances.published.__file__).with_name("lumorph_figures.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        return {float(row[3]): float(row[4]) for row in csv.reader(file) if row[:3] == [number, panel, series]}
+
+
+def all_reduce_us(n, mib, name):
+    """Closed forms of section 4, with 300 GiB/s, written out once more."""
+    data = mib / (300 * 1024) * 1e6
+    rounds, volume, fixed = {
+        "ring": (2 * n - 2, 2 - 2 / n, 0.7), "tree": (2 * math.log2(n), 4, 0.7),
+        "two": (2 * math.log2(n), 2 - 2 / n, 4.4), "four": (math.log2(n), (2 - 2 / n) * 4 / 3, 4.4),
+    }[name]  # fmt: skip
+    return rounds * fixed + volume * data
+
+
+@measurements.second("lumorph.eighty-percent")
+def savings_at_64(row):
+    ring, tree, two, four = (all_reduce_us(256, 64, name) for name in ("ring", "tree", "two", "four"))
+    assert row.measured == {"Ideal switch+Ring": round(100 * (1 - two / ring), 1),
+                            "Ideal switch+Tree": round(100 * (1 - two / tree), 1)}  # fmt: skip
+    assert min(two, four) / ring > 0.6
+    # No buffer size saves 72 % over both, which is the least that counts as nearly 80 %.
+    for size in np.geomspace(1e-6, 1e6, 400):
+        fast = min(all_reduce_us(256, size, name) for name in ("two", "four"))
+        assert fast > 0.28 * min(all_reduce_us(256, size, "ring"), all_reduce_us(256, size, "tree"))
+
+
+@measurements.second("lumorph.training")
+def throughputs(row):
+    best = {}
+    for name in ("Lumorph-2", "Lumorph-4"):
+        gains = []
+        for model in ("bert", "ncf", "inception"):
+            ring, mine = points("11", model, "Ideal switch+Ring"), points("11", model, name)
+            gains += [mine[n] / ring[n] for n in ring]
+        best[name] = round(max(gains), 3)
+    assert row.measured == best
+    assert 1.65 < best["Lumorph-4"] < 1.75
+
+
+@measurements.second("lumorph.74-percent")
+def speed_over_the_tree(row):
+    assert round(100 * (all_reduce_us(256, 64, "tree") / all_reduce_us(256, 64, "two") - 1)) == 74
+    assert round(100 * (1 - all_reduce_us(256, 0.1, "four") / all_reduce_us(256, 0.1, "ring"))) == 90
+    assert "gain in speed over tree, Lumorph-2" in row.measured
+
+
+@measurements.second("lumorph.squares-cross")
+def crossing(row):
+    def squares(mib):
+        return 7 * (4.4 + mib / (300 * 1024) * 1e6)
+
+    assert squares(16) < all_reduce_us(256, 16, "ring")
+    assert squares(20.1) > all_reduce_us(256, 20.1, "ring")
+    assert squares(19.9) < all_reduce_us(256, 19.9, "ring")
+    assert row.measured.startswith("better up to 16 MB")
+
+
+@measurements.second("lumorph.thirty-waveguides")
+def excess(row):
+    """Route the last step of quadrupling on 16x16 along its columns, by networkx, and count both directions."""
+    grid = nx.grid_2d_graph(16, 16)
+    loads = Counter()
+    for column, first in itertools.product(range(16), range(4)):
+        for a, b in itertools.permutations(range(first, 16, 4), 2):
+            path = nx.shortest_path(grid.subgraph((r, column) for r in range(16)), (a, column), (b, column))
+            loads.update(frozenset(edge) for edge in itertools.pairwise(path))
+    crossing_pairs = 16 * 4 * 8  # of 64 groups of four, half of the 16 rows apart: 2 x 2 pairs, both directions
+    assert max(loads.values()) == crossing_pairs // 16 == 32, "a cut of 16 edges proves it"
+    assert points("5", "right_256_gpus", "Lumorph-4+MCF")[30] == 32 - 30 == row.measured["Lumorph-4+MCF"]
+    assert points("5", "right_256_gpus", "Lumorph-4+Random")[30] > 0
+
+
+@measurements.second("lumorph.algorithm-1")
+def nothing_is_sent(row):
+    """Propagate (2) as printed: what can be 1 in round r needs a reception before r; there is none before the first."""
+    received = {}
+    for r in range(1, 20):
+        can_send = {(s, c) for (s, c), when in received.items() if when < r}
+        received.update({(d, c): r for d in range(4) for s, c in can_send if s != d})
+    assert not received, "every C is 0, so that the sum of (3) is 0 instead of 1"
+    assert {choice.verdict for choice in row.choices} == {CONTRADICTED}
+
+
+@measurements.second("lumorph.algorithm-2")
+def no_flow(row):
+    """Without the arcs into the destination, (10) and (13) ask for a unit of flow that nobody absorbs."""
+    for capacity, value in ((0, 0), (1, 1)):
+        graph = nx.grid_2d_graph(3, 3).to_directed()
+        nx.set_edge_attributes(graph, 1, "capacity")
+        for tail in list(graph.predecessors((2, 2))):
+            graph[tail][2, 2]["capacity"] = capacity
+        assert min(1, nx.maximum_flow_value(graph, (0, 0), (2, 2))) == value
+    assert set(row.measured["formula (16)"]) == {"infeasible"}
+
+
+@measurements.second("lumorph.algorithm-3")
+def one_sender(row):
+    """The printed loop in plain Python: every receiver of a scatter picks its only sender in the first round."""
+    sources = {receiver: [0] for receiver in range(1, 64)}
+    picked = [(choices.pop(), receiver) for receiver, choices in sources.items() if choices]
+    assert Counter(sender for sender, _ in picked)[0] == 63 > 16
+    assert row.measured["scatter on 64 GPUs"].startswith("63 ")
+    # Layer 129 of NCF: 64 receivers pick 16 of 32 senders each, 32 per sender on average, whatever they pick.
+    assert min(16, 31) * 64 / 32 == 32 > 16
+    (most,) = [int(text.split()[0]) for name, text in row.measured.items() if "NCF" in name]
+    assert most >= 32
+
+
+@measurements.second("lumorph.figure-5")
+def cuts(row):
+    """Least overlap by cuts alone: circuits of LUMORPH-4 on 8 GPUs across the middle of 2x4 tiles, and of 4x2."""
+    pairs = [(a, b) for a, b in itertools.permutations(range(8), 2) if a // 4 == b // 4]
+    assert sum((a % 4 < 2) != (b % 4 < 2) for a, b in pairs) / 2 == 8 > points("5", "left", "Lumorph-4+MCF")[8]
+    assert row.measured["rows; 8 GPUs on 4x2"] == "all 14 points"
+
+
+@measurements.second("lumorph.log-bound")
+def doubling(row):
+    for n in range(2, 65):
+        holders, rounds = {0}, 0
+        while len(holders) < n:
+            holders |= set(itertools.islice((v for v in range(n) if v not in holders), len(holders)))
+            rounds += 1
+        assert rounds == math.ceil(math.log2(n))
+    assert row.violations == 0
+
+
+@measurements.second("lumorph.r-min")
+def cut_bounds(row):
+    """One laser, one waveguide: all-to-all needs the pairs across the middle of 1x5, which 2x3 does not."""
+    assert math.ceil(2 * 3 / 1) == 6
+    assert math.ceil(max(3 * 3 / 3, 2 * 4 / 2)) <= 5
+    assert row.choices[1].measured.endswith("1x5 needs 6 rounds, 2x3 takes 5")
+
+
+@measurements.second("lumorph.figure-10")
+def steps_of_the_distribution(row):
+    for model, calls in row.measured.items():
+        levels = sorted(set(points("10", "", model).values()))
+        assert all(abs(y * calls - round(y * calls)) < 0.02 for y in levels), "whole numbers of calls"

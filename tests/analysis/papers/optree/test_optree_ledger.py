@@ -1,0 +1,191 @@
+"""The claims of the OpTree paper: their verdicts, and second measurements that share no code with the ledger's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import networkx as nx
+import pytest
+from second_measurements import (
+    CONTRADICTED,
+    DEPENDS,
+    NOT,
+    REPRODUCED,
+    UNTESTABLE,
+    Measurements,
+    constant,
+    not_turned,
+    scaled,
+    turned,
+    verdicts_of,
+)
+
+from opticoll.analysis.ledger import Verdict, claims
+from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations.rounds import wavelengths
+
+PAPER = "optree"
+CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
+VERDICTS = verdicts_of(PAPER, {
+    REPRODUCED: "lowest fig4-saving table1-optree table1-ring table1-ne lemma1-line lemma2 depths example "
+    "fig4-shapes",
+    DEPENDS: "optimal lemma1-ring fig5-wrht fig5-ring fig5-ne fig6-ring fig6-ne table1-depth theorem1 fig5-slowly",
+    NOT: "theorem2",
+    CONTRADICTED: "abstract table1-one-stage",
+    UNTESTABLE: "fig6-wrht table1-wrht wrht-trends",
+})  # fmt: skip
+#: Claims that take more than a few seconds.
+SLOW = {"optree.optimal", "optree.lemma1-ring", "optree.lemma1-line", "optree.theorem2", "optree.table1-ring"}
+measurements = Measurements()
+
+
+def cases(names):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
+
+
+def test_every_claim_has_a_verdict_and_its_second_measurement():
+    assert set(VERDICTS) == set(CLAIMS)
+    assert not measurements.missing(CLAIMS, VERDICTS)
+
+
+@pytest.mark.parametrize("name", cases(VERDICTS))
+def test_the_verdict_and_the_second_measurement(name):
+    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
+    assert row.verdict is Verdict.REPRODUCED or row.reason
+
+
+FALSIFIED = [
+    ("fig4-saving", {"printed": "96.95"}, NOT), ("table1-optree", {"printed": 71}, NOT),
+    ("fig4-saving", {"average over nodes": [512, 1024]}, NOT), ("depths", {"printed": [6, 6, 7, 7]}, NOT),
+    ("fig5-ring", {"printed": "80.00"}, NOT),
+    ("abstract", {"abstract": {"WRHT": "72.21", "Ring": "94.30", "NE": "88.61"},
+                  "figure 6": {"WRHT": 88.06, "Ring": 95.84, "NE": 91.68}}, DEPENDS),
+    ("table1-one-stage", {"printed": 2048}, REPRODUCED),
+    ("fig5-slowly", {"message sizes [MiB]": [4, 4]}, REPRODUCED),
+    ("fig5-wrht", {"printed": "80.00"}, UNTESTABLE), ("fig5-ne", {"printed": "80.00"}, NOT),
+    ("fig6-ring", {"printed": "80.00"}, NOT), ("fig6-ne", {"printed": "80.00"}, NOT),
+    ("lowest", {"(nodes, wavelengths)": [[1024, 1]]}, NOT), ("fig4-shapes", {"flat within": 1e-6}, NOT),
+    ("table1-ring", {"nodes": 512}, NOT), ("table1-ne", {"nodes": 512}, NOT),
+    ("table1-depth", {"printed": 5}, NOT), ("example", {"wavelengths": 4}, NOT),
+    ("theorem2", {"nodes": 21, "wavelengths": [8]}, DEPENDS),
+    ("lemma2", {"radix": 3, "height": 2}, NOT, (theory, "leaves_bound", scaled(0.9))),
+    ("theorem1", {"nodes": 64, "wavelengths": [1]}, NOT, (theory, "theorem_1", scaled(1.01))),
+    ("optimal", {"nodes": 24, "sizes of figure 4": [24]}, NOT, (theory, "theorem_2_root", constant(1.0)),
+     (theory, "theorem_2", constant(1))),
+    *((f"lemma1-{kind}", {"nodes": 8, "nodes of the ILP": 2}, NOT,
+       (wavelengths, "conflicts", constant(0)),
+       (wavelengths, "assign",
+        lambda true: lambda n, ring: SimpleNamespace(wavelengths=true(n, ring=ring).wavelengths + 1)),
+       (wavelengths, "load_bound", lambda true: lambda n, ring: true(n, ring=ring) + 1)) for kind in ("ring", "line")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=[pytest.mark.slow] * (f"{PAPER}.{case[0]}" in SLOW and len(case) == 3))
+    for case in FALSIFIED
+], ids=lambda case: case[0])  # fmt: skip
+def test_another_number_or_scope_gets_another_verdict(case):
+    name, changes, verdict, *wrong = case
+    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
+
+
+def test_every_verdict_can_be_turned():
+    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
+
+
+# second measurements ------------------------------------------------------------------------------------------------
+
+
+def steps(n, w, k):
+    """Theorem 1 from its proof: N/m subsets of m nodes on the ring, then k - 1 stages on segments."""
+    m = n ** (1 / k)
+    return (n / m) * (m * m / 8) / w + (k - 1) * (n / m) * (m * m / 4) / w
+
+
+def depth(n):
+    """The root of dS/dk = 0, 2k^2 - 2k ln n + ln n = 0, by the quadratic formula."""
+    return max(k for k in (math.log(n) + sign * math.sqrt(math.log(n) ** 2 - 2 * math.log(n)) for sign in (-1, 1))) / 2
+
+
+@measurements.second("optree.abstract")
+def averages(row):
+    assert row.measured["NE"] == pytest.approx((85.54 + 91.69) / 2)
+    assert round((56.36 + 88.06) / 2, 2) == 72.21
+    weight_ring = (95.84 - 94.30) / (95.84 - 92.76)
+    weight_ne = (91.69 - 88.58) / (91.69 - 85.54)
+    assert abs(weight_ring - 0.5) < 2e-3
+    assert weight_ne > 0.505, "rounding to two digits moves it by less than 0.002"
+    assert {choice.verdict for choice in row.choices} == {CONTRADICTED}
+
+
+@measurements.second("optree.table1-one-stage")
+def one_stage(row):
+    assert row.measured == 1024**2 / 8 / 64
+    assert (3 * 100 + 100 * (1 - 70 / 128)) / 4 < 96.85
+
+
+@measurements.second("optree.lowest")
+def order(row):
+    for n, w in ((1024, 64), (2048, 64), (1024, 96), (1024, 128)):
+        assert math.ceil(steps(n, w, round(depth(n)))) == row.measured[f"n={n}, w={w}"]["OpTree"] < n // 2
+
+
+@measurements.second("optree.fig4-saving", "optree.fig5-ring", "optree.fig5-ne")
+def savings(row):
+    if row.id.endswith("saving"):
+        means = [
+            100 * (1 - math.ceil(steps(n, 64, round(depth(n)))) / (n * n / 8 / 64)) for n in (512, 1024, 2048, 4096)
+        ]
+        assert sum(means) / 4 == pytest.approx(row.measured["rounded up"], abs=1e-3)
+        return
+    rival = {"optree.fig5-ring": lambda n: n - 1, "optree.fig5-ne": lambda n: n // 2}[row.id]
+    values = [100 * (1 - math.ceil(steps(n, 64, math.ceil(depth(n)))) / rival(n)) for n in (1024, 2048)]
+    (choice,) = [c for c in row.choices if c.tried == "depth by ceiling, steps rounded up"]
+    assert sum(values) / 2 == pytest.approx(choice.measured, abs=1e-3)
+
+
+@measurements.second("optree.theorem2")
+def rounded_root(row):
+    best = {n: min(range(1, 16), key=lambda k: steps(n, 1, k)) for n in (22, 512, 1024, 2048, 4096)}
+    assert {n: round(depth(n)) for n in best} == {**best, 22: 2}
+    assert steps(22, 1, 3) < steps(22, 1, 2)
+    assert row.witness.startswith("n=22:")
+    worse = [
+        n for n in range(8, 2001) if steps(n, 1, round(depth(n))) > min(steps(n, 1, k) for k in range(1, 16)) + 1e-9
+    ]
+    assert min(worse) == 22
+
+
+@measurements.second("optree.lemma1-ring")
+def three_nodes(row):
+    """Colour the conflict graph of the six shortest paths on a ring of three nodes, both directions."""
+    paths = nx.Graph()
+    arcs = {(s, t): {(s, t)} for s, t in itertools.permutations(range(3), 2)}
+    paths.add_nodes_from(arcs)
+    paths.add_edges_from((p, q) for p, q in itertools.combinations(arcs, 2) if arcs[p] & arcs[q])
+    assert paths.number_of_edges() == 0, "one wavelength suffices"
+    assert math.ceil(9 / 8) == 2
+    assert row.witness == "wdm-ring:n=3 needs 1, ceil(N^2/8) gives 2"
+    assert row.violations == 63
+
+
+@measurements.second("optree.optimal")
+def whole_trees(row):
+    """Enumerate all ordered radices for the smallest counterexample, counted as in the paper's example."""
+    n = int(row.witness.partition("n=")[2].partition(",")[0])
+
+    def fewest(product):
+        if product >= n:
+            return 0
+        options = []
+        for m in range(2, -(-n // product) + 1):
+            subsets = -(-n // (product * m))
+            wavelengths = subsets * -(-m * m // 8) if product == 1 else subsets * (m * m // 4) * product
+            options.append(-(-wavelengths // 8) + fewest(product * m))
+        return min(options)
+
+    k = min(range(1, 16), key=lambda k: steps(n, 8, k))
+    assert fewest(1) < steps(n, 8, k) <= steps(n, 8, round(depth(n)))
+    assert f"take {fewest(1)} steps" in row.witness

@@ -1,0 +1,310 @@
+"""The claims of the SiP-ML paper: their verdicts, and second measurements that share no code with the ledger's."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from second_measurements import (
+    DEPENDS,
+    NOT,
+    REPRODUCED,
+    UNTESTABLE,
+    Measurements,
+    constant,
+    edited,
+    examined,
+    not_turned,
+    turned,
+    verdicts_of,
+)
+
+from opticoll.analysis.ledger import Laboratory, claims
+from opticoll.analysis.papers.sipml import placement_claims
+from opticoll.formulations.sipml import ocs_circuits
+from opticoll.instances import parse
+from opticoll.solvers.methods.sipml import degree_aware
+
+PAPER = "sipml"
+CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
+VERDICTS = verdicts_of(PAPER, {
+    REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap",
+    DEPENDS: "distance hybrid-degree convergence",
+    UNTESTABLE: "evaluation",
+})  # fmt: skip
+#: Claims that take more than a few seconds.
+SLOW = {"sipml.ilp", "sipml.convergence", "sipml.prohibitive"}
+measurements = Measurements()
+
+
+def cases(names):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(names)]
+
+
+def test_every_claim_has_a_verdict_and_its_second_measurement():
+    assert set(VERDICTS) == set(CLAIMS)
+    assert not measurements.missing(CLAIMS, VERDICTS)
+
+
+@pytest.mark.parametrize("name", cases(VERDICTS))
+def test_the_verdict_and_the_second_measurement(name):
+    row = measurements.confirm(CLAIMS[name], VERDICTS[name])
+    assert row.reason
+
+
+FALSIFIED = [
+    ("duty-cycle", {"printed [%]": 91}, NOT), ("duty-cycle", {"printed [%]": 90.5}, DEPENDS),
+    ("duty-cycle", {"hold time over r": 9}, DEPENDS), ("duty-cycle", {"hold time over r": 8}, NOT),
+    ("example", {"Delta": 3}, NOT), ("example", {"parts of C": 3}, NOT),
+    ("hybrid-degree", {"k": 3}, REPRODUCED),
+    ("distance", {"seeds": 1, "graphs per seed": 5}, NOT,
+     (placement_claims, "partners", constant({placement_claims.PER_DIRECTION: 99, placement_claims.BOTH: 99}))),
+    ("switches-degree", {"seeds": 1, "assignments per seed": 3}, NOT,
+     (ocs_circuits, "matchings_of", lambda true: lambda *args: np.roll(true(*args), 1, axis=1))),
+    ("range", {"k": 4}, NOT,
+     (placement_claims, "candidate_ranges", constant({"along the circle": {0, 1, 2, 3}, "by number": {0, 1, 2, 3}}))),
+    ("sequential", {"seeds": 1}, DEPENDS,
+     (placement_claims, "_makespan", lambda _true: lambda _d, _a, device, _c: device[0] + 1.0)),
+    ("split-cap", {"k": [2], "seeds": 1}, NOT,
+     (placement_claims, "_in_rounds", lambda true: lambda durations, parts, k: true(durations, parts, k) / parts),
+     (placement_claims, "_best", lambda _true: lambda durations, _k: 1.0 / len(durations))),
+    ("convergence", {"seeds": 1, "graphs per seed": 2}, REPRODUCED, (placement_claims, "repair_ends", constant(True))),
+    ("ilp", {"(GPUs, degree)": [[5, 7]], "seeds": 1}, NOT, (Laboratory, "proven", edited(objective=1.0))),
+    ("prohibitive", {"(layers, parts, k)": [[2, 2, 4]]}, NOT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=[pytest.mark.slow] * (case[0] in {"ilp", "prohibitive"})) for case in FALSIFIED
+], ids=lambda case: case[0])  # fmt: skip
+def test_another_number_or_scope_gets_another_verdict(case):
+    name, changes, verdict, *wrong = case
+    assert turned(CLAIMS[f"{PAPER}.{name}"], changes, *wrong) is verdict
+
+
+def test_every_verdict_can_be_turned():
+    assert not not_turned(CLAIMS, VERDICTS, FALSIFIED)
+
+
+def test_a_placement_beyond_the_distance_is_noticed(monkeypatch):
+    place = degree_aware.Unrolled.place
+
+    def scattered(self, context=None):
+        place(self, context)
+        self.device = [v % self.k for v in range(self.data.n)]
+        return True
+
+    monkeypatch.setattr(degree_aware.Unrolled, "place", scattered)
+    assert examined(CLAIMS["sipml.distance"], seeds=2).verdict is NOT
+
+
+def test_a_repair_that_never_ends_is_counted():
+    row = examined(CLAIMS["sipml.convergence"], seeds=2, **{"graphs per seed": 140})
+    assert row.verdict is DEPENDS
+    assert row.violations
+    line, *circle = reversed(row.choices)
+    assert line.verdict is REPRODUCED
+    assert [choice.verdict for choice in circle] == [NOT] * 5
+    printed_repair(row)
+
+
+def test_a_wrong_assignment_of_circuits_is_noticed(monkeypatch):
+    matchings = ocs_circuits.matchings_of
+    monkeypatch.setattr(ocs_circuits, "matchings_of", lambda data, needs: np.roll(matchings(data, needs), 1, axis=1))
+    assert examined(CLAIMS["sipml.switches-degree"], seeds=1).verdict is NOT
+
+
+def test_stages_that_wait_are_noticed(monkeypatch):
+    monkeypatch.setattr(placement_claims, "_makespan", lambda durations, arcs, device, delay: float(device[0] + 1))
+    first, *_ = examined(CLAIMS["sipml.sequential"]).choices
+    assert first.natural
+    assert first.verdict is NOT
+
+
+@pytest.mark.slow
+def test_an_ilp_that_is_solved_is_no_obstacle():
+    row = examined(CLAIMS["sipml.prohibitive"], **{"(layers, parts, k)": [[2, 2, 4]]})
+    assert row.verdict is NOT
+    assert row.measured["24 sub-ops, k = 4"] == "proven"
+
+
+# second measurements ------------------------------------------------------------------------------------------------
+
+
+def problem(text):
+    """k, Delta, durations and dependencies of a problem described in words."""
+    k, delta = (int(re.search(rf"{name} = (\d+)", text)[1]) for name in ("k", "Delta"))
+    durations = [float(word) for word in re.search(r"durations ([\d. ]+)", text)[1].split()]
+    arcs = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)>(\d+)", text)]
+    return k, delta, durations, arcs
+
+
+@measurements.second("sipml.duty-cycle")
+def share_of_time(row):
+    dark = np.r_[np.zeros(10_000), np.ones(1000)]
+    assert 100 * (1 - dark.mean()) == pytest.approx(row.choices[0].measured, abs=0.01)
+    assert 100 * (1 - dark[1000:].mean()) == pytest.approx(row.choices[1].measured)
+
+
+@measurements.second("sipml.switches-degree")
+def one_matching_per_switch(row):
+    """Split regular bipartite multigraphs into perfect matchings, one after the other, with networkx."""
+    random = np.random.default_rng(5)
+    for n, degree in ((3, 4), (6, 3), (8, 7)):
+        circuits = sum(np.eye(n, dtype=int)[random.permutation(n)] for _ in range(degree))
+        for _switch in range(degree):
+            graph = nx.Graph()
+            graph.add_nodes_from([*range(n), *(~np.arange(n)).tolist()])
+            graph.add_edges_from((int(i), ~int(j)) for i, j in zip(*np.nonzero(circuits), strict=True))
+            matching = nx.bipartite.hopcroft_karp_matching(graph, top_nodes=range(n))
+            for i in range(n):
+                circuits[i, ~matching[i]] -= 1
+        assert not circuits.any()
+    assert row.violations == 0
+
+
+@measurements.second("sipml.ilp")
+def least_times(row):
+    """The least time of each server: its needs at every V/m, by enumeration; and the circuits themselves for one."""
+    random_pool = parse(row.instances[0])
+    traffic = random_pool.traffic
+    pairs = list(zip(*np.nonzero(traffic), strict=True))
+    times = sorted({float(traffic[pair]) / m for pair in pairs for m in range(1, random_pool.degree + 1)})
+
+    def fits(time):
+        needs = np.zeros_like(traffic)
+        for pair in pairs:
+            needs[pair] = np.ceil(traffic[pair] / time * (1 - 1e-12))
+        return max(needs.sum(axis=0).max(), needs.sum(axis=1).max()) <= random_pool.degree
+
+    least = next(time for time in times if fits(time))
+    record = Laboratory().solve("sipml.ocs-circuits", row.instances[0], method="koenig-bisection", bandwidth=1.0)
+    assert record["objective"] == pytest.approx(least)
+    assert row.tightness.max == pytest.approx(1.0, abs=1e-6)
+
+
+@measurements.second("sipml.example")
+def all_placements(row):
+    """All 4^5 placements of B and the parts of C: the rounds of C against the partners of B's GPU."""
+    rounds = {}
+    for b, *parts in itertools.product(range(4), repeat=5):
+        others = len(set(parts) - {b})
+        longest = max(np.bincount(parts))
+        rounds[others] = min(rounds.get(others, 9), 1 + longest)
+    assert rounds[3] == 2 == row.measured["degree, Delta = 3"]
+    assert min(rounds[others] for others in range(3)) == 3 == row.measured["degree, Delta = 2"]
+
+
+@measurements.second("sipml.distance", "sipml.hybrid-degree")
+def partners_of_the_witness(row):
+    k, delta, _, arcs = problem(row.witness)
+    device = [int(word) for word in row.witness.partition("GPUs ")[2].split()]
+    inside = {(device[u], device[v]) for u, v in arcs if device[u] != device[v]}
+    assert all((h - g) % k <= delta for g, h in inside), "within the distance"
+    traffic = nx.DiGraph((f"0-{g}", f"0-{h}") for g, h in inside)
+    limit = delta
+    if row.id.endswith("hybrid-degree"):
+        traffic = nx.compose(traffic, nx.DiGraph((f"1-{g}", f"1-{h}") for g, h in inside))
+        traffic.add_edges_from((f"{i}-{g}", f"{1 - i}-{g}") for i in (0, 1) for g in set(device))
+        limit = delta + 1
+    assert max(max(dict(traffic.out_degree).values()), max(dict(traffic.in_degree).values())) <= limit
+    most = max(dict(traffic.to_undirected().degree).values())
+    assert most > limit
+    assert row.witness.startswith(f"{most} partners, limit {limit}")
+
+
+@measurements.second("sipml.convergence")
+def printed_repair(row):
+    """Run the printed procedure on the witness: moves to the nearest GPU, in numbers, until a state repeats."""
+    k, delta, durations, arcs = problem(row.witness)
+    *_, nearest, place = row.witness.split("; ")
+    inputs = [[u for u, v in arcs if v == x] for x in range(len(durations))]
+    children = [[v for u, v in arcs if u == x] for x in range(len(durations))]
+    around = lambda g, h: min((h - g) % k, (g - h) % k)  # noqa: E731
+    distance = {
+        "around the circle, ties to the lower number": lambda g, h: (around(g, h), h),
+        "around the circle, ties ahead": lambda g, h: (around(g, h), (h - g) % k),
+        "around the circle, ties back": lambda g, h: (around(g, h), (g - h) % k),
+        "ahead only": lambda g, h: (h - g) % k,
+        "back only": lambda g, h: (g - h) % k,
+    }[nearest]
+    at, free, end = {}, [0.0] * k, [0.0] * len(durations)
+
+    def reach(gpus):
+        return [h for h in range(k) if all((h - g) % k <= delta for g in gpus)]
+
+    def run():
+        for x, duration in enumerate(durations):
+            gpus = [at[u] for u in inputs[x]]
+            latest = max((end[u] for u in inputs[x]), default=0.0)
+            candidates = reach(gpus)
+            if candidates:
+                at[x] = min(candidates, key=lambda h: (max(free[h], latest), h))
+                latest = max(free[at[x]], latest)
+            else:
+                tie = {
+                    "first free": lambda h: (free[h], h), "lowest number": lambda h: h, "highest number": lambda h: -h,
+                    "next after the last input": lambda h, last=gpus[-1]: (h - last) % k,
+                }[place]  # fmt: skip
+                votes = {h: sum((h - g) % k <= delta for g in gpus) for h in range(k)}
+                at[x] = min(range(k), key=lambda h: (-votes[h], tie(h)))
+                if repair(x):
+                    return True
+                latest = max([free[at[x]], *(end[u] for u in inputs[x])])
+            free[at[x]] = end[x] = latest + duration
+        return False
+
+    def repair(x):
+        backward, moved, states = [x], set(), set()
+        while True:
+            while backward:
+                v = backward.pop()
+                for u in inputs[v]:
+                    if (at[v] - at[u]) % k > delta:
+                        at[u] = min(((at[v] - step) % k for step in range(delta + 1)), key=lambda h: distance(at[u], h))
+                        backward.append(u)
+                        moved.add(u)
+            state = (tuple(sorted(at.items())), tuple(sorted(moved)))
+            if not moved or state in states:
+                return bool(moved)
+            states.add(state)
+            pending, moved = sorted(moved), set()
+            for u in pending:
+                for v in children[u]:
+                    if v in at and (at[v] - at[u]) % k > delta:
+                        allowed = reach([at[w] for w in inputs[v]]) or reach([at[u]])
+                        at[v] = min(allowed, key=lambda h: distance(at[v], h))
+                        moved.add(v)
+                        backward.append(v)
+
+    assert run(), "a state repeats"
+
+
+@measurements.second("sipml.range")
+def ranges(row):
+    total = sum(
+        (k - 1) * sum(1 for size in (1, 2, 3) for _ in itertools.combinations(range(k), size)) for k in range(2, 13)
+    )
+    assert row.count == total
+    assert {0, 2} == {g for g in range(4) if all((g - h) % 4 <= 2 for h in (0, 2))}, "not consecutive"
+
+
+@measurements.second("sipml.sequential")
+def one_placement_less(row):
+    load = {max(a + b for a, b in zip(first, second, strict=True))
+            for first, second in itertools.product([(1, 1, 0), (1, 0, 1), (0, 1, 1)], repeat=2)}  # fmt: skip
+    assert load == {2}
+    assert row.choices[0].measured == 1
+    apart = max(1 + 2, 2 + 1)
+    together = min(max(1 + 1 + sum(some), 4 - sum(some)) for some in ((), (2,), (2, 2)))
+    assert together / apart == pytest.approx(row.choices[2].measured)
+
+
+@measurements.second("sipml.split-cap")
+def packed(row):
+    """Makespans of two ops side by side, times 3 and 1, on two GPUs: partitions of the parts."""
+    least = {p: min(max(1 + i * 3 / p, (p - i) * 3 / p) for i in range(p + 1)) for p in range(1, 7)}
+    assert min(least.values()) / min(least[1], least[2]) == pytest.approx(row.measured["two ops side by side"])

@@ -1,0 +1,87 @@
+"""Certificates from solve and Result.save, as check, the Python API and the stand-alone checker read them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli import main
+from opticoll.errors import BadInput
+from opticoll.solvers.exact import vipr_check, vipr_file
+
+RING = ["alltoall.master", "ring:3"]
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory) -> Path:
+    """The certificate of a small master LP, written by the command line."""
+    path = tmp_path_factory.mktemp("certificates") / "ring.vipr.gz"
+    assert main(["solve", *RING, "--no-store", "--certificate", str(path)]) == 0
+    return path
+
+
+def test_a_certificate_is_written_and_checked_by_all(solved, capfd):
+    assert vipr_check.check(str(solved)) == "the optimal value is 1"
+    capfd.readouterr()
+    assert main(["check", *RING, str(solved), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["verified"] is True
+    assert (found["objective_exact"], found["objective"], found["bound"], found["bound_source"]) == (
+        "1", 1.0, 1.0, "certificate",
+    )  # fmt: skip
+    assert found["metrics"]["T"] == 1.0
+    assert found["certificate"]["derivations"] == 1
+    assert main(["check", *RING, str(solved)]) == 0
+    assert "proves that the optimal value is 1\n" in capfd.readouterr().out
+
+
+def test_another_problem_and_a_changed_proof_are_no_certificate_of_this_one(solved, tmp_path, capfd):
+    text = gzip.decompress(solved.read_bytes()).decode()
+    changed = tmp_path / "changed.vipr"
+    changed.write_text(text.replace("L 1 OBJ", "L 1/2 OBJ"))
+    other = tmp_path / "other.vipr"
+    other.write_text(text.replace("OBJ max", "OBJ min"))
+    cases = [
+        (["alltoall.master", "ring:4"], solved, "states another problem"), (RING, other, "states another problem"),
+        (RING, changed, "the combination does not imply the constraint"),
+    ]  # fmt: skip
+    for problem, path, reason in cases:
+        assert main(["check", *problem, str(path)]) == 3
+        err = capfd.readouterr().err
+        assert err.count("\n") == 1
+        assert "is not a valid certificate of this problem" in err
+        assert reason in err
+    assert main(["check", *RING, str(tmp_path / "none.vipr")]) == 2
+    assert main(["solve", *RING, "--no-store", "--certificate", str(tmp_path / "proof.txt")]) == 2
+    assert main(["check", "alltoall.child", "ring:3", str(solved)]) == 2
+
+
+def test_the_stand_alone_checker_is_printed_as_it_is_shipped(capfd):
+    assert main(["check", "--print-checker"]) == 0
+    assert capfd.readouterr().out == Path(vipr_check.__file__).read_text(encoding="utf-8")
+
+
+def test_an_integer_program_from_python(tmp_path):
+    result = oc.solve("alltoall.min-congestion", "ring:3", exact=True)
+    path = result.save(tmp_path / "ring.vipr")
+    assert vipr_file.is_certificate(path)
+    found = oc.check("alltoall.min-congestion", "ring:3", path)
+    assert found["verified"] is True
+    assert Fraction(found["objective_exact"]) == result.objective_exact == 1
+    with pytest.raises(BadInput, match="solve with exact=True"):
+        oc.solve("alltoall.min-congestion", "ring:3").save(tmp_path / "no.vipr")
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_certificate_of_an_exported_model_is_one_of_the_formulation(tmp_path, capfd):
+    model, path = tmp_path / "ring.mps", tmp_path / "ring.vipr"
+    assert main(["export", *RING, "--to", str(model)]) == 0
+    oc.solve("matrix.program", f"mps:{model}", exact=True).save(path)
+    assert main(["check", "matrix.program", f"mps:{model}", str(path)]) == 0
+    assert main(["check", *RING, str(path)]) == 0  # with other names, and maybe of another layer
+    assert capfd.readouterr().out.count("proves that the optimal value is 1\n") == 2

@@ -1,0 +1,78 @@
+"""Schedules of collectives from the shell: written, checked, and refused in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from opticoll.analysis.cli import main
+
+
+def said(capfd, *arguments, status=0):
+    assert main([*arguments]) == status
+    captured = capfd.readouterr()
+    assert captured.err.count("\n") == (1 if status else 0)
+    return captured.out
+
+
+SWITCHED = ["hypercube:2+host=1.5", "--set", "lasers=2", "--set", "waveguides=2", "--set", "collective=reduce-scatter"]
+
+
+@pytest.mark.parametrize(("arguments", "endings"), [
+    (["alltoall.all-reduce", "dgx1"], ("json", "xml")),
+    (["alltoall.broadcast", "ring:4", "--set", "root=2"], ("json",)),
+    (["lumorph.rounds", *SWITCHED], ("json",)),
+    (["optree.tree", "wdm-ring:n=6,wavelengths=2"], ("json",)),
+    *(pytest.param(arguments, endings, marks=pytest.mark.slow) for arguments, endings in (
+        (["alltoall.all-gather", "ring:4"], ("json", "xml")), (["alltoall.reduce-scatter", "ring:4"], ("json", "xml")),
+        (["alltoall.all-reduce", "nvswitch:boxes=2,gpus=2"], ("json",)),
+        (["lumorph.rounds", "lightpath:2x2,lasers=2", "--set", "collective=all-reduce"], ("json",)),
+        (["optree.one-stage", "wdm-line:n=4,wavelengths=2"], ("json",)),
+    )),
+])  # fmt: skip
+def test_every_collective_is_written_and_checked(arguments, endings, tmp_path, capfd):
+    for ending in endings:
+        path = tmp_path / f"plan.{ending}"
+        record = json.loads(said(capfd, "solve", *arguments, "--no-store", "--json", "--schedule", str(path)))
+        assert record["schedule"]["delivers"], record["schedule"]
+        found = json.loads(said(capfd, "check", *arguments[:2], str(path), *arguments[2:], "--json"))
+        assert found["verified"], found
+        if arguments[0].startswith("alltoall"):
+            assert found["metrics"]["T_bound"] <= found["objective"] * (1 + 1e-9)
+        else:
+            document = json.loads(path.read_text())
+            document["rounds"][0]["transfers"].pop()
+            path.write_text(json.dumps(document))
+            assert main(["check", *arguments[:2], str(path), *arguments[2:]]) == 3
+            assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_simulated_time_is_compared_with_the_flow(tmp_path, capfd):
+    path = tmp_path / "sums.xml"
+    arguments = ["solve", "alltoall.reduce-scatter", "nvswitch:boxes=2,gpus=3", "--no-store", "--schedule", str(path)]
+    facts = json.loads(said(capfd, *arguments, "--json"))["schedule"]
+    above = facts["simulated_time"] / facts["fluid_time"] - 1
+    assert above > 0.01
+    assert f"(every shard arrives; {100 * above:.3g} % above the flow)" in said(capfd, *arguments)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"], ["alltoall.broadcast", "ring:4", "--set", "root=4"],
+    ["alltoall.all-reduce", "ring:4", "--schedule", "x.routes.json"],
+    ["lumorph.rounds", "lightpath:2x2,lasers=2", "--schedule", "x.xml"],
+    ["alltoall.reduce-scatter", "ring:4", "--schedule", "x.txt"],
+])  # fmt: skip
+def test_refusals(arguments, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    said(capfd, "solve", *arguments, "--no-store", status=2)
+
+
+@pytest.mark.parametrize("rounds", [
+    5, [{}], [{"circuits": [[[0, 3], 0]], "transfers": []}], [{"circuits": [], "transfers": [[0, 1, 0, "move"]]}],
+    [{"circuits": [[[0, 1], -1]], "transfers": []}], [],
+])  # fmt: skip
+def test_malformed_rounds_are_refused(rounds, tmp_path, capfd):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"format": "opticoll-schedule/1", "kind": "rounds", "rounds": rounds}))
+    said(capfd, "check", "lumorph.rounds", "lightpath:2x2,lasers=2", str(path), status=2)

@@ -1,0 +1,83 @@
+"""Every formulation has a page, which states the variables and constraints of its builds and no others."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from builds import CASES, data_of
+
+from opticoll.formulations import PAPERS, formulation, formulations
+from opticoll.instances import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+#: x + y, to be maximised, in one row and two columns.
+PROGRAM = """NAME P
+ROWS
+ N cost
+ L row1
+COLUMNS
+ x cost 1 row1 1
+ y cost 1 row1 2
+RHS
+ rhs row1 4
+ENDATA
+"""
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("formulation_pages", ROOT / "docs" / "formulation_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAGES = load()
+
+
+def models(name, folder):
+    """The Pyomo models of all small cases of a formulation."""
+    build = formulation(name).build["pyomo"]
+    if name == "matrix.program":
+        path = folder / "p.mps"
+        path.write_text(PROGRAM, encoding="utf-8")
+        return [build(formulation(name).prepare(parse(f"mps:{path}")))]
+    return [build(data_of(name, spec, tuple(settings.items()))) for spec, settings in CASES[name]]
+
+
+def test_every_formulation_has_a_page_and_every_page_a_formulation():
+    assert {page.stem for page in PAGES.PAGES.glob("*.md")} == set(formulations())
+
+
+@pytest.mark.parametrize("name", sorted(formulations()))
+def test_the_page_states_the_variables_and_constraints_of_the_builds(name, tmp_path):
+    built = models(name, tmp_path)
+    text = (PAGES.PAGES / f"{name}.md").read_text(encoding="utf-8")
+    variables, constraints = PAGES.stated(text)
+    assert variables == set().union(*(model.variables for model in built))
+    assert constraints == set().union(*(model.constraints for model in built))
+
+
+def test_a_page_that_lacks_or_invents_a_name_is_noticed():
+    text = (PAGES.PAGES / "alltoall.master.md").read_text(encoding="utf-8")
+    assert PAGES.stated(text) == ({"g", "F"}, {"balance", "capacity"})
+    assert PAGES.stated(text.replace("`capacity[a]`", "The load"))[1] == {"balance"}
+    assert PAGES.stated(text.replace("| `F` |", "| `F`, `G` |"))[0] == {"g", "F", "G"}
+
+
+@pytest.mark.parametrize("name", sorted(formulations()))
+def test_the_page_shows_parameters_methods_and_both_builds(name):
+    model = formulation(name)
+    assert f"```{{include}} ../generated/formulations/{name}.inc" in (PAGES.PAGES / f"{name}.md").read_text("utf-8")
+    text = PAGES.generated(name)
+    assert all(f"| `{parameter.name}` |" in text for parameter in model.parameters)
+    paper = name.split(".")[0]
+    assert (f"](../claims/{paper}.md)" in text) == (paper in PAPERS)
+    for form in ("pyomo", "cvxpy"):
+        assert f":pyobject: {model.build[form].__qualname__}\n" in text
+
+
+def test_builds_come_with_the_functions_that_they_call():
+    names = {
+        function.__qualname__ for function in PAGES.functions_of(formulation("lumorph.min-overlap").build["cvxpy"])
+    }
+    assert {"build_cvxpy", "_arc_cvxpy", "largest_load"} <= names

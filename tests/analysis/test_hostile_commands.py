@@ -1,0 +1,193 @@
+"""What a hostile user, a full disk or a vanished store meets on the command line: one line, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soak
+
+from opticoll.analysis.cli import main
+from opticoll.analysis.store import Store
+from opticoll.analysis.study import run_study, study_file
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances import parse
+from opticoll.solvers.executor import InProcess
+from opticoll.solvers.runner import check
+from opticoll.solvers.task import Termination
+
+SOLVE = ("solve", "alltoall.master", "ring:3", "--method", "highs-simplex")
+
+
+def lines(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    return capfd.readouterr().err.splitlines()
+
+
+def test_an_answer_outlives_a_full_store(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
+    def full(*given: Any, **named: Any) -> str:
+        raise BadInput("store: cannot write: No space left on device")  # noqa: EM101
+
+    monkeypatch.setattr(Store, "save", full)
+    file = tmp_path / "answer.json"
+    assert main([*SOLVE, "--json", "--solution", str(file)]) == 2
+    out, err = capfd.readouterr()
+    assert json.loads(out)["verified"] is True
+    assert json.loads(file.read_text())["objective"] == pytest.approx(1.0)
+    assert "No space left" in err
+
+
+def test_an_output_that_fails_is_told_and_the_run_is_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    assert main([*SOLVE, "--json", "--store", str(store.root), "--solution", "/dev/full"]) == 2
+    out, err = capfd.readouterr()
+    assert "/dev/full" in err
+    if out:  # not refused before the solve
+        assert json.loads(out)["verified"] is True
+        assert len(store.sql("FROM runs")) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--memory-limit", "1e308"), ("--threads", "10000"), ("--seed", str(2**70)), ("--time-limit", "1e300"),
+        ("--solution", "x" * 300), ("--store", "x" * 300), ("--set", "solution_file=x"), ("--set", "threads=1"),
+    ],
+)  # fmt: skip
+def test_options_are_refused_in_one_line(words: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*SOLVE, *words]) == 2
+    [line] = lines(capfd)
+    assert line.startswith("opticoll: ")
+    assert "unexpected" not in line
+
+
+@pytest.mark.parametrize("text", ["x" * 300 + ".toml", "folder.toml"])
+def test_studies_that_cannot_be_read(
+    text: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.toml").mkdir()
+    assert main(["study", text]) == 2
+    [line] = lines(capfd)
+    assert "unexpected" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a = " + "[" * 100_000, "is not TOML"), ('repetitions = 100_000_000_000\n', "more than"),
+        ('instances = ["ring:{1..1000000}", "ring:{1..1000000}"]\n', "not a valid range"),
+    ],
+)  # fmt: skip
+def test_endless_studies_are_refused_at_once(text: str, told: str, tmp_path: Path) -> None:
+    head = 'name = "s"\ntitle = "t"\nformulations = ["alltoall.master"]\nmethods = ["highs"]\n'
+    given = text if "instances" in text else text + 'instances = ["ring:3"]\n'
+    (tmp_path / "s.toml").write_text(head + given)
+    before = time.process_time()
+    with pytest.raises(BadInput, match=told) as caught:
+        study_file.load(tmp_path / "s.toml")
+    assert "\n" not in str(caught.value)
+    assert time.process_time() - before < 60
+
+
+def test_a_short_schedule_may_not_move_millions_of_chunks(tmp_path: Path) -> None:
+    step = '<step s="0" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="{count}"/>'
+    block = '<tb id="0" send="-1" recv="-1" chan="0">{step}</tb>'
+    rank = f'<gpu id="{{v}}" i_chunks="4000000" o_chunks="4000000" s_chunks="0">{block}</gpu>'
+    head = '<algo name="a" proto="Simple" nchannels="1" nchunksperloop="4000000" ngpus="4" coll="alltoall">'
+    ranks = "".join(rank.format(v=v, step=step.format(count=1_000_000)) for v in range(4))
+    file = tmp_path / "s.xml"
+    file.write_text(f"{head}{ranks}</algo>")
+    with pytest.raises(BadFile, match="cnt=1000000 is outside"):
+        check("alltoall.master", "ring:4", file)
+
+
+def test_a_key_of_a_topology_file_may_not_occur_twice(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_text('{"vertices": 2, "vertices": 3, "arcs": [[0, 1, 1.0], [1, 0, 1.0]]}')
+    with pytest.raises(BadFile, match="occurs twice"):
+        parse(f"file:{file}")
+
+
+def test_messages_have_no_escape_sequences(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "alltoall.master", "ring:3\x1b[31m", "--no-store"]) == 2
+    assert "\x1b" not in capfd.readouterr().err
+
+
+def test_endless_sql_ends(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["results", "SELECT count(*) FROM range(10000000000000) a, range(1000) b", "--time-limit", "0.5"]) == 2
+    assert "--time-limit" in capfd.readouterr().err
+
+
+def test_sql_that_is_no_text_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["results", "SELECT '\ud800'"]) == 2
+    assert "UTF-8" in capfd.readouterr().err
+
+
+def _study(tmp_path: Path) -> study_file.Study:
+    (tmp_path / "s.toml").write_text(soak.STUDY.split("[limits]")[0])
+    return study_file.load(tmp_path / "s.toml")
+
+
+def test_a_study_with_failed_cells_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
+    from opticoll.solvers import runner
+
+    def failing(task: Any, **named: Any) -> Any:
+        raise RuntimeError("broken\x1b[31m")  # noqa: EM101
+
+    study = _study(tmp_path)
+    monkeypatch.setattr(runner, "solve", failing)
+    assert main(["study", str(study.source), "--store", str(tmp_path / "store")]) == 3
+    err = capfd.readouterr().err
+    assert f"{len(study.cells)} of {len(study.cells)} cells have no answer ({len(study.cells)} failed)" in err
+    assert "\x1b" not in err
+
+
+def test_a_study_whose_store_vanishes_is_not_done(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    study, store = _study(tmp_path), Store(tmp_path / "store")
+    seen: list[str] = []
+
+    def remove(result: Any) -> None:
+        seen.append(result.key)
+        if len(seen) == 2:
+            shutil.rmtree(store.root)
+
+    with pytest.raises(BadInput, match="2 records are gone"):
+        run_study(study, store, InProcess(), on_result=remove)
+    again = run_study(study, store, InProcess())
+    assert (again.count("done"), again.count("skipped")) == (2, len(study.cells) - 2)
+
+
+def test_a_torn_record_of_a_study_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study, store = _study(tmp_path), Store(tmp_path / "store")
+    run_study(study, store, InProcess())
+    path = store.records / f"{study.cells[0].key}.1.json"
+    path.write_bytes(path.read_bytes()[:100])
+    again = run_study(study, store, InProcess())
+    assert (again.count("done"), again.count("skipped")) == (1, len(study.cells) - 1)
+    assert (store.records / f"{study.cells[0].key}.2.json").exists()
+    assert "is not a record" in caplog.text
+    assert len(store.sql("FROM latest")) == len(study.cells)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_keeps_the_incumbent(number: signal.Signals, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    words = ("solve", "lumorph.rounds", "lightpath:4x4,lasers=4", "--method", "highs", "--set", "collective=all-to-all")
+    process = soak.started(*words, "--store", str(store.root), "--json", "--time-limit", "600")
+    begun = time.monotonic()
+    while not soak.working(process.pid) and process.poll() is None and time.monotonic() < begun + 240:
+        time.sleep(0.2)
+    os.kill(process.pid, number)
+    out, err = process.communicate(timeout=240)
+    assert "Traceback" not in err
+    assert number.name in err
+    assert process.returncode in (0, 3)
+    assert json.loads(out)["termination"] in (Termination.INTERRUPTED, Termination.OPTIMAL)
+    assert len(store.sql("FROM runs")) == 1

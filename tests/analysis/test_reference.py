@@ -1,0 +1,316 @@
+"""Help at the console: descriptions by name, JSON Schemas that real outputs follow, completion of names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import pytest
+
+from opticoll.analysis import catalog, json_outputs
+from opticoll.analysis.cli import main
+from opticoll.analysis.describe import EXAMPLES, describe
+from opticoll.errors import BadInput
+from opticoll.formulations import formulations
+from opticoll.instances import parse
+from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, expand, load_families
+from opticoll.solvers.methods import methods
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Task
+
+load_families()
+
+
+def shown(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert main([*arguments]) == status
+    return capfd.readouterr().out
+
+
+# describe -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(formulations()))
+def test_a_formulation_is_described_whole(name, capfd):
+    model = formulations()[name]
+    one = next(one for one in describe(name) if one.kind == "formulation")
+    assert "Source" in one.text
+    assert [p.name for p in one.parameters] == [p.name for p in model.parameters]
+    assert one.forms == model.forms
+    assert "highs" in one.solvers
+    text = shown(capfd, "describe", name)
+    assert model.title in text
+    assert all(f"\n{p.name} " in text for p in model.parameters)
+    if name == "matrix.program":  # its instances are files
+        return
+    command = re.fullmatch(r"opticoll solve (\S+) '(\S+)'", one.example)
+    assert command[1] == name
+    if model.needs is None:
+        make_plan(Task(command[1], command[2]))  # the example can be solved
+        assert one.sizes.bounds
+        assert one.sizes.variables > 0
+    else:
+        assert one.sizes is None
+        assert one.facts["needs"] == model.needs
+
+
+def test_example_of_matrix_programs_works(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (one,) = describe("matrix.program")
+    for command in one.example.split(" && "):
+        shown(capfd, *command.removeprefix("opticoll ").split())
+    assert main(["bounds", "mps:program.mps"]) == 0
+    out = capfd.readouterr().out
+    assert out == "mps:program.mps: no analytic bounds; `opticoll solve` computes a bound\n"
+
+
+def test_examples_are_of_formulations_that_exist():
+    assert set(EXAMPLES) - {""} <= set(formulations())
+
+
+def test_sizes_and_bounds_follow_the_instance():
+    small, large = (describe("alltoall.master", spec)[0].sizes for spec in ("ring:4", "ring:8"))
+    assert (small.instance, small.n, small.arcs) == ("ring:4", 4, 8)
+    assert (small.variables, large.variables) == (4 * 8 + 1, 8 * 16 + 1)
+    closed = next(b for b in small.bounds if b.name == "closed-form")
+    assert (closed.value, closed.exact) == (pytest.approx(1 / 2), True)
+    shortest = describe("alltoall.path-mcf", "ring:4", {"paths": "shortest"})[0].sizes
+    assert shortest.variables == 4 * 3 + 4 + 1  # two shortest paths between opposite vertices
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *POPULATIONS, *MODIFIERS])
+def test_a_family_is_described(name, capfd):
+    one = next(one for one in describe(name) if one.kind in {"family", "population", "modifier"})
+    assert all(p.help for p in one.parameters), one.parameters
+    assert "Raises" not in one.text
+    assert "----" not in one.text
+    text = shown(capfd, "describe", name)
+    assert one.title in text
+    assert ":math:" not in text
+    task = re.search(r"opticoll (solve|sweep) (\S+) .*'(.*)'$", one.example)
+    if name not in {"file", "mps"}:
+        make_plan(Task(task[2], (expand(task[3]) if task[1] == "sweep" else [task[3]])[0]))
+
+
+def test_a_spec_is_described_with_its_facts():
+    one = describe("genkautz:n=16,d=4")[0]
+    topology = parse("genkautz:n=16,d=4")
+    assert (one.kind, one.name) == ("family", "genkautz")
+    assert (one.facts["arcs"], one.facts["diameter"], one.facts["hash"]) == (60, 2, topology.hash)
+    assert {p.name: p.default for p in one.parameters} == {"n": None, "d": None, "loops": "drop"}
+    assert [p.required for p in one.parameters] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_a_method_is_described(name):
+    one = next(one for one in describe(name) if one.kind == "method")
+    assert one.formulations == tuple(model for model, f in formulations().items() if methods()[name].applies(f))
+    assert one.example.endswith(f"--method {name}")
+
+
+def test_solvers_studies_and_claims_are_described(capfd):
+    solver = describe("highs")[0]
+    assert (solver.kind, solver.facts["usable"], solver.facts["licence"]) == ("solver", True, "free")
+    assert "alltoall.master" in solver.formulations
+    study = describe("demo")[0]
+    assert (study.kind, study.facts["cells"], study.formulations) == ("study", 16, ("alltoall.master",))
+    claim = describe("alltoall.theorem-2")[0]
+    assert (claim.kind, claim.facts["tolerance"], claim.example) == (
+        "claim",
+        "1e-6",
+        "opticoll claims alltoall.theorem-2",
+    )
+    assert "expected" in shown(capfd, "describe", "alltoall.theorem-2")
+
+
+def test_a_name_with_two_meanings_has_both():
+    assert [one.kind for one in describe("ring")] == ["family", "method"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["alltoall.mastr"], "describe: nothing is called 'alltoall.mastr'; did you mean 'alltoall.master'?"),
+        (["genkauz"], "did you mean 'genkautz'?"),
+        (["ring", "--instance", "ring:4"], "--instance and --set are for formulations; 'ring' is a family"),
+        (["alltoall.child", "--instance", "ring:4"], "takes its data from a solution of alltoall.master"),
+        (["alltoall.master", "--instance", "servers:n=4,degree=1"], "alltoall.master"),
+        (["alltoall.master", "--set", "k=1"], "no parameter 'k'"),
+        (["ring:1"], "n must be at least 2"),
+    ],
+)
+def test_unknown_names_are_refused_in_one_line(capfd, arguments, message):
+    assert main(["describe", *arguments]) == 2
+    out, err = capfd.readouterr()
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not out
+
+
+# schemas --------------------------------------------------------------------------------------------------------------
+
+
+def strict(schema: Any) -> Any:
+    """The schema with no room for fields that it does not document."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: strict(value) for key, value in schema.items()}
+    return {"additionalProperties": False, **closed} if "properties" in schema else closed
+
+
+OUTPUTS = {
+    "solve": ["solve", "alltoall.master", "ring:4", "--no-store"],
+    "check": ["check", "alltoall.master", "ring:4", "ring.json"],
+    "study": ["study", "rings.toml", "--store", "runs"],
+    "compare": ["compare", "rings.toml", "--store", "runs"],
+    "results": ["results", "--store", "runs"],
+    "bounds": ["bounds", "ring:4"],
+    "claims": ["claims", "optree.theorem1", "optree.table1-ring", "optree.table1-wrht"],
+    "describe": ["describe", "alltoall.path-mcf"],
+    "sweep": ["sweep", "alltoall.master", "--bound", "moore", "--over", "ring:{3,4}"],
+    "list": ["list"],
+    **{f"list {kind}": ["list", kind] for kind in catalog.KINDS},
+}
+
+
+def test_every_json_output_with_a_schema_is_tested():
+    assert set(OUTPUTS) == set(json_outputs.outputs())
+
+
+RINGS = """
+name = "rings"
+formulations = ["alltoall.master", "alltoall.min-congestion"]
+instances = ["ring:4"]
+methods = ["highs", "scip"]
+repetitions = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a study that was run, a solution, and a schedule."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("outputs"))
+        Path("rings.toml").write_text(RINGS, encoding="utf-8")
+        assert main(["study", "rings.toml", "--store", "runs"]) == 0
+        files = ["--solution", "ring.json", "--schedule", "schedule.json"]
+        assert main(["solve", "alltoall.master", "ring:4", "--no-store", *files]) == 0
+        return Path.cwd()
+
+
+@pytest.mark.parametrize("command", list(OUTPUTS))
+def test_real_outputs_follow_their_schema(command, capfd, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    value = json.loads(shown(capfd, *OUTPUTS[command], "--json"))
+    schema = json_outputs.schema(command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(strict(schema)).validate(value)
+    assert value
+    spoilt = [{**value[0], "unheard": 1}] if isinstance(value, list) else {**value, "unheard": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(strict(schema)).validate(spoilt)
+
+
+def test_schedules_that_fail_follow_the_schema(capfd, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    schedule = json.loads(Path("schedule.json").read_text(encoding="utf-8"))
+    schedule["steps"][-1].pop()
+    Path("short.json").write_text(json.dumps(schedule), encoding="utf-8")
+    schema = jsonschema.Draft202012Validator(strict(json_outputs.schema("check")))
+    for file, status in (("schedule.json", 0), ("short.json", 3)):
+        assert main(["check", "alltoall.master", "ring:4", file, "--json"]) == status
+        found = json.loads(capfd.readouterr().out)
+        schema.validate(found)
+        assert (found["schedule"]["violation"] is None) == (status == 0)
+
+
+def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkeypatch):
+    """Rows that this study does not have, as the comparison makes them."""
+    from opticoll.analysis.benchmark import solver_metrics
+
+    monkeypatch.chdir(folder)
+    each = pd.DataFrame(
+        [{"problem": "p", "solver": "s", "verdict": verdict, "limit_s": 1.0, "value": 3.0, "best": 2.0,
+          "best_gap": 0.5, "certified_gap": None, "residual": None} for verdict in ("limit", "wrong")]
+    )  # fmt: skip
+    kinds = json_outputs.schema("compare")["$defs"]
+    made = {"GapRow": solver_metrics.gaps_at_limit(each), "WrongRow": solver_metrics.wrong_answers(each)}
+    for kind, rows in made.items():
+        assert len(rows) == 1
+        assert set(rows.rename(columns={"solver": "contestant"}).columns) == set(kinds[kind]["properties"])
+
+
+def test_metrics_of_several_formulations_are_documented(capfd):
+    options = ["--set", "paths=shortest", "--shard", "1MB", "--no-store", "--json"]
+    found = json.loads(shown(capfd, "solve", "alltoall.path-mcf", "torus:3x3+unit=Gb/s", *options))
+    schema = json_outputs.schema("solve")
+    known = schema["$defs"]["SolveOutput"]["properties"]["metrics"]["properties"]
+    assert {"F", "T", "T_s", "conditional_on"} <= known.keys() & found["metrics"].keys()
+    validator = jsonschema.Draft202012Validator(strict(schema))
+    validator.validate(found)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**found, "metrics": {**found["metrics"], "T_s": "fast"}})
+
+
+def test_schemas_are_printed(capfd):
+    everything = json.loads(shown(capfd, "schema"))
+    assert set(everything) == set(OUTPUTS)
+    assert json.loads(shown(capfd, "schema", "list", "claims")) == everything["list claims"]
+    assert main(["schema", "slove"]) == 2
+    assert "no JSON output of 'slove'; did you mean 'solve'?" in capfd.readouterr().err
+    with pytest.raises(BadInput):
+        json_outputs.schema("lab")
+
+
+# completion -----------------------------------------------------------------------------------------------------------
+
+
+def completed(*words: str) -> list[str]:
+    """What the shell function of bash gets for the last word."""
+    environment = {**os.environ, "_OPTICOLL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(["opticoll", *words]),
+                   "COMP_CWORD": str(len(words))}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "opticoll"], env=environment, capture_output=True, text=True, check=True
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "some", "none"),
+    [
+        (["sw"], {"sweep"}, {"solve"}),
+        (["solve", "alltoall.m"], {"alltoall.master", "alltoall.min-congestion"}, {"lumorph.rounds"}),
+        (["solve", "alltoall.master", "gen"], {"genkautz"}, {"ring", "all-graphs"}),
+        (["sweep", "alltoall.master", "--over", "all-"], {"all-graphs", "all-digraphs"}, set()),
+        (["solve", "alltoall.child", "ring:4", "--method", ""], {"auto", "highs", "time-form"}, {"ring-sets"}),
+        (["solve", "alltoall.path-mcf", "ring:4", "--set", "paths=d"], {"paths=disjoint"}, {"paths=all"}),
+        (["study", "de"], {"demo"}, set()),
+        (["claims", "optree.t"], {"optree.theorem1"}, {"alltoall.theorem-2"}),
+        (["describe", "certified-p"], {"certified-pdhg"}, {"highs"}),
+        (["list", "f"], {"formulations"}, {"claims"}),
+    ],
+)
+def test_names_are_completed(words, some, none):
+    names = set(completed(*words))
+    assert some <= names
+    assert not none & names
+    assert all(name.startswith(words[-1]) for name in names)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_of_their_shell(shell, capfd, tmp_path):
+    script = shown(capfd, "completion", shell)
+    assert f"_OPTICOLL_COMPLETE={shell}_complete" in script
+    path = tmp_path / "script"
+    path.write_text(script, encoding="utf-8")
+    if (program := shutil.which(shell)) is not None:
+        subprocess.run([program, "-n", str(path)], check=True)

@@ -1,0 +1,31 @@
+"""A few cases of every quick part of the soak test, so that it keeps working."""
+
+from __future__ import annotations
+
+import pytest
+import soak
+
+
+@pytest.mark.parametrize("part", [part for part in soak.PARTS if part.quick], ids=lambda part: part.name)
+def test_a_few_cases(part: soak.Part) -> None:
+    again = soak.Part(part.name, part.run)
+    for number in range(3):
+        again.case(f"smoke.{number}")
+    assert again.misses == []
+    assert again.counts.total() == 3
+
+
+def test_a_miss_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(draw: object, folder: object) -> str:
+        raise KeyError("broken")  # noqa: EM101
+
+    part = soak.Part("broken", broken)
+    soak.campaign((part,), 0.0, 7, most=1)
+    assert part.counts["missed"] == 1
+    assert "MISSED broken, case 7.0: KeyError" in capsys.readouterr().out
+    assert "| broken | 1 | 0 | 0 | 1 |" in soak.page((part,), "1s", 7)
+
+
+@pytest.mark.parametrize(("text", "value"), [("90", 90), ("10m", 600), ("2h", 7200), ("1.5s", 1.5)])
+def test_budgets(text: str, value: float) -> None:
+    assert soak.seconds(text) == value

@@ -1,0 +1,104 @@
+"""Tutorials and guides: their files are written, their Python runs, their commands print what the pages show.
+
+A block ``python`` or ``toml`` whose first line is a comment with a file name is that file; other ``python`` blocks run
+one after another. In ``console`` blocks, every line after a command must be in its output, in this order; ``...``
+stands for lines that are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from opticoll.analysis.cli import main
+from opticoll.instances import plugins
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# ([\w-]+\.(?:py|toml))\n")
+
+
+@pytest.fixture(autouse=True)
+def no_plugin_stays():
+    yield
+    for plugin in list(plugins._known.values()):
+        plugins._drop(plugin)
+
+
+def words(text: str) -> list[str]:
+    """Lines with single blanks; rounding errors, such as a gap of 2e-14, are all the same."""
+    text = re.sub(r"\b\d(\.\d+)?e-(09|[1-9]\d)\b", "0", text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """Commands of a console block with the lines that they print."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif line.strip() not in ("", "..."):
+            found[-1][1].extend(words(line))
+    return found
+
+
+def follow(text: str, read_output) -> int:
+    """Carry out a page in the current folder; return the number of its commands and programs."""
+    names: dict[str, object] = {}
+    count = 0
+    for language, block in BLOCK.findall(text):
+        file = FILE.match(block)
+        if language in ("python", "toml") and file:
+            Path(file[1]).write_text(block, encoding="utf-8")
+        elif language == "python":
+            exec(compile(block, "page", "exec"), names)
+            count += 1
+        elif language == "console":
+            for command, expected in commands(block):
+                read_output()
+                program, *arguments = shlex.split(command)
+                assert program == "opticoll", command
+                status = main(arguments)
+                output = read_output()
+                assert status == 0 or (status == 3 and "infeasible" in output), f"{command}: {output}"
+                printed = iter(words(output))
+                for line in expected:
+                    assert line in printed, f"{command} does not print {line!r} in this order, but\n{output}"
+                count += 1
+    return count
+
+
+def pages(folder: str) -> list[Path]:
+    return sorted((ROOT / "docs" / folder).glob("*.md"))
+
+
+def test_a_page_that_is_wrong_is_noticed(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+
+    def output():
+        return capfd.readouterr().out
+
+    page = "```console\n$ opticoll list instances\n{}\n```\n"
+    assert follow(page.format("..."), output) == 1
+    with pytest.raises(AssertionError, match="does not print"):
+        follow(page.format("no such line"), output)
+    with pytest.raises(AssertionError, match="opticoll list nothing"):
+        follow("```console\n$ opticoll list nothing\n```\n", output)
+    with pytest.raises(ZeroDivisionError):
+        follow("```python\n1 / 0\n```\n", output)
+
+
+@pytest.mark.parametrize("page", pages("extend"), ids=lambda page: page.stem)
+def test_tutorial(page, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert follow(page.read_text(encoding="utf-8"), lambda: capfd.readouterr().out) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [*pages("guide"), ROOT / "README.md"], ids=lambda page: page.stem)
+def test_guide(page, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert follow(page.read_text(encoding="utf-8"), lambda: capfd.readouterr().out) > 0

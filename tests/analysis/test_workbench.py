@@ -1,0 +1,530 @@
+"""oc.solve and its Result, used as a stranger would: tables, loads, schedules, files, plots and units."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from mutated_solutions import CASES, declared
+
+import opticoll as oc
+from opticoll.analysis.cli import main
+from opticoll.analysis.plots.style import png
+from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.formulations import formulation, formulations
+from opticoll.instances.units import parse_rate, parse_size
+from opticoll.solvers.task import Run
+
+MESH, POOL = "lightpath:2x2,lasers=2", "servers:n=4,degree=3,traffic=alltoall"
+#: A small instance of every formulation, with its settings.
+SMALL: dict[str, tuple[str, dict[str, object]]] = {
+    "alltoall.all-gather": ("mesh:2x3", {}),
+    "alltoall.all-reduce": ("mesh:2x2", {}),
+    "alltoall.broadcast": ("mesh:2x3", {"root": 1}),
+    "alltoall.reduce-scatter": ("mesh:2x3", {}),
+    "alltoall.child": ("ring:5", {"source": 2}),
+    "alltoall.link-mcf": ("mesh:2x2", {}),
+    "alltoall.master": ("mesh:2x3", {}),
+    "alltoall.min-congestion": ("mesh:2x3", {}),
+    "alltoall.path-mcf": ("mesh:2x3", {"paths": "all"}),
+    "alltoall.timestep-mcf": ("mesh:2x2", {"steps": 3}),
+    "alltoall.virtual-channels": ("ring:5", {}),
+    "lumorph.min-overlap": (MESH, {"circuits": "all"}),
+    "lumorph.rounds": (MESH, {}),
+    "optree.one-stage": ("wdm-ring:n=5,wavelengths=2", {}),
+    "optree.tree": ("wdm-ring:n=6,wavelengths=2", {}),
+    "sipml.ocs-circuits": ("servers:n=4,degree=5,traffic=random,seed=1", {}),
+    "sipml.placement": ("op-graph:model=chain,splits=1x4", {"k": 2}),
+    "sipml.ring-wavelengths": ("wdm-ring:n=5,wavelengths=4", {}),
+    "topoopt.routing": ("servers:n=6,degree=2,traffic=dlrm", {}),
+    "topoopt.strategy": ("servers:n=4,degree=2,traffic=bert", {}),
+    "topoopt.topology": ("servers:n=3,degree=1,traffic=alltoall", {}),
+    "topology.design": ("servers:n=4,degree=2", {}),
+}
+NAMES = sorted(SMALL)
+#: Array whose entries add up to the load of every link, by the column that names links.
+SUMMED = {
+    "alltoall.child": "f", "alltoall.link-mcf": "f", "alltoall.master": "g", "alltoall.timestep-mcf": "f",
+}  # fmt: skip
+
+
+def clos() -> nx.Graph:
+    """Three leaves and two more nodes, with names and capacities."""
+    graph: nx.Graph = nx.Graph()
+    for leaf in "abc":
+        graph.add_edge(f"leaf {leaf}", "top 1", capacity=2.0)
+        graph.add_edge(f"leaf {leaf}", "top 2", capacity=1.0)
+    return graph
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """A result of every formulation, solved on first use."""
+    found: dict[str, oc.Result] = {}
+
+    def get(name: str) -> oc.Result:
+        if name not in found:
+            spec, settings = SMALL[name]
+            found[name] = oc.solve(name, spec, **settings)
+            assert found[name].verified, found[name]
+        return found[name]
+
+    return get
+
+
+def test_every_formulation_is_among_the_cases():
+    assert set(SMALL) == {name for name, model in formulations().items() if model.paper != "matrix"}
+
+
+def test_what_an_outsider_writes(tmp_path):
+    result = oc.solve("alltoall.master", clos())
+    loads = result.link_loads()
+    schedule = result.schedule(chunks=4)
+    saved = schedule.save(tmp_path / "plan.json")
+    figure = result.plot()
+
+    assert result.proof == "optimal"
+    assert loads.loc["leaf a -> top 1", "capacity"] == 2.0
+    assert set(loads["src"]) == {"leaf a", "leaf b", "leaf c", "top 1", "top 2"}
+    assert loads["utilisation"].max() == pytest.approx(1.0)
+    assert max(result.check().values()) <= 1e-6
+    assert schedule.check() is None
+    assert saved["delivers"]
+    assert schedule.time >= result.metrics["T"] * (1 - 1e-9)
+    assert "leaf a" in {text.get_text() for text in figure.axes[0].texts}
+
+
+# the summary --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_summary_is_a_screenful_with_value_proof_and_checker(solved, name):
+    lines = repr(solved(name)).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 190
+    text = "\n".join(lines)
+    assert lines[0].startswith(f"{name} on ")
+    assert formulation(name).meaning == "" or re.search(r"value +\S+ +\w", text)
+    for word in ("bound", "gap", "proof", "checker  passed", "model", "time"):
+        assert re.sub(" +", " ", word) in re.sub(" +", " ", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_formulation_says_what_its_objective_is(solved, name):
+    result = solved(name)
+    meaning = result.plan.formulation.meaning
+    assert (meaning if isinstance(meaning, str) else meaning(result.plan.data)) in repr(result)
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+
+
+def test_hostile_names_stay_text(tmp_path):
+    nasty = "<img src=x onerror=alert(1)>\x1b[31m\n& \"'"
+    topology = oc.Topology(3, [0, 1, 2], [1, 2, 0], spec=nasty, labels=(nasty, "b", "<b>c</b>"))
+    result = oc.solve("alltoall.master", topology)
+    tags = _Tags()
+    tags.feed(result._repr_html_())
+    assert set(tags.seen) == {"table", "caption", "tr", "th", "td"}
+    assert "&lt;img" in result._repr_html_()
+    assert "\x1b" not in repr(result)
+    assert len(png(result.plot())) > 1000
+    assert result.link_loads()["src"].tolist()[0] == nasty
+    assert oc.load(result.save(tmp_path / "s.json")).instance.labels == topology.labels
+
+
+# tables -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}:{','.join(case[3])}")
+def test_every_array_names_its_axes(case):
+    _, arrays = declared(*case)
+    for name, array in arrays.items():
+        columns = len(array.entries) if isinstance(array.entries, tuple) else 0
+        assert len(array.axes) == len(array.shape) - (columns > 0), name
+        assert len(set(array.axes)) == len(array.axes), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_frames_hold_the_values(solved, name):
+    result = solved(name)
+    frames = result.frames
+    assert frames.keys() == result.values.keys()
+    for array, frame in frames.items():
+        content = np.asarray(result.values[array])
+        if array in frame and frame[array].dtype.kind == "f":
+            assert frame[array].sum() == pytest.approx(content.sum())
+            assert content.ndim == 0 or (frame[array] != 0).all()
+            assert len(result.frame(array, zeros=True)) == content.size
+        assert not [column for column in frame if str(column).startswith("index_")]
+
+
+@pytest.mark.parametrize("name", sorted(SUMMED))
+def test_frames_add_up_to_the_link_loads(solved, name):
+    result = solved(name)
+    sums = result.frame(SUMMED[name]).groupby("arc")[SUMMED[name]].sum()
+    loads = result.link_loads()["load"]
+    assert sums.reindex(loads.index, fill_value=0.0).to_numpy() == pytest.approx(loads.to_numpy())
+
+
+def test_paths_add_up_to_the_link_loads(solved):
+    for name, weight in (("alltoall.path-mcf", "f"), ("alltoall.min-congestion", "x")):
+        result = solved(name)
+        total: dict[str, float] = {}
+        for path, amount in result.frame(weight)[["path", weight]].itertuples(index=False):
+            vertices = path.split(" -> ")
+            for arc in pairwise(vertices):
+                total[" -> ".join(arc)] = total.get(" -> ".join(arc), 0.0) + amount
+        loads = result.link_loads()["load"]
+        assert {arc: load for arc, load in loads.items() if load} == pytest.approx(total)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loads_of_every_formulation_with_links(solved, name):
+    result = solved(name)
+    if name in {"sipml.placement", "topoopt.strategy"}:
+        with pytest.raises(BadInput, match="no load on links"):
+            result.link_loads()
+        return
+    loads = result.link_loads()
+    assert list(loads.columns[:5]) == ["src", "dst", "capacity", "load", "utilisation"]
+    assert set(loads.attrs["units"]) == {"capacity", "load"}
+    assert loads["load"].max() > 0
+    assert 0 < loads["utilisation"].max() <= 1 + 1e-6
+
+
+def test_names_of_vertices_arcs_commodities_and_steps(solved):
+    assert solved("alltoall.link-mcf").frame("f").loc[0].tolist()[:2] == ["0.0 -> 0.1", "0.0 -> 0.1"]
+    assert solved("alltoall.timestep-mcf").frame("f")["step"].min() == 1
+    assert list(solved("alltoall.child").frame("f").columns) == ["arc", "destination", "f"]
+    assert "2" not in set(solved("alltoall.child").frame("f")["destination"]), "the source is not its own destination"
+    circuits = oc.solve("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=4", method="ring-sets").frame("circuits")
+    assert list(circuits.columns) == ["circuit", "pair", "direction", "wavelength"]
+    assert set(circuits["direction"]) <= {"clockwise", "anticlockwise"}
+    assert set(solved("lumorph.rounds").frame("circuit_source")["circuit_source"]) == {"0.0", "0.1", "1.0", "1.1"}
+
+
+def test_parallel_arcs_have_names_of_their_own():
+    topology = oc.Topology(2, [0, 0, 1], [1, 1, 0], [1.0, 3.0, 4.0], labels=("a", "b"))
+    loads = oc.solve("alltoall.master", topology).link_loads()
+    assert loads.index.tolist() == ["a -> b", "a -> b (2)", "b -> a"]
+
+
+def test_an_unknown_array_is_named(solved):
+    with pytest.raises(BadInput, match=r"no array 'q' in the solution; it has g, F|F, g"):
+        solved("alltoall.master").frame("q")
+
+
+# schedules ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_where_there_are_some(solved, name, tmp_path):
+    result = solved(name)
+    stepped = {"master", "link-mcf", "path-mcf", "min-congestion", "timestep-mcf"}
+    if name.removeprefix("alltoall.") in stepped:
+        schedule = result.schedule()
+        assert schedule.check() is None
+        assert str(schedule.links.steps) in repr(schedule)
+        assert "simulated T" in repr(schedule)
+        for ending in ("xml", "json", "routes.json"):
+            assert schedule.save(tmp_path / f"s.{ending}")["delivers"]
+            assert oc.check(name, result.instance, tmp_path / f"s.{ending}")["verified"]
+        assert set(schedule.frame["source"]) == set(result.instance.labels)
+        with pytest.raises(BadInput, match="unknown schedule format"):
+            schedule.save(tmp_path / "s.txt")
+    elif name.removeprefix("alltoall.") in {"all-gather", "all-reduce", "broadcast", "reduce-scatter"}:
+        moves = result.schedule()
+        assert moves.check() is None
+        assert "simulated T" in repr(moves)
+        assert len(moves.frame) == moves.made.steps.moves
+        assert set(moves.frame["adds"]) <= {"all-gather": {False}, "broadcast": {False}, "reduce-scatter": {True}}.get(
+            name.removeprefix("alltoall."), {False, True}
+        )
+        for ending in ("json",) if name == "alltoall.broadcast" else ("xml", "json"):
+            assert moves.save(tmp_path / f"s.{ending}")["delivers"]
+        with pytest.raises(BadInput, match="unknown schedule format"):
+            moves.save(tmp_path / "s.txt")
+    elif name in {"lumorph.rounds", "optree.tree", "optree.one-stage"}:
+        rounds = result.schedule()
+        assert rounds.save(tmp_path / "r.json")["delivers"]
+        assert rounds.frame["round"].max() + 1 == result.metrics["rounds"]
+        assert max(rounds.check().values()) <= 1e-6
+        assert f"{result.metrics['rounds']} rounds" in repr(rounds)
+        assert all(" -> " in path for path in rounds.circuits["path"])
+    else:
+        with pytest.raises(BadInput, match="hold no routes"):
+            result.schedule()
+
+
+# files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_solutions_are_read_and_checked_again(solved, name, tmp_path, capsys):
+    result = solved(name)
+    path = result.save(tmp_path / "solution.json")
+    spec, settings = SMALL[name]
+    options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    assert main(["check", name, spec, str(path), *options]) == 0, capsys.readouterr().err
+    again = oc.load(path)
+    assert again.verified
+    assert again.objective == pytest.approx(result.objective, rel=1e-9)
+    assert again.values.keys() == result.values.keys()
+    assert all(np.array_equal(again.values[key], result.values[key]) for key in result.values)
+    assert max(again.check().values()) <= 1e-6
+    assert again.record.method == result.record.method
+    assert again.bound is None or again.record.sense == "min" or again.bound >= again.objective * (1 - 1e-9)
+    assert repr(again).splitlines()[0] == repr(result).splitlines()[0]
+
+
+def test_a_saved_topology_of_ones_own_is_rebuilt(tmp_path):
+    result = oc.solve("alltoall.master", clos())
+    again = oc.load(result.save(tmp_path / "s.json"))
+    assert again.instance == result.instance
+    assert again.instance.labels == result.instance.labels
+    assert again.link_loads().equals(result.link_loads())
+    assert oc.check("alltoall.master", clos(), tmp_path / "s.json")["verified"]
+
+
+def test_a_changed_file_is_not_believed(tmp_path):
+    path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["values"]["g"]["value"][0] += 0.5
+    document["bound"] = document["objective"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    changed = oc.load(path)
+    assert not changed.verified
+    assert changed.proof != "optimal"
+    assert "checker  failed" in repr(changed)
+    with pytest.raises(NoSolution, match="no verified solution"):
+        changed.link_loads()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"record": 3}, {"record": {"time": {"solve_s": "x"}}}, {"formulation": 1}, {"settings": []}, {"values": {}}],
+    ids=str,
+)
+def test_malformed_files_are_refused_in_one_line(tmp_path, change):
+    path = oc.solve("alltoall.master", "ring:3").save(tmp_path / "s.json")
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change), encoding="utf-8")
+    with pytest.raises(BadFile) as raised:
+        oc.load(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_files_that_cannot_be_written(solved, tmp_path):
+    with pytest.raises(BadInput, match="cannot be written"):
+        solved("alltoall.master").save(tmp_path / "missing" / "s.json")
+    with pytest.raises(BadInput, match=r"name a solution \.json"):
+        solved("alltoall.master").save(tmp_path / "s.xml")
+
+
+# refusals and failures ----------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused():
+    for call, words in (
+        (lambda: oc.solve("alltoall.mastr", "ring:4"), "did you mean"),
+        (lambda: oc.solve("alltoall.master"), "no instance"),
+        (lambda: oc.solve("alltoall.master", "ring:4", demnad="uniform"), "did you mean 'demand'"),
+        (lambda: oc.solve("alltoall.master", 3.5), "instance|topology"),
+        (lambda: oc.solve(oc.Task("alltoall.master", "ring:4"), "ring:5"), "a Task holds"),
+        (lambda: oc.solve("alltoall.master", "ring:4", shard="64MB"), "have no unit"),
+        (lambda: oc.solve("alltoall.master", "ring:4+unit=1Gb/s", shard="64"), "not a positive size"),
+        (lambda: oc.solve("optree.tree", "wdm-ring:n=6,wavelengths=2", shard="1MB"), "has no shards"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            call()
+
+
+def test_a_task_still_works():
+    result = oc.solve(oc.Task("alltoall.master", "ring:4", method="highs-simplex"))
+    assert isinstance(result, Run)
+    assert isinstance(result, oc.Result)
+    assert result.objective == pytest.approx(0.5)
+    assert result.gap == result.record.gap
+    assert result.exit_status == 0
+
+
+def test_a_solve_without_solution_is_a_result():
+    failed = oc.solve("alltoall.child", "torus:4x4", time_limit=1e-6)
+    assert failed.exit_status == 3
+    assert "takes its data from alltoall.master" in repr(failed)
+    result = oc.solve("sipml.ocs-circuits", "servers:n=6,degree=2,traffic=alltoall")
+    assert not result.verified
+    assert result.exit_status == 3
+    assert "infeasible: proven by" in repr(result)
+    assert "checker  not run: there is no solution" in repr(result)
+    for use in (result.link_loads, result.schedule, result.check, result.plot, lambda: result.frames):
+        with pytest.raises(NoSolution):
+            use()
+
+
+# units --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("64MB", 64e6), ("64MiB", 64 * 2**20), ("1.5 kB", 1500.0), ("8Mb", 1e6), ("1e3B", 1000.0), (12, 12.0)],
+)
+def test_sizes(text, expected):
+    assert parse_size(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["64", "MB", "64 mb", "-1MB", "0MB", "1e999MB", "64MB/s", "1_0MB", "٣MB", True, float("nan")]
+)
+def test_wrong_sizes(text):
+    with pytest.raises(BadInput, match="not a positive size"):
+        parse_size(text)
+
+
+def test_rates():
+    assert parse_rate("Gb/s") == parse_rate("1Gbps") == parse_rate("1 Gbit/s") == 1e9
+    assert parse_rate("12.5GB/s") == 1e11
+    for text in ("100", "100Gb", "0Gb/s", "Gb/h"):
+        with pytest.raises(BadInput, match="not a positive rate"):
+            parse_rate(text)
+
+
+def test_seconds_bytes_and_bits_per_second():
+    result = oc.solve("alltoall.master", "ring:8+unit=100Gb/s", shard="64MB")
+    assert result.metrics["T"] == pytest.approx(8.0)
+    assert result.metrics["T_s"] == pytest.approx(8 * 64e6 * 8 / 100e9)
+    assert "0.04096 s" in repr(result)
+    assert result.frame("g")["Gb/s"].max() == pytest.approx(result.frame("g")["g"].max() * 100)
+    assert result.link_loads()["load [Gb/s]"].max() == pytest.approx(100.0)
+    assert "Gb/s" in result.plot().axes[1].get_ylabel()
+    gathered = oc.solve("alltoall.all-gather", "ring:4+unit=Gb/s", shard=1e9)
+    assert gathered.metrics["T_s"] == pytest.approx(1.5 * 8)
+    assert gathered.link_loads()["load [bytes]"].max() == pytest.approx(gathered.link_loads()["load"].max() * 1e9)
+
+
+def test_without_units_nothing_changes(solved):
+    result = solved("alltoall.master")
+    assert "T_s" not in result.metrics
+    assert list(result.frame("g").columns) == ["arc", "source", "g"]
+    assert oc.parse("ring:8+unit=100Gb/s").hash == oc.parse("ring:8").hash
+
+
+def test_shards_on_the_command_line(capsys):
+    arguments = ["solve", "alltoall.master", "ring:4+unit=Gb/s", "--no-store", "--json"]
+    assert main([*arguments, "--shard", "1GB"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"]["T_s"] == pytest.approx(16.0)
+    assert main([*arguments, "--shard", "1GX"]) == 2
+    assert main(["solve", "alltoall.master", "ring:4", "--no-store", "--shard", "1GB"]) == 2
+    assert "+unit=" in capsys.readouterr().err
+
+
+# plots --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plots_have_a_heading_a_scale_and_units(solved, name):
+    result = solved(name)
+    if name in {"sipml.placement", "topoopt.strategy"}:
+        with pytest.raises(BadInput, match="no load on links"):
+            result.plot()
+        return
+    figure = result.plot()
+    heading = figure.get_suptitle()
+    assert name in heading
+    assert result.record.instance in heading
+    scales = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert len(scales) == 1
+    assert re.search(r"\[.+\]", scales[0])
+    assert len(png(figure)) > 3000
+
+
+def test_plots_leave_no_global_state(solved):
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    solved("alltoall.master").plot()
+    assert dict(mpl.rcParams) == before
+
+
+# notebooks ----------------------------------------------------------------------------------------------------
+
+
+def test_the_quick_start_uses_one_import_alone():
+    from pathlib import Path
+
+    notebook = Path(__file__).resolve().parents[2] / "notebooks" / "01-quick-start.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = "".join("".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code")
+    assert re.findall(r"^\s*(?:import|from) .*", code, re.MULTILINE) == ["import opticoll as oc"]
+
+
+def test_models_are_stated_in_both_layers():
+    import cvxpy as cp
+    import pyomo.environ as pyo
+
+    first, second = oc.model("alltoall.master", "ring:4"), oc.model("alltoall.master", "ring:4", form="cvxpy")
+    assert isinstance(first.stated, pyo.ConcreteModel)
+    assert isinstance(second.stated, cp.Problem)
+    assert first.matrix.size == second.matrix.size
+    assert first.mathematics.startswith("Maximum concurrent flow grouped by source")
+    assert "33 variables" in repr(first)
+    assert "[20 rows]" in first.plot().axes[0].get_ylabel()
+    for call, words in (
+        (lambda: oc.model("alltoall.child", "ring:4"), "takes its data from a solution of alltoall.master"),
+        (lambda: oc.model("alltoall.master", "ring:4", form="gams"), "not stated in 'gams'"),
+        (lambda: oc.model("alltoall.master", "ring:4", demnad="uniform"), "did you mean 'demand'"),
+        (lambda: oc.plot_topology("servers:n=4,degree=2,traffic=alltoall"), "not a topology"),
+        (lambda: oc.plot_topology("ring:4", layout="round"), "unknown layout"),
+        (lambda: oc.plot_topology("ring:4", layout="grid"), "needs a mesh or torus"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            call()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "path:4", "star:5", "mesh:2x3x2", "torus:2x2x2x3", "hypercube:5", "twisted-hypercube:3", "bipartite:3x2",
+        "petersen", "dgx1", "dragonfly:a=3,h=1", "kautz:d=2,D=2", "debruijn:d=2,D=3", "xpander:n=8,d=3,seed=1",
+        "wdm-line:n=4,wavelengths=2", "ring:4+host=2.0", "mesh:3x3+fail=2", "torus:2x1", "ring:2",
+    ],
+)  # fmt: skip
+def test_no_family_draws_vertices_on_top_of_each_other(spec):
+    from scipy.spatial.distance import pdist
+
+    from opticoll.analysis.plots.network_plots import positions
+
+    topology = oc.parse(spec)
+    place = positions(topology)
+    assert place.shape == (topology.n, 2)
+    assert np.isfinite(place).all()
+    assert pdist(place).min(initial=np.inf) > 0.05
+    assert len(png(oc.plot_topology(topology))) > 2000
+
+
+def test_large_topologies_are_drawn_in_reasonable_size():
+    figure = oc.plot_topology("genkautz:n=400,d=4")
+    assert figure.get_size_inches().max() < 10
+    assert len(png(figure, dpi=50)) > 3000
+
+
+@pytest.mark.parametrize("spec", ["wdm-ring:n=7,wavelengths=3", "wdm-line:n=6,wavelengths=2"])
+def test_circuits_of_a_one_stage_all_to_all_deliver_it(spec):
+    from opticoll.formulations.rounds.collectives import collective
+    from opticoll.formulations.rounds.round_schedule import Limits, violations
+
+    result = oc.solve("optree.one-stage", spec)
+    fibres, schedule = result.instance, result.schedule().rounds
+    found = violations(fibres, collective("all-to-all", fibres.n), Limits(fibres.wavelengths, ports=None), schedule)
+    assert max(found.values()) == 0

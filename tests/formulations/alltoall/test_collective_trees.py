@@ -1,0 +1,293 @@
+"""Packed trees attain the worst cut found by trying every set; their schedules run, and changed ones are refused."""
+
+from __future__ import annotations
+
+import copy
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from programs import naive_outcome, ring
+
+from opticoll.formulations import formulation
+from opticoll.formulations.alltoall.all_reduce import partition_bound
+from opticoll.formulations.flows.tree_packing import Tree, pack, violations
+from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
+from opticoll.formulations.schedules.collective_steps import COLLECTIVES, lower_moves, run_moves, schedule_collective
+from opticoll.formulations.schedules.schedule_json import collective_document, read_schedule
+from opticoll.formulations.schedules.verification import verify_document, verify_program
+from opticoll.instances import BadFile, BadInput, Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.task import Task
+
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+#: Time of all-gather and reduce-scatter, of a broadcast from rank 0, and of all-reduce [shards / link bandwidth].
+CLOSED = {
+    "ring:8": ("7/2", "1/2", "7"), "ring:6,directed": ("5", "1", "10"), "complete:6": ("1", "1/5", "2"),
+    "hypercube:3": ("7/3", "1/3", "14/3"), "torus:4x4": ("15/4", "1/4", "15/2"), "path:4": ("3", "1", "4"),
+    "dgx1": ("7/6", "1/6", "7/3"), "nvswitch:boxes=2": ("3/100", "1/400", "3/50"),
+    "nvswitch:boxes=1,gpus=5": ("4/450", "1/450", "8/450"), "hypercube:2+host=1.5": ("2", "2/3", "4"),
+}  # fmt: skip
+
+
+@st.composite
+def switched(draw):
+    """A random digraph of at most 6 vertices, some of which may be switches, and shards at its ranks."""
+    n = draw(st.integers(2, 6))
+    size = st.sampled_from([0.5, 1.0, 1.25, 2.0, 3.0])
+    both = draw(st.booleans())
+    arcs = []
+    for u in range(n):
+        for v in range(u + 1, n):
+            for way in ((u, v), (v, u)):
+                c = draw(size)
+                if both and way == (v, u):
+                    c = next((one[2] for one in arcs if one[:2] == (u, v)), None)
+                    arcs += [(*way, c)] if c is not None else []
+                elif draw(st.booleans()):
+                    arcs.append((*way, c))
+    assume(arcs)
+    ranks = draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
+    topology = Topology(n, *zip(*arcs, strict=True), terminals=ranks)
+    assume(topology.connected)
+    weight = draw(st.lists(st.integers(0, 2), min_size=len(ranks), max_size=len(ranks)))
+    assume(sum(weight))
+    return topology, weight
+
+
+def worst(topology, weight):
+    """T* by trying every set."""
+    best, ranks = Fraction(0), topology.terminals.tolist()
+    arcs = list(zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True))
+    for code in range(1, 2**topology.n - 1):
+        inside = {v for v in range(topology.n) if code >> v & 1}
+        held = sum(w for v, w in zip(ranks, weight, strict=True) if v in inside)
+        if held and not set(ranks) <= inside:
+            leaving = sum(Fraction(c) for u, v, c in arcs if u in inside and v not in inside)
+            best = max(best, held / leaving)
+    return best
+
+
+@relaxed
+@given(switched())
+def test_trees_take_the_time_of_the_worst_set(found):
+    topology, weight = found
+    packing = pack(topology, weight)
+    assert least_time(topology, weight)[0] == packing.bound == worst(topology, weight)
+    assert packing.time >= packing.bound
+    assert max(violations(packing).values()) < 1e-12
+    balanced = all(
+        topology.capacity[topology.tail == w].sum() <= topology.capacity[topology.head == w].sum()
+        for w in np.setdiff1d(np.arange(topology.n), topology.terminals)
+    )
+    if balanced:
+        assert packing.time == packing.bound
+    few = pack(topology, weight, 2)
+    assert few.chunks <= 2
+    assert max(violations(few).values()) < 1e-12
+
+
+@pytest.mark.parametrize("spec", CLOSED)
+def test_closed_forms(spec):
+    topology = parse(spec)
+    gathered, spread, reduced = map(Fraction, CLOSED[spec])
+    first = [1] + [0] * (topology.ranks - 1)
+    assert pack(topology).time == pack(reversed_arcs(topology)).time == gathered
+    assert pack(topology, first).time == spread
+    for name, value in zip(COLLECTIVES, (gathered, spread, gathered, reduced), strict=True):
+        model = formulation(name)
+        bounds = model.bounds(model.prepare(topology, {}))
+        assert max(bound.value for bound in bounds) == pytest.approx(float(value), rel=1e-12), name
+
+
+def test_trees_are_few():
+    """One tree a rank and shard is the least there can be; splitting costs a few more."""
+    for spec, most in (("complete:8", 8), ("ring:9", 9), ("dgx1", 20), ("torus:4x4", 32), ("nvswitch:boxes=2", 40)):
+        assert len(pack(parse(spec)).trees) <= most
+
+
+def test_changed_packings_are_noticed():
+    packing = pack(parse("nvswitch:boxes=2,gpus=2"))
+    first = packing.trees[0]
+    path, count = first.hops[-1]
+
+    def changed(tree, **other):
+        return type(packing)(**{**vars(packing), "trees": (tree, *packing.trees[1:]), **other})
+
+    assert violations(changed(Tree(first.root, first.count, first.hops[:-1])))["spanning"] > 0
+    assert violations(changed(Tree(first.root, first.count, (*first.hops[:-1], (path[::-1], count)))))["spanning"] > 0
+    assert violations(changed(Tree(first.root, first.count, first.hops[::-1])))["spanning"] > 0
+    assert violations(changed(Tree(first.root, first.count + 1, first.hops)))["roots"] > 0
+    assert violations(changed(first, time=packing.time / 2))["time"] == pytest.approx(1.0)
+
+
+def test_large_numbers_and_unreachable_ranks():
+    big = 10**30
+    assert sink_side(3, [(0, 1, big), (1, 2, big + 1)], [(0, 2 * big)], 2, big) is None
+    assert sink_side(3, [(0, 1, big), (1, 2, big + 1)], [(0, 2 * big)], 2, big + 1) == {1, 2}
+    assert least_time(Topology(2, [0, 1], [1, 0], [1.0, 0.1]), [1, 1])[0] == 1 / Fraction(0.1)
+    with pytest.raises(BadInput):
+        least_time(Topology(3, [0, 1], [1, 0]), [1, 1, 1])
+
+
+def test_partition_bounds():
+    topology = parse("nvswitch:boxes=16,gpus=2")
+    assert tight_partition(topology, [1] * 32) is not None
+    assert tight_partition(parse("path:4"), [1] * 4) is None
+    assert partition_bound(parse("ring:4"), [{0, 1}, {2, 3}]) == pytest.approx(2 * 4 / 4)
+    for sets in ([{0, 1}, {1, 2, 3}], [{0, 1}]):
+        with pytest.raises(ValueError, match="the sets"):
+            partition_bound(parse("ring:4"), sets)
+
+
+@pytest.mark.parametrize(("name", "spec"), [
+    ("alltoall.broadcast", "hypercube:2+host=1.5"), ("alltoall.all-reduce", "path:4"),
+    pytest.param("alltoall.all-gather", "dgx1", marks=pytest.mark.slow),
+    pytest.param("alltoall.reduce-scatter", "genkautz:n=7,d=3", marks=pytest.mark.slow),
+    pytest.param("alltoall.all-reduce", "nvswitch:boxes=2,gpus=2", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_the_method_proves_its_value(name, spec):
+    run = runner.solve(Task(name, spec, method="tree-packing"))
+    assert run.verified
+    assert run.proof == "optimal", run.record
+    stated = runner.solve(Task(name, spec, method="highs"))
+    assert stated.objective == pytest.approx(run.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"])
+def test_corrupted_flows_are_refused(name):
+    run = runner.solve(Task(name, "ring:4", method="tree-packing"))
+    model, data = formulation(name), run.plan.data
+    for array in run.values:
+        for value in (99.0, -1.0, np.nan):
+            broken = {key: x.copy() for key, x in run.values.items()}
+            broken[array].flat[0] = value
+            if array == "T" and value == 99.0:
+                continue
+            assert max(model.residuals(data, broken).values()) > 1e-3, (array, value)
+
+
+@pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter"])
+def test_any_lengths_bound_the_time(name):
+    rng = np.random.default_rng(1)
+    for spec in ("genkautz:n=7,d=3", "hypercube:2+host=1.5", "path:4"):
+        model = formulation(name)
+        data = model.prepare(parse(spec), {})
+        optimum = max(bound.value for bound in model.bounds(data))
+        shape = model.dual_arrays(data)["capacity"].shape
+        for _ in range(5):
+            found = model.certify(data, {"capacity": -(rng.exponential(size=shape) ** 3)})
+            assert 0 <= found.value <= optimum * (1 + 1e-12)
+
+
+# schedules --------------------------------------------------------------------------------------------------------
+
+
+def made(name, spec, **options):
+    topology = parse(spec)
+    root = int(topology.terminals[0]) if name == "alltoall.broadcast" else None
+    return topology, schedule_collective(name, topology, root, **options)
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("spec", ["ring:5", "dgx1", "nvswitch:boxes=2,gpus=2", "genkautz:n=5,d=2", "path:3"])
+def test_schedules_run(name, spec, tmp_path):
+    topology, found = made(name, spec, most=12)
+    document = collective_document(topology, found.steps)
+    verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
+    assert verdict.valid, verdict.message
+    assert verdict.metrics["time"] == pytest.approx(found.time)
+    assert found.time >= found.fluid_time * (1 - 1e-9) >= verdict.metrics["T_bound"] * (1 - 1e-9)
+    assert found.steps.chunks <= 12
+    assert not verify_document(document, tmp_path, topology, "alltoall").valid
+
+
+def test_losses_of_chunks():
+    """A dozen chunks lose little where trees are shallow, and more chunks lose less."""
+    for name in ("alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"):
+        found = made(name, "dgx1")[1]
+        assert found.time <= found.fluid_time * 1.02
+    few, many = (made("alltoall.broadcast", "dgx1", most=most)[1] for most in (24, 240))
+    assert many.time < few.time
+
+
+@pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "alltoall.broadcast"])
+@pytest.mark.parametrize("spec", ["ring:4", "genkautz:n=5,d=2", "dgx1"])
+def test_programs_run_and_in_any_order(name, spec):
+    topology, found = made(name, spec, most=6)
+    program = lower_moves(found.steps, topology)
+    verdict = verify_program(program, topology, COLLECTIVES[name])
+    assert verdict.valid, verdict.message
+    assert verdict.metrics["async_time"] <= found.time * (1 + 1e-9)
+    assert naive_outcome(program, random.Random(1)) == "right"
+
+
+#: Changes of a schedule, and what each may be refused for.
+CHANGES = [
+    (lambda d: d["steps"][-1].pop(), {"missing-chunk", "wrong-sum"}),
+    (lambda d: d["steps"][0].pop(), {"missing-chunk", "wrong-sum", "not-held"}),
+    (lambda d: d["steps"].append([d["steps"][-1][0]]), {"duplicate", "wrong-sum"}),
+    (lambda d: d["steps"][0].append(d["steps"][0][0]), {"duplicate", "wrong-sum"}),
+    (lambda d: d["steps"].reverse(), {"not-held", "wrong-sum", "duplicate"}),
+    (lambda d: d["steps"][0][0][0].reverse(), {"not-held", "duplicate", "wrong-sum", "missing-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(0, [0, 0]), {"no-arc"}),
+    (lambda d: d["steps"][0][0].__setitem__(2, 10**6), {"no-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(3, "add" if d["steps"][0][0][3] == "copy" else "copy"),
+     {"wrong-sum", "duplicate"}),
+    (lambda d: d["steps"].clear(), {"missing-chunk", "wrong-sum"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize(("change", "reasons"), CHANGES)
+def test_changed_schedules_are_refused(name, change, reasons, tmp_path):
+    topology, found = made(name, "nvswitch:boxes=2,gpus=2", most=4)
+    document = copy.deepcopy(collective_document(topology, found.steps))
+    change(document)
+    verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
+    assert not verdict.valid
+    assert verdict.reason in reasons, verdict.message
+
+
+def test_a_contribution_counts_once(tmp_path):
+    """Two ranks exchange partial sums and add them once more."""
+    topology = parse("complete:3")
+    moves = [[[0, 1], 1, 0, "add"], [[2, 1], 1, 0, "add"]]
+    head = {"format": "opticoll-schedule/1", "kind": "moves", "collective": "reducescatter", "chunks": 1}
+    steps = [[*moves, [[0, 2], 2, 0, "add"], [[1, 2], 2, 0, "add"], [[1, 0], 0, 0, "add"], [[2, 0], 0, 0, "add"]]]
+    assert verify_document({**head, "steps": steps}, tmp_path, topology, "reducescatter").valid
+    relayed = [[[[0, 2], 1, 0, "add"]], [[[2, 1], 1, 0, "add"], [[0, 1], 1, 0, "add"]]]
+    verdict = verify_document({**head, "steps": relayed}, tmp_path, topology, "reducescatter")
+    assert verdict.reason == "wrong-sum"
+    assert "twice" in verdict.message
+
+
+@pytest.mark.parametrize("document", [
+    {"kind": "moves", "collective": "gather"}, {"kind": "moves", "collective": "broadcast", "chunks": 1, "steps": []},
+    {"kind": "moves", "collective": "allgather", "chunks": 0, "steps": []},
+    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0], 0, 0, "copy"]]]},
+    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 1], 0, 0, "move"]]]},
+    {"kind": "moves", "collective": "allgather", "chunks": 1, "root": 0, "steps": []},
+    {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 9], 0, 0, "copy"]]]},
+])  # fmt: skip
+def test_malformed_documents_are_refused_in_one_line(document, tmp_path):
+    with pytest.raises(BadFile) as caught:
+        read_schedule({"format": "opticoll-schedule/1", **document}, tmp_path / "x.json", parse("ring:4"))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_root_is_that_of_the_file(tmp_path):
+    topology, found = made("alltoall.broadcast", "ring:4")
+    assert run_moves(found.steps, topology, 0).valid
+    assert run_moves(found.steps, topology, 1).reason == "collective"
+
+
+@pytest.mark.parametrize(("collective", "time"), [("allgather", 3), ("reducescatter", 3), ("allreduce", 6)])
+def test_programs_of_others_are_timed_in_shards(collective, time):
+    """The textbook rings take what the formulations prove on a directed ring; a buffer is N shards."""
+    verdict = verify_program(ring(collective, 4), parse("ring:4,directed"), collective)
+    assert verdict.metrics["async_time"] == pytest.approx(time)
+    assert verdict.metrics["T_bound"] == pytest.approx(time)

@@ -1,0 +1,606 @@
+"""Demands on every all-to-all formulation: an independent LP, closed forms, bounds, schedules, data in memory."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from contextlib import ExitStack
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.analysis.cli import cli
+from opticoll.analysis.instance_bounds import bounds as instance_bounds
+from opticoll.analysis.store import Store
+from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
+from opticoll.analysis.study.study_file import Cell
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
+from opticoll.formulations.schedules import link_schedule, shard_routes
+from opticoll.formulations.schedules.schedule_json import links_document, read_schedule, routes_document
+from opticoll.formulations.schedules.verification import verify_document
+from opticoll.instances import Topology, parse
+from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.executor import make_executor
+from opticoll.solvers.methods.procedure import rebuild, send
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Task
+
+relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+#: Concurrent flows over all paths, with the parameters that ask for these.
+FLOWS = (
+    ("alltoall.master", {}),
+    ("alltoall.link-mcf", {}),
+    ("alltoall.path-mcf", {"paths": "all"}),
+)
+
+
+def paths_between(topology, source, target):
+    """All simple paths as lists of arcs, by depth-first search."""
+    found, stack = [], [(source, [], {source})]
+    while stack:
+        u, arcs, seen = stack.pop()
+        if u == target:
+            found.append(arcs)
+            continue
+        for a in np.flatnonzero(topology.tail == u).tolist():
+            v = int(topology.head[a])
+            if v not in seen:
+                stack.append((v, [*arcs, a], seen | {v}))
+    return found
+
+
+def path_time(topology, demand):
+    """T of the fluid problem: shares of every pair's simple paths, from nothing but arcs and demands."""
+    ends = topology.terminals.tolist()
+    pairs = [(s, t) for s, t in product(range(len(ends)), repeat=2) if demand[s, t] > 0]
+    listed = [(k, path) for k, (s, t) in enumerate(pairs) for path in paths_between(topology, ends[s], ends[t])]
+    load = np.zeros((topology.arcs, len(listed) + 1))
+    share = np.zeros((len(pairs), len(listed) + 1))
+    for p, (k, path) in enumerate(listed):
+        load[path, p] += demand[pairs[k]]
+        share[k, p] = 1.0
+    load[:, -1] = -topology.capacity
+    found = linprog(np.eye(len(listed) + 1)[-1], load, np.zeros(topology.arcs), share, np.ones(len(pairs)))
+    assert found.success, found.message
+    return float(found.fun)
+
+
+def step_time(topology, demand, steps):
+    """sum U of the time-stepped problem with one flow per pair, rows written out step by step."""
+    ends = topology.terminals.tolist()
+    pairs = [(s, t) for s, t in product(range(len(ends)), repeat=2) if demand[s, t] > 0]
+    m, n = topology.arcs, topology.n
+    size = len(pairs) * m * steps
+    column = np.arange(size).reshape(len(pairs), m, steps)
+    upper, equal, right = [], [], []
+    for k, (s, t) in enumerate(pairs):
+        for u in range(n):
+            into, out = (np.flatnonzero(ends_of == u) for ends_of in (topology.head, topology.tail))
+            for step in range(steps):  # sent up to this step <= received before it (the source has everything)
+                row = np.zeros(size + steps)
+                row[column[k][out][:, : step + 1].ravel()] += 1.0
+                row[column[k][into][:, :step].ravel()] -= 1.0
+                upper.append((row, demand[s, t] if u == ends[s] else 0.0))
+            row = np.zeros(size + steps)
+            row[column[k][into].ravel()] += 1.0
+            row[column[k][out].ravel()] -= 1.0
+            equal.append(row)
+            right.append(demand[s, t] * ((u == ends[t]) - (u == ends[s])))
+    for a, step in product(range(m), range(steps)):
+        row = np.zeros(size + steps)
+        row[column[:, a, step]] = 1.0
+        row[size + step] = -topology.capacity[a]
+        upper.append((row, 0.0))
+    cost = np.concatenate([np.zeros(size), np.ones(steps)])
+    found = linprog(cost, np.array([r for r, _ in upper]), [b for _, b in upper], np.array(equal), right)
+    assert found.success, found.message
+    return float(found.fun)
+
+
+@st.composite
+def cases(draw, most=5):
+    """A digraph with capacities, not always strongly connected, and a sparse demand that it can carry."""
+    n = draw(st.integers(2, most))
+    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda ends: ends[0] != ends[1])
+    arcs = draw(st.lists(pair, min_size=1, max_size=2 * n, unique=True))
+    capacity = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=len(arcs), max_size=len(arcs)))
+    topology = Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity)
+    value = st.sampled_from([0.0, 0.0, 0.25, 1.0, 3.0])
+    demand = np.array(draw(st.lists(value, min_size=n * n, max_size=n * n))).reshape(n, n)
+    reached = np.isfinite(topology.hops) & ~np.eye(n, dtype=bool)
+    demand = np.where(reached, demand, 0.0)
+    if not demand.any():
+        demand[tuple(np.argwhere(reached)[0])] = 2.0
+    return topology, demand
+
+
+def solved(name, topology, demand, **parameters):
+    """Data, optimum and values by SciPy on the formulation's own matrix."""
+    model = formulation(name)
+    data = model.prepare(topology, {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand})
+    form = compile_model(model.build.get("matrix", model.build["cvxpy"])(data))
+    value, x = optimum(form)
+    return data, value, form.values(x)
+
+
+# optima, bounds, certificates ------------------------------------------------------------------------------------
+
+
+@relaxed
+@given(cases())
+def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
+    topology, demand = case
+    time = path_time(topology, demand)
+    for name, parameters in FLOWS:
+        model = formulation(name)
+        data, F, values = solved(name, topology, demand, **parameters)
+        assert pytest.approx(1.0 / time, rel=1e-6) == F, name
+        assert max(model.residuals(data, values).values()) < 1e-6
+        assert all(bound.value >= F * (1 - 1e-7) for bound in model.bounds(data)), name
+        lengths = np.random.default_rng(0).random((3, topology.arcs))
+        assert all(model.certify(data, {"capacity": one}).value >= F * (1 - 1e-7) for one in lengths)
+        repaired = model.repair(data, values)
+        assert max(model.residuals(data, repaired).values()) < 1e-9
+
+
+@relaxed
+@given(cases(4))
+def test_the_printed_relaxation_serves_at_least_as_much_and_its_bound_holds(case):
+    topology, demand = case
+    model = formulation("alltoall.link-mcf")
+    exact = solved("alltoall.link-mcf", topology, demand)[1]
+    data, F, values = solved("alltoall.link-mcf", topology, demand, printed=True)
+    assert exact * (1 - 1e-7) <= F
+    assert max(model.residuals(data, values).values()) < 1e-6
+    assert all(bound.value >= F * (1 - 1e-7) for bound in model.bounds(data))
+
+
+@relaxed
+@given(cases(4), st.integers(0, 1))
+def test_time_steps_meet_an_independent_lp(case, slack):
+    topology, demand = case
+    steps = int(topology.hops[demand > 0].max()) + slack
+    wanted = step_time(topology, demand, steps)
+    model = formulation("alltoall.timestep-mcf")
+    for aggregate in ("commodity", "source"):
+        data, value, values = solved("alltoall.timestep-mcf", topology, demand, steps=steps, aggregate=aggregate)
+        assert value == pytest.approx(wanted, rel=1e-6)
+        assert max(model.residuals(data, values).values()) < 1e-6
+        assert all(bound.value <= value * (1 + 1e-7) for bound in model.bounds(data))
+        assert max(model.residuals(data, model.repair(data, values)).values()) < 1e-9
+        assert solved("alltoall.timestep-mcf", topology, demand, aggregate=aggregate)[0].steps == steps - slack
+
+
+@relaxed
+@given(cases(4))
+def test_single_paths_are_the_best_of_all_choices(case):
+    topology, demand = case
+    ends = topology.terminals.tolist()
+    pairs = np.argwhere(demand > 0)[:3].tolist()
+    few = np.zeros_like(demand)
+    few[tuple(np.transpose(pairs))] = demand[tuple(np.transpose(pairs))]
+    ways = [paths_between(topology, ends[s], ends[t]) for s, t in pairs]
+    best = np.inf
+    for chosen in product(*ways):
+        load = np.zeros(topology.arcs)
+        for (s, t), path in zip(pairs, chosen, strict=True):
+            load[path] += few[s, t]
+        best = min(best, float((load / topology.capacity).max()))
+    model = formulation("alltoall.min-congestion")
+    data, value, values = solved("alltoall.min-congestion", topology, few, paths="all")
+    assert value == pytest.approx(best)
+    assert max(model.residuals(data, values).values()) < 1e-6
+    assert model.objective(data, values) == pytest.approx(best)
+    assert all(bound.value <= best * (1 + 1e-9) for bound in model.bounds(data))
+
+
+def test_children_split_what_the_master_sends():
+    demand = np.zeros((6, 6))
+    demand[1, [0, 4]], demand[4, 2], demand[5, 0] = (2.0, 0.5), 3.0, 1.0
+    master = runner.solve(Task("alltoall.master", "ring:6", settings={"demand": demand}))
+    for source in (1, 4, 5):
+        run = runner.solve(Task("alltoall.child", "ring:6", "highs", settings={"demand": demand, "source": source}))
+        assert run.verified
+        assert run.objective >= master.objective * (1 - 1e-6)
+    with pytest.raises(BadInput, match="source=0 sends nothing") as caught:
+        make_plan(Task("alltoall.child", "ring:6", settings={"demand": demand}))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        *FLOWS,
+        ("alltoall.link-mcf", {"printed": True}),
+        ("alltoall.timestep-mcf", {"aggregate": "source"}),
+        ("alltoall.timestep-mcf", {}),
+        ("alltoall.min-congestion", {"paths": "k", "k": 2}),
+    ],
+)
+def test_the_builds_are_one_matrix(name, parameters):
+    model = formulation(name)
+    topology = parse("genkautz:n=5,d=2")
+    demand = np.array(
+        [[0, 2, 0, 0.5, 0], [0, 0, 0, 0, 1], [3, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 0.25, 0]], dtype=float
+    )
+    given_ = {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand}
+    data = model.prepare(topology, given_)
+    assert_one_matrix(*(compile_model(build(data)) for build in model.build.values()))
+
+
+# closed forms ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "parameters"), FLOWS)
+def test_closed_forms(name, parameters):
+    """A shift on the directed ring takes as many hops as it shifts; one pair alone is a maximum flow."""
+    n, shift = 6, 4
+    ring = parse(f"ring:{n},directed")
+    demand = np.zeros((n, n))
+    demand[np.arange(n), (np.arange(n) + shift) % n] = 2.0
+    assert 1.0 / solved(name, ring, demand, **parameters)[1] == pytest.approx(2.0 * shift)
+    topology = parse("genkautz:n=7,d=2").scaled(1.5)
+    graph = nx.DiGraph()
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        graph.add_edge(u, v, capacity=c + graph.get_edge_data(u, v, {"capacity": 0.0})["capacity"])
+    one = np.zeros((7, 7))
+    one[1, 5] = 4.0
+    assert solved(name, topology, one, **parameters)[1] == pytest.approx(nx.maximum_flow_value(graph, 1, 5) / 4.0)
+    star = np.zeros((7, 7))
+    star[2] = 1.0
+    star[2, 2] = 0.0  # one source: as much as the least cut of any set of targets lets through
+    cuts = [
+        topology.capacity[~inside[topology.tail] & inside[topology.head]].sum() / inside.sum()
+        for inside in (np.array(bits, dtype=bool) for bits in product((0, 1), repeat=7))
+        if inside.any() and not inside[2]
+    ]
+    assert solved(name, topology, star, **parameters)[1] == pytest.approx(min(cuts))
+
+
+def test_a_shift_on_a_ring_in_time_steps_and_on_single_paths():
+    demand = np.zeros((5, 5))
+    demand[np.arange(5), (np.arange(5) + 3) % 5] = 1.5
+    ring = parse("ring:5,directed")
+    assert solved("alltoall.timestep-mcf", ring, demand)[1] == pytest.approx(4.5)
+    assert solved("alltoall.min-congestion", ring, demand)[1] == pytest.approx(4.5)
+    bound = next(
+        b for b in formulation("alltoall.min-congestion").bounds(solved("alltoall.min-congestion", ring, demand)[0])
+        if b.name == "widest-path"
+    )  # fmt: skip
+    assert bound.value == pytest.approx(1.5)
+
+
+def test_a_demand_that_cannot_be_split_is_bounded_by_its_widest_path():
+    demand = np.zeros((4, 4))
+    demand[0, 2] = 3.0
+    ring = parse("ring:4")
+    data, value, _ = solved("alltoall.min-congestion", ring, demand)
+    assert value == pytest.approx(3.0)  # 1.5 if it were split
+    found = {bound.name: bound.value for bound in formulation("alltoall.min-congestion").bounds(data)}
+    assert found["widest-path"] == pytest.approx(3.0)
+    assert found["sweep-cut"] <= 3.0
+
+
+# methods --------------------------------------------------------------------------------------------------------
+
+SOLVED_BY = (
+    ("alltoall.link-mcf", {}, "column-generation"), ("alltoall.link-mcf", {}, "flow-decomposition"),
+    ("alltoall.link-mcf", {}, "master-child"), ("alltoall.link-mcf", {}, "certified-pdlp"),
+    ("alltoall.path-mcf", {"paths": "all"}, "column-generation"), ("alltoall.path-mcf", {"paths": "all"}, "mcf-extp"),
+    ("alltoall.path-mcf", {"paths": "all", "lmax": 6}, "column-generation"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "parameters", "method"), SOLVED_BY)
+def test_methods_prove_the_optimum_of_a_demand(name, parameters, method):
+    topology = parse("genkautz:n=6,d=2")
+    demand = read_demand("random:3", topology, "test") * np.tri(6, k=2)
+    demand[3] = 0.0
+    run = runner.solve(Task(name, topology, method, settings={**parameters, "demand": demand}))
+    assert (run.verified, str(run.proof)) == (True, "optimal"), run.record.message
+    assert run.objective == pytest.approx(1.0 / path_time(topology, demand), rel=2e-6)
+    assert run.record.settings["demand"].startswith("matrix:")
+
+
+@pytest.mark.parametrize("method", ["exact-routing", "sssp", "lp-rounding"])
+def test_routing_methods_route_amounts(method):
+    topology = parse("genkautz:n=6,d=2").scaled(0.5)
+    demand = np.triu(read_demand("gravity:1", topology, "test"))
+    run = runner.solve(Task("alltoall.min-congestion", topology, method, settings={"paths": "all", "demand": demand}))
+    best = solved("alltoall.min-congestion", topology, demand, paths="all")[1]
+    assert run.verified, run.record.message
+    assert best * (1 - 1e-9) <= run.objective
+    assert run.bound <= best * (1 + 1e-9)
+    assert run.objective <= best * (1 + 1e-6) or method != "exact-routing"
+
+
+# data in memory ---------------------------------------------------------------------------------------------------
+
+
+def network():
+    """A labelled graph with a switch."""
+    graph = nx.Graph()
+    graph.add_edge("a", "switch", bandwidth=4.0)
+    graph.add_edge("b", "switch", bandwidth=2.0)
+    graph.add_edge("c", "switch", bandwidth=1.0)
+    return oc.topology(graph, ranks=["a", "b", "c"])
+
+
+FRAME = pd.DataFrame({"src": ["a", "a", "b"], "dst": ["b", "c", "a"], "bytes": [6e6, 1e6, 2e6]})
+PAIRS = {("a", "b"): 6e6, ("a", "c"): 1e6, ("b", "a"): 2e6}
+MATRIX = np.array([[0, 6e6, 1e6], [2e6, 0, 0], [0, 0, 0]])
+SQUARE = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[list("cab"), list("bca")]
+
+
+@pytest.mark.parametrize("demand", [FRAME, PAIRS, MATRIX, SQUARE, MATRIX.tolist(), FRAME.iloc[::-1]])
+def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
+    topology = network()
+    np.testing.assert_array_equal(read_demand(demand, topology, "test"), MATRIX)
+    task = Task("alltoall.master", topology, "highs-simplex", settings={"demand": demand})
+    plan = make_plan(task)
+    assert plan.parameters["demand"] == DemandSpec(MATRIX)
+    key = runner.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": MATRIX}))
+    other = runner.resume_key(Task("alltoall.master", topology, "highs-simplex", settings={"demand": 2 * MATRIX}))
+    assert runner.resume_key(task) == key != other
+    arguments, arrays = send(task, topology)
+    received = rebuild(json.loads(json.dumps(arguments)), arrays)
+    assert make_plan(received).parameters["demand"] == DemandSpec(MATRIX)
+    np.testing.assert_array_equal(read_demand(received.settings["demand"], topology, "test"), MATRIX)
+    again = pickle.loads(pickle.dumps(task))  # noqa: S301
+    assert runner.resume_key(again) == key
+
+
+@pytest.mark.parametrize("text", [
+    "src,dst,bytes\na,b,6e6\na,c,1e6 # note\n\nb,a,2e6\n", "dst bytes src\nb 6000000 a\nc 1e6 a\na 2e6 b\n",
+    "Source,Target,Amount\n0,1,6e6\n0,2,1e6\n1,0,2e6\n", ",a,b,c\na,0,6e6,1e6\nc,0,0,0\nb,2e6,0,0\n",
+    "0,6e6,1e6\n2e6,0,0\n0,0,0\n",
+])  # fmt: skip
+def test_files_of_pairs_and_of_labelled_rows(tmp_path, text):
+    path = tmp_path / "traffic.csv"
+    path.write_text(text)
+    np.testing.assert_array_equal(read_demand(f"file:{path}", network(), "test"), MATRIX)
+
+
+def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
+    numbered = oc.topology([(2, 1), (1, 0), (0, 2)], directed=False)
+    assert read_demand({(2, 0): 1.0}, numbered, "test")[2, 0] == 1.0
+    named = oc.topology([("2", "0"), ("0", "5")], directed=False)
+    assert read_demand({("2", "5"): 1.0}, named, "test")[0, 2] == 1.0
+    assert read_demand({(1, 2): 1.0}, oc.topology([("x", "y"), ("y", "z")], directed=False), "test")[1, 2] == 1.0
+    hosts = oc.topology([(0, 1), (1, 2)], directed=False, ranks=[1, 2])
+    assert read_demand({(1, 2): 1.0}, hosts, "test")[0, 1] == 1.0
+    with pytest.raises(BadInput, match="vertex, but not a rank"):
+        read_demand({(0, 1): 1.0}, hosts, "test")
+
+
+@pytest.mark.parametrize(("demand", "word"), [
+    ({("a", "b"): -1.0}, "nonnegative"), ({("a", "b"): float("nan")}, "finite"), ({("a", "z"): 1.0}, "'z' is not a"),
+    ({("a", "switch"): 1.0}, "not a rank"), ({("a", "a"): 1.0}, "to itself"), ({"ab": 1.0}, "pair"), ({}, "no rank"),
+    ({("a", "b"): "much"}, "numbers"), (np.ones((2, 2)), "2x2"), (np.ones((3, 2)), "square"),
+    (np.ones((3, 3)), "itself"), (np.array([[0, np.nan, 1], [1, 0, 1], [1, 1, 0]]), "finite"), (7, "int"),
+    ([], "square"), ([[0, 1], [1]], "numbers"),
+    (pd.DataFrame({"src": ["a", "a"], "dst": ["b", "b"], "bytes": [1, 2]}), "occurs twice"),
+    (pd.DataFrame({"src": ["a"], "dst": ["b"], "x": [1]}), "no column holds"),
+    (pd.DataFrame({"src": ["a"], "dst": ["b"], "bytes": [1], "amount": [2]}), "2 columns"),
+    (pd.DataFrame(MATRIX, index=list("abc"), columns=list("abd")), "only a row"),
+    (pd.DataFrame(MATRIX, index=list("aab"), columns=list("aab")), "occurs twice"),
+    (pd.DataFrame([["x", 1], [1, 0]], index=list("ab"), columns=list("ab")), "numbers"),
+    ("matrix:0123456789abcdef", "Python session"),
+])  # fmt: skip
+def test_data_that_are_no_demand_are_refused_in_one_line(demand, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        make_plan(Task("alltoall.master", network(), settings={"demand": demand}))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("src,dst\na,b\n", "no column holds"), ("src,dst,bytes\na,b\n", "line 2"), ("src,dst,bytes\na,b,many\n", "line 2"),
+    ("src,dst,bytes\na,b,1\na,b,2\n", "occurs twice"), ("src,dst,bytes\na,q,1\n", "'q' is not a rank"),
+    ("src,dst,bytes\na,b,-1\n", "nonnegative"), ("src,dst,bytes\na,b,nan\n", "finite"), ("a,b,6e6\n", "convert"),
+    ("one,two,three\na,b,1\n", "heading"), (",a,b\na,0\n", "line 2"), ("src,dst,bytes\n", "no rank"),
+    ("src;dst;bytes\na;b;1\n", "use commas"),
+])  # fmt: skip
+def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
+    path = tmp_path / "traffic.csv"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=word) as caught:
+        make_plan(Task("alltoall.master", network(), settings={"demand": f"file:{path}"}))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_uniform_matrix_is_the_all_to_all():
+    topology = parse("ring:4")
+    assert traffic_of({"demand": np.ones((4, 4)) - np.eye(4)}, topology) is None
+    assert traffic_of({}, topology) is None
+    uniform = runner.solve(Task("alltoall.master", "ring:4", settings={"demand": np.ones((4, 4)) - np.eye(4)}))
+    assert uniform.objective == pytest.approx(0.5)
+    assert "shards" not in uniform.record.metrics
+    assert any(bound.exact for bound in uniform.plan.formulation.bounds(uniform.plan.data))
+
+
+# bounds and the command line -----------------------------------------------------------------------------------
+
+
+def test_bounds_take_demands_ranges_and_objects(tmp_path):
+    topology = network()
+    rows = oc.bounds(topology, demand=PAIRS)
+    time = path_time(topology, MATRIX)
+    assert all(row["value"] >= (1 - 1e-9) / time for row in rows)
+    assert all("instance" not in row for row in rows)
+    assert instance_bounds(topology, "alltoall.master", {"demand": MATRIX}) == rows
+    ranged = oc.bounds("ring:{4..8..2}", demand="permutation:2")
+    assert list(dict.fromkeys(row["instance"] for row in ranged)) == ["ring:4", "ring:6", "ring:8"]
+    single = oc.bounds("ring:6", demand="permutation:2")
+    assert [{**row, "instance": "ring:6"} for row in single] == [row for row in ranged if row["instance"] == "ring:6"]
+    path = tmp_path / "d.csv"
+    path.write_text("src,dst,bytes\n0,1,5\n")
+    run = CliRunner().invoke(cli, ["bounds", "ring:{4,6}", "--demand", str(path), "--json"])
+    assert run.exit_code == 0, run.output
+    assert {row["instance"] for row in json.loads(run.output)} == {"ring:4", "ring:6"}
+    stated = CliRunner().invoke(cli, ["bounds", "ring:4", "--set", f"demand=file:{path}"])
+    assert stated.exit_code == 0
+    assert "sweep-cut" in stated.output
+    with pytest.raises(BadInput, match="must be a pair") as caught:
+        oc.bounds(topology, demand={"ab": 1.0})
+    assert "\n" not in str(caught.value)
+    for words, reason in ((["ring:4", "--set", "steps=3"], "no parameter 'steps'"), (["ring:{4"], "braces")):
+        refused = CliRunner().invoke(cli, ["bounds", *words])
+        assert isinstance(refused.exception, BadInput)
+        assert reason in str(refused.exception)
+
+
+def test_the_closed_form_of_a_family_is_not_used_for_a_demand():
+    names = {row["name"] for row in oc.bounds("ring:6", demand="gravity:1")}
+    assert "closed-form" not in names
+    assert "closed-form" in {row["name"] for row in oc.bounds("ring:6")}
+    data = solved("alltoall.master", parse("path:3"), np.diag([2.0, 3.0], k=1))[0]
+    assert sweep_cut_bound(data).value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("name", [
+    "alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.timestep-mcf", "alltoall.min-congestion",
+])  # fmt: skip
+def test_the_command_line_solves_schedules_and_checks_a_file_of_traffic(tmp_path, name):
+    topology, net, traffic = network(), tmp_path / "net.json", tmp_path / "traffic.csv"
+    oc.save_topology(topology, net)
+    FRAME.to_csv(traffic, index=False)
+    solution, schedule = tmp_path / "s.json", tmp_path / "t.json"
+    words = [name, f"file:{net}", "--set", f"demand=file:{traffic}"]
+    run = CliRunner().invoke(cli, [
+        "solve", *words, "--no-store", "--json", "--solution", str(solution), "--schedule", str(schedule),
+    ])  # fmt: skip
+    assert run.exit_code == 0, run.output
+    record = json.loads(run.output)
+    assert record["proof"] == "optimal"
+    assert record["metrics"]["shards"] == 9e6
+    assert record["schedule"]["delivers"], record["schedule"]
+    fluid = record["objective"] if record["sense"] == "min" else 1 / record["objective"]
+    if name != "alltoall.timestep-mcf":  # its steps count what schedules let pass the switch within a step
+        assert record["schedule"]["simulated_time"] >= fluid * (1 - 1e-6)
+    for file in (solution, schedule):
+        checked = CliRunner().invoke(cli, ["check", name, f"file:{net}", str(file), *words[2:], "--json"])
+        assert checked.exit_code == 0, checked.output
+        assert json.loads(checked.output)["verified"]
+    other = CliRunner().invoke(cli, ["check", name, f"file:{net}", str(solution)])
+    assert isinstance(other.exception, BadInput)
+    refused = CliRunner().invoke(cli, ["check", name, f"file:{net}", str(schedule), "--json"])
+    assert json.loads(refused.stdout)["schedule"]["violation"] == "demand"
+
+
+def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_demand(tmp_path):
+    topology = network()
+    run = runner.solve(Task("alltoall.link-mcf", topology, settings={"demand": PAIRS}))
+    file, traffic, net = tmp_path / "s.json", tmp_path / "traffic.csv", tmp_path / "net.csv"
+    file.write_text(json.dumps(runner.solution_document(run)))
+    FRAME.to_csv(traffic, index=False)
+    oc.save_topology(topology, net)
+    found = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})
+    assert found["verified"]
+    assert oc.check("alltoall.link-mcf", topology, file, {"demand": FRAME})["verified"]
+    with pytest.raises(BadInput, match="is asked for"):
+        oc.check("alltoall.link-mcf", topology, file, {"demand": {**PAIRS, ("c", "a"): 1.0}})
+
+
+# schedules ------------------------------------------------------------------------------------------------------
+
+
+@relaxed
+@given(cases(4), st.sampled_from(["alltoall.link-mcf", "alltoall.timestep-mcf", "alltoall.master"]))
+def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
+    topology, demand = case
+    data, value, values = solved(name, topology, demand)
+    routes = shard_routes.routes_of(name, data, values)
+    sent = {(r.source, r.target): 0.0 for r in routes}
+    for r in routes:
+        sent[r.source, r.target] += r.weight * r.amount
+    assert sent == pytest.approx({(int(s), int(t)): demand[s, t] for s, t in np.argwhere(demand > 0)})
+    schedule = link_schedule.schedule_routes(topology, routes)
+    path = tmp_path_factory.mktemp("s") / "s.json"
+    fluid = value if name == "alltoall.timestep-mcf" else 1.0 / value
+    chunked = shard_routes.cut(topology, shard_routes.without_steps(routes))
+    traffic = None if data_is_uniform(demand) else demand
+    for document, time in (
+        (links_document(schedule), schedule.time()), (routes_document(topology, chunked), chunked.time)
+    ):  # fmt: skip
+        document = json.loads(json.dumps(document))
+        verdict = verify_document(document, path, topology, traffic=traffic)
+        assert verdict.valid, verdict.message
+        assert verdict.metrics["time"] == pytest.approx(time, rel=1e-6)
+        assert verdict.metrics["T_bound"] <= verdict.metrics["time"] * (1 + 1e-6)
+        if name != "alltoall.timestep-mcf":
+            assert verdict.metrics["time"] >= fluid * (1 - 1e-6)
+        wrong = verify_document(document, path, topology, traffic=demand * 2.0)
+        assert (wrong.valid, wrong.reason) == (False, "demand")
+
+
+def data_is_uniform(demand):
+    return np.array_equal(demand, 1.0 - np.eye(demand.shape[0]))
+
+
+def test_changed_schedules_of_a_demand_are_refused(tmp_path):
+    topology, demand = parse("ring:4"), np.zeros((4, 4))
+    demand[0, [1, 2]], demand[3, 1] = (1.0, 4.0), 2.5
+    data, _, values = solved("alltoall.master", topology, demand)
+    routes = shard_routes.routes_of("alltoall.master", data, values)
+    document = json.loads(json.dumps(links_document(link_schedule.schedule_routes(topology, routes))))
+
+    def reason(change):
+        changed = json.loads(json.dumps(document))
+        change(changed)
+        return verify_document(changed, tmp_path / "s.json", topology, traffic=demand).reason
+
+    assert reason(lambda d: None) == ""
+    assert reason(lambda d: d["steps"][-1].clear()) == "missing-chunk"
+    assert reason(lambda d: d["steps"][0].append([1, 2, 1, 2, 0])) == "no-chunk"  # 1 sends nothing to 2
+    assert reason(lambda d: d["demand"].pop()) == "demand"
+    assert reason(lambda d: d.pop("demand")) == "demand"
+    assert reason(lambda d: d["demand"][0].__setitem__(2, 9.0)) == "demand"
+    for bad in ([[0, 0, 1.0]], [[0, 1, 0]], [[0, 1, 1.0], [0, 1, 1.0]], [[0, 9, 1.0]], [[0, 1]], 3, [[0, 1, True]]):
+        changed = {**document, "demand": bad}
+        with pytest.raises(BadInput, match="demand") as caught:
+            read_schedule(changed, tmp_path / "s.json", topology)
+        assert "\n" not in str(caught.value)
+
+
+# studies --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster):
+    topology = network()
+    tasks = [Task("alltoall.path-mcf", topology, m, settings={"demand": FRAME, "paths": "all"})
+             for m in ("highs", "column-generation")]  # fmt: skip
+    cells = [Cell(task, runner.resume_key(task), topology.spec) for task in tasks]
+    with ExitStack() as stack:
+        address = None
+        if cluster:
+            from distributed import LocalCluster
+
+            address = stack.enter_context(
+                LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+            ).scheduler_address
+        executor = stack.enter_context(make_executor(jobs=None if cluster else 2, dask=address))
+        made = dict(executor.map_unordered(attempt, cells))
+    store = Store(tmp_path / "results")
+    for i, cell in enumerate(cells):
+        assert record_attempt(CellJob(cell, str(store.root), "data"), made[i]).status == "done"
+        run_again = run_cell(CellJob(cell, str(store.root), "data"))
+        assert run_again.status == "skipped"
+    found = store.sql("SELECT instance, instance_hash, objective FROM latest")
+    assert found["instance"].tolist() == [topology.spec] * 2
+    assert found["instance_hash"].tolist() == [topology.hash] * 2
+    np.testing.assert_allclose(found["objective"], 1.0 / path_time(topology, MATRIX), rtol=1e-6)

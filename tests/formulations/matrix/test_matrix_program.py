@@ -1,0 +1,361 @@
+"""``matrix.program``: programs of MPS and LP files, solvers' solution files, and files that are refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opticoll.analysis.cli import main
+from opticoll.errors import BadFile, OpticollError
+from opticoll.formulations.matrix.matrix_form import FORMULATION, NAME
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import MatrixProgram, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.task import Proof, Task
+
+MIXED = """NAME t
+OBJSENSE
+  MAX
+ROWS
+ N obj
+ L c1
+ G c2
+ E c3
+COLUMNS
+ M1 'MARKER' 'INTORG'
+ x obj 1 c1 1
+ x c2 1
+ M2 'MARKER' 'INTEND'
+ y obj 2 c1 1
+ z obj -1 c3 1
+ idle obj 0
+RHS
+ rhs c1 4.5 c2 1
+ rhs c3 1.5
+ rhs obj -3
+RANGES
+ rng c1 4 c2 2
+BOUNDS
+ UP b x 3
+ LO b idle 2
+ FR b z
+ENDATA
+"""
+
+
+def write(folder: Path, text: str, name: str = "t.mps") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return f"mps:{folder / name}"
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    return write(tmp_path, MIXED)
+
+
+def test_the_file_is_read_as_it_is_written(mixed):
+    program = parse(mixed)
+    assert isinstance(program, MatrixProgram)
+    assert (program.sense, program.offset, program.column_names) == ("max", 3.0, ("x", "y", "z", "idle"))
+    assert program.A.toarray().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
+    assert program.row_lower.tolist() == [0.5, 1.0, 1.5]
+    assert program.row_upper.tolist() == [4.5, 3.0, 1.5]
+    assert program.col_lower.tolist() == [0, 0, -np.inf, 2]
+    assert program.col_upper.tolist() == [3, np.inf, np.inf, np.inf]
+    assert program.integer.tolist() == [True, False, False, False]
+    assert pickle.loads(pickle.dumps(program)) == program  # noqa: S301
+
+
+def test_compressed_and_renamed_files_are_the_same_program(tmp_path, mixed):
+    (tmp_path / "u.mps.gz").write_bytes(gzip.compress(MIXED.replace(" c1", " first").encode()))
+    other = parse(f"mps:{tmp_path / 'u.mps.gz'}")
+    assert other == parse(mixed)
+    assert other.row_names[0] == "first"
+    changed = parse(write(tmp_path, MIXED.replace("4.5", "4.25"), "v.mps"))
+    assert changed.hash != other.hash
+
+
+@pytest.mark.parametrize("form", ["matrix", "cvxpy", "pyomo"])
+@pytest.mark.parametrize("method", ["highs", "scip"])
+def test_every_form_and_solver_has_the_optimum(mixed, form, method):
+    run = runner.solve(Task(NAME, mixed, method, form))
+    assert run.verified
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(3 + 1 + 2 * 3.5 - 1.5)  # x = 1, y = 3.5, z = 1.5
+    assert run.record.sense == "max"
+    assert run.values is not None
+    assert run.values["x"] == pytest.approx([1, 3.5, 1.5, 2])
+
+
+def test_all_forms_build_the_same_program(mixed):
+    program = parse(mixed)
+    forms = {form: compile_model(build(program)) for form, build in FORMULATION.build.items()}
+    x = np.array([1, 3.5, 1.5, 2.0])
+    for form in forms.values():
+        assert form.sense == "max"
+        for name in ("idle", "z"):
+            column = form.columns["x"].index[program.column_names.index(name)]
+            assert column < 0 or np.isneginf(form.col_lower[column]) == (name == "z")
+        taken = form.columns["x"].index >= 0
+        packed = np.zeros(form.A.shape[1])
+        packed[form.columns["x"].index[taken]] = x[taken]
+        assert form.objective(packed) == pytest.approx(9.5)
+        assert int(np.asarray(form.integer).sum()) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "block"),
+    [([2, 4, 1.5, 2], "row"), ([1.5, 3, 1.5, 2], "integrality"), ([1, 3.5, 1.5, 0], "column"), ([0, 1, 1.5, 2], "row")],
+)
+def test_the_checker_finds_each_violation(mixed, values, block):
+    found = FORMULATION.residuals(parse(mixed), {"x": np.array(values, dtype=float)})
+    assert max(found, key=lambda name: found[name]) == block
+    assert found[block] > 1e-3
+
+
+def read_by_scip(arguments, arrays, report):
+    """Dense matrix and vectors of a file as SCIP's own reader has them, by name."""
+    import pyscipopt
+
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.readProblem(arguments["file"])
+    infinity = model.infinity()
+    columns = {
+        v.name: [v.getLbOriginal(), v.getUbOriginal(), v.getObj(), v.vtype() != "CONTINUOUS"]
+        for v in model.getVars()
+    }  # fmt: skip
+    rows = {c.name: [model.getLhs(c), model.getRhs(c), dict(model.getValsLinear(c))] for c in model.getConss()}
+    return {
+        "columns": columns, "rows": rows, "infinity": infinity, "offset": model.getObjoffset(),
+        "sense": model.getObjectiveSense(),
+    }, {}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("formulation", "instance", "settings"),
+    [
+        ("alltoall.master", "torus:3x3", {}),
+        ("alltoall.path-mcf", "ring:5", {}),
+        ("lumorph.rounds", "lightpath:2x2,lasers=4", {}),
+        ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".mps", ".mps.gz", ".lp"])
+def test_exported_models_come_back(tmp_path, formulation, instance, settings, suffix):
+    file = tmp_path / f"a{suffix.removesuffix('.gz')}"
+    runner.export(formulation, instance, file, settings=settings)
+    if suffix.endswith(".gz"):
+        file = tmp_path / "a.mps.gz"
+        file.write_bytes(gzip.compress((tmp_path / "a.mps").read_bytes()))
+    stated = runner.solve(Task(formulation, instance, "highs", settings=settings))
+    again = runner.solve(Task(NAME, f"mps:{file}"))
+    assert again.verified
+    assert again.record.sense == stated.record.sense
+    assert again.objective == pytest.approx(stated.objective, rel=1e-6)
+    assert again.record.solver.name == "highs"
+    for size in ("variables", "integers"):
+        assert getattr(again.record.size, size) == getattr(stated.record.size, size)
+
+
+@pytest.mark.parametrize("suffix", [".mps", ".lp"])
+def test_a_second_reader_reads_the_same(tmp_path, suffix):
+    file = tmp_path / f"a{suffix}"
+    runner.export("lumorph.rounds", "lightpath:2x2,lasers=4", file)
+    program = parse(f"mps:{file}")
+    answer = call_isolated("test_matrix_program:read_by_scip", {"file": str(file)})
+    assert answer.finished, answer.message
+    other = answer.values
+    assert (other["offset"], other["sense"][:3]) == (program.offset, program.sense)
+    assert set(other["columns"]) == set(program.column_names)
+
+    def limited(value):
+        return float(np.clip(value, -other["infinity"], other["infinity"]))
+
+    for j, name in enumerate(program.column_names):
+        low, high, cost, integer = other["columns"][name]
+        assert (low, high) == (limited(program.col_lower[j]), limited(program.col_upper[j]))
+        assert (cost, integer) == (program.cost[j], program.integer[j])
+    by_row = program.A.tocsr()
+    for i, name in enumerate(program.row_names):
+        low, high, entries = other["rows"][name]
+        assert (low, high) == (limited(program.row_lower[i]), limited(program.row_upper[i]))
+        part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+        names = [program.column_names[j] for j in by_row.indices[part]]
+        assert entries == dict(zip(names, by_row.data[part].tolist(), strict=True))
+
+
+def edited(old: str, new: str) -> str:
+    assert old in MIXED
+    return MIXED.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.mps", "", "is empty"),
+        ("a.mps", "hello", "no ENDATA line"),
+        ("a.mps", MIXED[:200], "no ENDATA line"),
+        ("a.lp", "minimise nothing", "no columns"),
+        ("a.lp", "min\n obj: x\nst\n c1: x + y >>= 4\nend\n", "syntax error"),
+        ("a.txt", MIXED, "unknown suffix '.txt'"),
+        ("a.mps.gz", MIXED, "is not a gzip file"),
+        ("a.mps", edited(" x c2 1", " x c2 1\n x c1 3"), "duplicate nonzero"),
+        ("a.mps", edited("4.5", "nan"), "line 18: 'rhs c1 nan c2 1'"),
+        ("a.mps", edited("4.5", "4.5x"), "line 18: 'rhs c1 4.5x c2 1'"),
+        ("a.mps", edited(" rhs c1 4.5 c2 1", " rhs c1 4.5 c2 1 c3 1"), "line 18: 'rhs c1 4.5 c2 1 c3 1'"),
+        ("a.mps", edited(" UP b x 3", " UP b x three"), "line 24: 'UP b x three'"),
+        ("a.mps", edited(" y obj 2 c1 1", " y obj 2 c1 1e-13"), "1e-13"),
+        ("a.mps", edited("ENDATA", "SOS\n S1 SOS s1\n SOS x 1\n SOS y 2\nENDATA"), "SOS not supported"),
+        ("a.mps", edited("ENDATA", "QUADOBJ\n y y 5\nENDATA"), "quadratic objective"),
+        ("a.mps", edited(" FR b z", " SC b z 5"), "'z' is semi-continuous"),
+        ("a.mps", edited(" FR b z", " UP b z -5"), "negative upper bound"),
+        ("a.mps", "NAME\nROWS\n N o\nCOLUMNS\nENDATA\n", "no columns"),
+    ],
+)
+def test_a_file_that_cannot_be_solved_is_refused_in_one_line(tmp_path, capsys, name, text, reason):
+    spec = write(tmp_path, text, name)
+    with pytest.raises(BadFile, match="matrix file") as refused:
+        parse(spec)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+    store = tmp_path / "store"
+    assert main(["solve", NAME, spec, "--store", str(store)]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not store.exists()
+
+
+def test_truncated_compressed_data_are_refused(tmp_path):
+    file = tmp_path / "t.mps.gz"
+    file.write_bytes(gzip.compress(MIXED.encode())[:-20])
+    with pytest.raises(BadFile, match="ends within its compressed data"):
+        parse(f"mps:{file}")
+
+
+def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("opticoll.instances.matrix_program.MOST_UNPACKED", 1000)
+    file = tmp_path / "t.mps.gz"
+    file.write_bytes(gzip.compress(MIXED.encode() * 100))
+    with pytest.raises(BadFile, match="after decompression"):
+        parse(f"mps:{file}")
+
+
+def test_other_formulations_and_instances_are_refused(mixed):
+    with pytest.raises(NotApplicable, match="mps:FILE"):
+        runner.solve(Task(NAME, "ring:4"))
+    with pytest.raises(OpticollError, match="is not a topology"):
+        runner.solve(Task("alltoall.master", mixed))
+
+
+SOLUTIONS = {
+    "highs": "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 9.5\n# Columns 4\nx 1\ny 3.5\n"
+    "z 1.5\nidle 2\n# Rows 3\nc1 4.5\nc2 1\nc3 1.5\n\n# Dual solution values\nNone\n\n# Basis\nNone\n",
+    "scip": "solution status: optimal\nobjective value:                 9.5\nx   1 \t(obj:1)\ny  3.5 \t(obj:2)\n"
+    "z   1.5 \t(obj:-1)\nidle 2 \t(obj:0)\n",
+    "gurobi": "# Solution for model t\n# Objective value = 9.5\nx 1\ny 3.5\nz 1.5\nidle 2\n",
+    "cbc": "Optimal - objective value 9.50000000\n      0 x      1     1\n      1 y     3.5     2\n"
+    "      2 z      1.5     -1\n      3 idle     2    0\n",
+    "miplib": "=obj= 9.5\nx 1\ny 3.5\nz 1.5\nidle 2\n",
+}
+
+
+@pytest.mark.parametrize("writer", SOLUTIONS)
+def test_solution_files_of_solvers_are_checked(tmp_path, mixed, capsys, writer):
+    file = tmp_path / "s.sol"
+    file.write_text(SOLUTIONS[writer], encoding="utf-8")
+    assert main(["check", NAME, mixed, str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verified"], found["objective"], found["claimed"]) == (True, 9.5, 9.5)
+
+
+def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
+    file = tmp_path / "s.sol"
+    assert main(["solve", NAME, mixed, "--no-store", "--solution", str(file)]) == 0
+    capsys.readouterr()
+    assert main(["check", NAME, mixed, str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["objective"] == pytest.approx(9.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("x 1\ny 4\nz 1.5\nidle 2\n", 3, "row is violated by"),
+        ("x 1.5\ny 3\nz 1.5\nidle 2\n", 3, "integrality is violated by 0.5"),
+        ("x 1\ny 3.5\nz 1.5\n", 3, "column is violated by 1"),
+        ("=obj= 10\nx 1\ny 3.5\nz 1.5\nidle 2\n", 3, "claims objective 10"),
+        ("w 1\n", 2, "no column 'w'"),
+        ("x 1\nx 1\n", 2, "occurs twice"),
+        ("x inf\n", 2, "not finite"),
+        ("x\n", 2, "not a name and a number"),
+        ("=infeas=\n", 2, "holds no solution"),
+        ("", 2, "is empty"),
+    ],
+)
+def test_wrong_solution_files_are_refused_with_the_reason(tmp_path, mixed, capsys, text, status, reason):
+    file = tmp_path / "s.sol"
+    file.write_text(text, encoding="utf-8")
+    assert main(["check", NAME, mixed, str(file)]) == status
+    error = capsys.readouterr().err
+    assert reason in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
+    spec = write(tmp_path, "min\nobj: 2 x + y\nst\nc1: x + y >= 4\nbounds\nx <= 3\nend\n", "d.lp")
+    file = tmp_path / "d.sol"
+    file.write_text(
+        "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 4\n# Columns 2\nx 0\ny 4\n# Rows 1\n"
+        "c1 4\n\n# Dual solution values\nFeasible\n# Columns 2\nx 1\ny 0\n# Rows 1\nc1 1\n",
+        encoding="utf-8",
+    )
+    assert main(["check", NAME, spec, str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bound"] == pytest.approx(4)
+    assert found["bound_source"] == "lp-dual"
+    file.write_text(file.read_text(encoding="utf-8").replace("c1 1\n", "c1 0.5\n"), encoding="utf-8")
+    assert main(["check", NAME, spec, str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)
+
+
+def test_an_infeasible_program_is_proven_infeasible(tmp_path):
+    run = runner.solve(
+        Task(NAME, write(tmp_path, "min\nobj: x\nst\nc1: x + y >= 4\nbounds\nx <= 1\ny <= 2\nend\n", "i.lp"))
+    )
+    assert run.termination == "infeasible"
+    assert run.record.infeasible_by is not None
+
+
+def test_a_study_keeps_the_program_it_read(tmp_path, mixed):
+    from opticoll.analysis.study.study_file import load
+
+    study = tmp_path / "s.toml"
+    study.write_text(
+        f'name = "s"\nformulations = ["{NAME}"]\ninstances = ["{mixed}"]\nmethods = ["highs", "scip"]\n',
+        encoding="utf-8",
+    )
+    cells = load(study).cells
+    assert len(cells) == 2
+    assert all(isinstance(cell.task.instance, MatrixProgram) for cell in cells)
+    run = runner.solve(cells[0].task)
+    assert run.record.key == cells[0].key
+
+
+def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
+    runner.export(NAME, mixed, tmp_path / "again.mps")
+    again = parse(f"mps:{tmp_path / 'again.mps'}")
+    assert again == parse(mixed)
+    assert (again.column_names, again.row_names) == (("x", "y", "z", "idle"), ("c1", "c2", "c3"))
+
+
+def test_a_solution_written_by_solve_is_checked(tmp_path, mixed, capsys):
+    file = tmp_path / "s.json"
+    assert main(["solve", NAME, mixed, "--no-store", "--solution", str(file)]) == 0
+    assert main(["check", NAME, mixed, str(file), "--json"]) == 0
+    assert '"verified": true' in capsys.readouterr().out

@@ -1,0 +1,323 @@
+"""Programs keep the limits of runtimes, data passes switches, and two interpreters agree on mutated files."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import naive_outcome
+
+from opticoll.analysis.cli import main
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.schedules import interpreter
+from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
+from opticoll.formulations.schedules.lowering import XmlOptions, lower
+from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
+from opticoll.formulations.schedules.program import TARGETS, Program, exceeded
+from opticoll.formulations.schedules.schedule_json import links_document
+from opticoll.formulations.schedules.schedule_kernels import Copies
+from opticoll.formulations.schedules.shard_routes import Route, Routes, cut, shortest_routes
+from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
+from opticoll.instances import Topology, parse
+
+
+def boxes(ranks: int = 8, per_box: int = 4) -> Topology:
+    """Boxes of ranks behind a switch each (capacity 4), and one switch between all ranks (capacity 1)."""
+    many = ranks // per_box
+    up = [(r, ranks + r // per_box, 4.0) for r in range(ranks)] + [(r, ranks + many, 1.0) for r in range(ranks)]
+    arcs = up + [(v, u, c) for u, v, c in up]
+    tail, head, capacity = zip(*arcs, strict=True)
+    return Topology(ranks + many + 1, tail, head, capacity, terminals=list(range(ranks)))
+
+
+def program_of(spec: str, options: XmlOptions | None = None, **chosen) -> tuple[Topology, Program]:
+    topology = parse(spec)
+    return topology, lower(schedule_routes(topology, shortest_routes(topology), **chosen), options=options)
+
+
+# limits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("spec", ["complete:40", "torus:3x4", "ring:9"])
+def test_programs_keep_the_limits_of_their_target(target, spec):
+    topology, program = program_of(spec, XmlOptions(target), chunks=4 if spec == "ring:9" else 1, budgets=(1,))
+    assert not exceeded(program, TARGETS[target])
+    verdict = verify_program(program, topology, "alltoall")
+    assert verdict.valid, verdict
+    assert target in verdict.metrics["fits_runtime"]
+    assert target not in verdict.metrics["exceeds"]
+
+
+def test_long_sequences_are_dealt_out_to_channels():
+    _, narrow = program_of("ring:16", XmlOptions("msccl"), chunks=4, budgets=(1,))
+    _, wide = program_of("ring:16", XmlOptions("rccl"), chunks=4, budgets=(1,))
+    channels = [{b.channel for rank in program.ranks for b in rank.blocks.values()} for program in (narrow, wide)]
+    assert len(channels[1]) > len(channels[0])
+    assert "steps in a thread block (at most 64)" in exceeded(narrow, TARGETS["rccl"])[0]
+
+
+def test_what_does_not_fit_says_by_how_much():
+    _, program = program_of("complete:66", XmlOptions("rccl"), chunks=1, budgets=(None,))
+    excess = exceeded(program, TARGETS["rccl"])
+    assert excess == ["66 thread blocks in a rank (at most 64)"]
+    assert exceeded(program, TARGETS["msccl"]) == ["no buffer size from minBytes=0 to maxBytes=0"]
+
+
+def test_instances_and_protocol_and_sizes():
+    options = XmlOptions("msccl", protocol="LL", instances=2, channels=2, sizes=(1024, 4096))
+    topology, program = program_of("torus:3x3", options, chunks=1)
+    assert program.chunks == 2
+    assert {b.channel for rank in program.ranks for b in rank.blocks.values()} == {0, 1, 2, 3}
+    text = write_xml(program)
+    assert 'minBytes="1024" maxBytes="4096"' in text
+    assert 'proto="LL"' in text
+    verdict = verify_program(program, topology, "alltoall")
+    assert verdict.valid, verdict
+    one = verify_program(program_of("torus:3x3", chunks=1)[1], topology, "alltoall")
+    assert verdict.time <= one.time + 1e-9
+
+
+@pytest.mark.parametrize("wrong", [
+    {"target": "nccl"}, {"protocol": "Fast"}, {"channels": 0}, {"instances": 0}, {"sizes": (4, 4)}, {"sizes": (-1, 4)},
+])  # fmt: skip
+def test_wrong_options_are_refused(wrong):
+    with pytest.raises(BadInput):
+        XmlOptions(**wrong)
+
+
+def test_multiples_of_elements():
+    _, program = program_of("ring:5", chunks=3)
+    assert [TARGETS[name].multiple_of(program) for name in ("msccl", "rccl", "azure-msccl")] == [3, 3, 15]
+
+
+def test_copies_that_runtimes_skip_are_skipped(tmp_path):
+    topology, program = program_of("ring:4")
+    path = tmp_path / "x.xml"
+    text = write_xml(program)
+    copy = '<copy i_off="0" o_off="0"><extra a="1"/></copy>'
+    path.write_text(re.sub(r"(<gpu [^>]*>)", rf"\1{copy}", text))
+    assert verify_file(path, topology).valid
+    assert write_xml(read_xml(path)) == text
+    path.write_text(text.replace("<gpu ", "<copy/><gpu ", 1))
+    with pytest.raises(BadFile, match="copy"):
+        read_xml(path)
+
+
+# chunks ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 16])
+def test_a_number_of_chunks_is_exact(chunks):
+    topology = parse("torus:3x3")
+    assert cut(topology, shortest_routes(topology), chunks).chunks == chunks
+    assert schedule_routes(topology, shortest_routes(topology), chunks=chunks).chunks == chunks
+
+
+def test_another_decomposition_is_tried_where_one_loses():
+    topology = parse("torus:3x3")
+    arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True))}
+    halves = []
+    for route in shortest_routes(topology):
+        if len(route.arcs) == 1:
+            halves.append(route)
+            continue
+        s, t = route.source, route.target
+        for v in sorted({int(topology.head[a]) for a in range(topology.arcs) if topology.tail[a] == s}):
+            if (v, t) in arc:
+                halves.append(Route(s, t, (arc[s, v], arc[v, t]), 0.5))
+    chunked = cut(topology, halves)
+    assert chunked.fluid_time == pytest.approx(3.0)
+    assert chunked.loss < 1e-6
+    assert chunked.chunks == 1
+    assert chunked.prices[1] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("spec", ["torus:4x4", "hypercube:3", "genkautz:n=8,d=2"])
+def test_prices_cover_what_was_tried_and_time_is_that_of_the_chunks(spec):
+    topology = parse(spec)
+    chunked = cut(topology, shortest_routes(topology), (1, 2, 4))
+    assert set(chunked.prices) <= {1, 2, 4}
+    assert chunked.time == pytest.approx(chunked.prices[chunked.chunks])
+    load = np.zeros(topology.arcs)
+    per_pair: dict[tuple[int, int], int] = {}
+    for route, count in zip(chunked.routes, chunked.carried.tolist(), strict=True):
+        load[list(route.arcs)] += count / chunked.chunks
+        per_pair[route.source, route.target] = per_pair.get((route.source, route.target), 0) + count
+    assert set(per_pair.values()) == {chunked.chunks}
+    assert len(per_pair) == topology.n * (topology.n - 1)
+    assert chunked.time == pytest.approx(float((load / topology.capacity).max()))
+
+
+def test_routes_in_arrays_are_the_routes():
+    given_routes = shortest_routes(parse("torus:3x3"))
+    table = Routes.of(given_routes)
+    assert list(table) == given_routes
+    assert table[-1] == given_routes[-1]
+    assert table[1:3] == given_routes[1:3]
+    assert Routes.of(table) is table
+
+
+# switches -------------------------------------------------------------------------------------------------------------
+
+
+def test_data_passes_switches_within_a_step(tmp_path):
+    topology = boxes()
+    schedule = schedule_routes(topology, shortest_routes(topology))
+    document = links_document(schedule)
+    assert verify_document(document, tmp_path, topology, "alltoall").valid
+    held = json.loads(json.dumps(document))
+    last = next(row for row in held["steps"][0] if row[0] >= 8)
+    held["steps"][0].remove(last)
+    held["steps"].append([last])  # a step later, the switch holds nothing
+    verdict = verify_document(held, tmp_path, topology, "alltoall")
+    assert verdict.reason == "not-held"
+    assert "holds nothing" in verdict.message
+    circle = json.loads(json.dumps(document))
+    circle["steps"].append([[8, 0, 1, 0, 0]])  # from a switch, out of nothing
+    assert verify_document(circle, tmp_path, topology, "alltoall").reason == "not-held"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_of_ranks_behind_switches(target, tmp_path):
+    topology = boxes()
+    program = lower(schedule_routes(topology, shortest_routes(topology)), options=XmlOptions(target))
+    path = tmp_path / "x.xml"
+    path.write_text(write_xml(program))
+    verdict = verify_file(path, topology)
+    assert verdict.valid, verdict
+    assert target in verdict.metrics["fits_runtime"]
+    assert len(read_xml(path).ranks) == 8
+    assert verdict.time >= 4.0 - 1e-9  # 16 shards cross the middle each way, over 4 links
+    assert verdict.time <= 8.0
+
+
+def test_ways_go_through_switches_and_not_through_ranks():
+    ways = ways_between(boxes())
+    assert ways[0, 1] == [[(0, 8), (8, 1)], [(0, 10), (10, 1)]]
+    assert ways[0, 4] == [[(0, 10), (10, 4)]]
+    assert (0, 2) not in ways_between(parse("ring:4"))
+
+
+# a second interpreter -------------------------------------------------------------------------------------------------
+
+
+def mutated(text: str, chance: random.Random, changes: int) -> str:
+    """A program's file with attributes of some steps changed, or steps removed, repeated or exchanged."""
+    lines = text.splitlines()
+    for _ in range(changes):
+        steps = [i for i, line in enumerate(lines) if "<step" in line]
+        i, j = chance.choice(steps), chance.choice(steps)
+        kind = chance.randrange(8)
+        if kind == 0:
+            del lines[i]
+        elif kind == 1:
+            lines.insert(i, lines[i])
+        elif kind == 2:
+            lines[i], lines[j] = lines[j], lines[i]
+        elif kind == 3:
+            lines[i] = re.sub(r'depid="-?\d+" deps="-?\d+"', 'depid="-1" deps="-1"', lines[i])
+        else:
+            name = ["srcoff", "dstoff", "hasdep", "deps"][kind - 4]
+            lines[i] = re.sub(
+                rf'{name}="(-?\d+)"',
+                lambda found, name=name: f'{name}="{max(int(found[1]), 0) ^ 1}"',
+                lines[i],
+                count=1,
+            )
+    return "\n".join(lines)
+
+
+FILES = [write_xml(program_of(spec, options, chunks=1)[1]) for spec, options in (
+    ("ring:4", None), ("genkautz:n=6,d=2", XmlOptions("rccl", channels=2)), ("complete:4", None),
+)]  # fmt: skip
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(which=st.integers(0, len(FILES) - 1), seed=st.integers(0, 2**32 - 1), changes=st.integers(0, 2))
+def test_two_interpreters_agree_on_mutated_files(which, seed, changes, tmp_path):
+    """What is accepted is right in any order; what is refused for its data or order goes wrong in some order."""
+    path = tmp_path / "x.xml"
+    path.write_text(mutated(FILES[which], random.Random(seed), changes))
+    try:
+        program = read_xml(path)
+    except BadFile:
+        assert changes
+        return
+    verdict = interpreter.run(program)
+    if verdict.valid:
+        assert {naive_outcome(program, random.Random(seed + k)) for k in range(2)} == {"right"}
+    elif verdict.reason in {"wrong-chunk", "missing-chunk", "uninitialised", "deadlock"}:
+        assert naive_outcome(program, random.Random(seed)) != "right"
+    copies = None if interpreter.static_violation(program) else Copies.of(program)
+    if copies is not None and copies.ordered():  # the execution without vector clocks, where it applies
+        everywhere = {(u, v): 1.0 for u in range(len(program.ranks)) for v in range(len(program.ranks))}
+        time = copies.run(everywhere, program.chunks, interpreter.SLOTS, 0.0, 1.0)
+        accepted = time is not None and copies.correct(program)
+        if verdict.reason != "numbering":
+            assert accepted == verdict.valid, verdict
+        if verdict.valid:
+            assert time == pytest.approx(verdict.time)
+
+
+def test_large_programs_are_executed_without_clocks(monkeypatch):
+    topology, program = program_of("torus:3x4", chunks=2)
+    slow = interpreter.run(program, pair_capacity(topology))
+    monkeypatch.setattr(interpreter, "MOST_CLOCK_ENTRIES", 10)
+    fast = interpreter.run(program, pair_capacity(topology))
+    assert fast.valid
+    assert fast.metrics == pytest.approx(slow.metrics)
+    for rank in program.ranks:
+        for block in rank.blocks.values():
+            block.instructions = [one for one in block.instructions if one.kind != "cpy"]
+    with pytest.raises(BadInput, match="too many"):
+        interpreter.run(program, pair_capacity(topology))
+
+
+# the command line -----------------------------------------------------------------------------------------------------
+
+
+def test_solve_tells_what_the_schedule_costs(tmp_path, capfd):
+    path = tmp_path / "x.xml"
+    arguments = ["solve", "alltoall.master", "torus:3x3", "--no-store", "--schedule", str(path)]
+    assert main([*arguments, "--chunks", "2", "--target", "rccl", "--bytes", "64KiB:1GiB"]) == 0
+    text = capfd.readouterr().out
+    for line in ("chunks     2 per shard", "loss       0 %", "fits       msccl, rccl, azure-msccl", str(path)[:40]):
+        assert line in text
+    assert 'minBytes="65536" maxBytes="1073741824"' in path.read_text()
+    assert main([*arguments, "--chunks", "1,2", "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)["schedule"]
+    assert record["chunks"] == 1
+    assert record["fits_runtime"] == ["msccl", "rccl", "azure-msccl"]
+    assert record["target"] == "msccl"
+    assert record["delivers"]
+
+
+@pytest.mark.parametrize("wrong", [["--chunks", "x"], ["--chunks", "0"], ["--bytes", "1MB"], ["--protocol", "TCP"]])
+def test_wrong_schedule_options_are_one_line(wrong, tmp_path, capfd):
+    path = tmp_path / "x.xml"
+    assert main(["solve", "alltoall.master", "ring:4", "--no-store", "--schedule", str(path), *wrong]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+    assert not path.exists()
+
+
+def test_the_file_of_the_instance_is_not_overwritten(tmp_path, capfd):
+    path = tmp_path / "net.json"
+    text = '{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1}, {"source": 1, "target": 0}]}'
+    path.write_text(text)
+    assert main(["solve", "alltoall.master", f"file:{path}", "--no-store", "--schedule", str(path)]) == 2
+    assert "file of the instance" in capfd.readouterr().err
+    assert path.read_text() == text
+
+
+def test_a_schedule_of_the_link_mcf_takes_the_flow_of_the_master(tmp_path, capfd):
+    path = tmp_path / "x.json"
+    assert main(["solve", "alltoall.link-mcf", "torus:3x3", "--no-store", "--json", "--schedule", str(path)]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert record["method"] == "flow-decomposition"
+    assert record["schedule"]["loss"] == 0

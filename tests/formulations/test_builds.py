@@ -1,0 +1,125 @@
+"""Every formulation is stated twice, in builds that share no code; whatever is wrong in one of them is noticed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import sys
+from functools import cache
+
+import pytest
+from builds import CASES, code_of, data_of, differences, mutated_matrices, mutations, users
+
+from opticoll.formulations import formulation, formulations
+from opticoll.solvers.compile import compile_model
+
+#: The builds of this one share their rows.
+PENDING = pytest.param("lumorph.rounds", marks=pytest.mark.xfail(reason="its builds share rows", strict=True))
+
+
+def compiled(name, spec, settings, build):
+    return compile_model(build(data_of(name, spec, tuple(settings.items()))))
+
+
+def test_every_formulation_has_both_forms_and_cases():
+    stated = {name: set(model.build) for name, model in formulations().items() if model.paper != "matrix"}
+    assert set(CASES) == set(stated)
+    assert all({"cvxpy", "pyomo"} <= forms for forms in stated.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_docstring_states_every_constraint_and_variable(name):
+    model = formulation(name)
+    text = sys.modules[model.prepare.__module__].__doc__
+    variables = text[text.index("\nVars ") : text.index("s.t.")]
+    for spec, settings in CASES[name]:
+        stated = model.build["pyomo"](data_of(name, spec, tuple(settings.items())))
+        for constraint, axes in stated.constraints.items():
+            line = re.search(rf"^ +{constraint}(\[[a-z_,A-Z]+\])? ", text, re.MULTILINE)
+            assert line, constraint
+            assert bool(axes) == bool(line[1]), constraint
+        for variable in stated.variables:
+            assert re.search(rf"\b{variable}(\b|_)", variables), variable
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_builds_share_no_code(name):
+    code = [set(code_of(build)) for build in formulation(name).build.values()]
+    assert sum(map(len, code)) == len(set().union(*code))
+
+
+@pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
+def test_all_builds_are_one_matrix(name, spec, settings):
+    forms = {form: compiled(name, spec, settings, build) for form, build in formulation(name).build.items()}
+    first = forms.pop("pyomo")
+    for other in forms.values():
+        assert differences(first, other) == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_wrong_entry_of_a_matrix_is_noticed(name):
+    spec, settings = CASES[name][0]
+    form = compiled(name, spec, settings, formulation(name).build["pyomo"])
+    assert differences(form, form) == []
+    missed = [what for what, wrong in mutated_matrices(form) if not differences(form, wrong)]
+    assert missed == []
+
+
+#: Changes of the source that leave every model as it is.
+HARMLESS = {
+    "concurrent_flow.build_matrix": {"1"},  # marks a row that does not exist: any negative number
+    "path_mcf.build_matrix": {"1"},
+    "ring_wavelengths.build_cvxpy": {"1", "2"},  # the same, and an incidence matrix with empty rows
+}
+
+
+@pytest.fixture
+def patience():
+    """A changed build may run for ever, or let Pyomo write to its log."""
+    logging.disable()
+    before = signal.signal(signal.SIGALRM, _late)
+    yield
+    signal.signal(signal.SIGALRM, before)
+    logging.disable(logging.NOTSET)
+
+
+def _late(*_):
+    raise TimeoutError
+
+
+def noticed(function, changed, users):
+    """Whether a changed function makes some build fail, or give another matrix than the build of another form."""
+    for name, form in users:
+        build = formulation(name).build[form]
+        for spec, settings in CASES[name]:
+            signal.alarm(30)
+            try:
+                wrong = compiled(name, spec, settings, changed if build is function else build)
+                if differences(right(name, spec, tuple(settings.items()), form), wrong):
+                    return True
+            except Exception:  # noqa: BLE001 - however it fails
+                return True
+            finally:
+                signal.alarm(0)
+    return False
+
+
+@cache
+def right(name, spec, settings, form):
+    """The model by another form."""
+    return compiled(name, spec, dict(settings), formulation(name).build["cvxpy" if form == "pyomo" else "pyomo"])
+
+
+USERS = {f"{f.__module__.rpartition('.')[2]}.{f.__name__}": (f, using) for f, using in users().items()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", USERS)
+def test_every_change_of_a_build_is_noticed(place, patience):
+    function, using = USERS[place]
+    for name, form in using:
+        for spec, settings in CASES[name]:
+            right(name, spec, tuple(settings.items()), form)
+    missed = [what for what, changed in mutations(function) if not noticed(function, changed, using)]
+    assert set(missed) <= HARMLESS.get(place, set())

@@ -1,0 +1,255 @@
+"""Topologies of given degree: bounds, groups, search, records and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.analysis import topology_design
+from opticoll.analysis.cli import main
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.degree_design import NAME, depth_sum, design_data, least_time
+from opticoll.instances import parse
+from opticoll.instances.families.cayley import inverse, product
+from opticoll.solvers.methods.topology.symmetric_search import candidates, groups
+
+POPULATIONS = [
+    *(f"all-graphs:n={n},d={d}" for n, d in ((4, 2), (5, 2), (6, 2), (6, 3), (7, 4), (8, 3), (10, 3))),
+    *(f"all-digraphs:n={n},d={d}" for n, d in ((4, 2), (5, 2), (6, 2), (5, 3))),
+]
+
+
+def all_to_all_time(topology):
+    """T by a plain LP over flows of every source."""
+    n, m = topology.n, topology.arcs
+    incidence = np.zeros((n, m))
+    np.add.at(incidence, (topology.head, np.arange(m)), 1.0)
+    np.add.at(incidence, (topology.tail, np.arange(m)), -1.0)
+    cost = np.append(np.zeros(n * m), 1.0)
+    rows = np.zeros((n * n, n * m + 1))
+    for s in range(n):
+        rows[s * n : (s + 1) * n, s * m : (s + 1) * m] = incidence
+    demand = np.where(np.eye(n, dtype=bool), 1.0 - n, 1.0).ravel()
+    capacity = np.hstack([np.tile(np.eye(m), n), -np.ones((m, 1))])
+    return linprog(cost, A_ub=capacity, b_ub=np.zeros(m), A_eq=rows, b_eq=demand).fun
+
+
+def digraph_of(topology):
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(topology.n))
+    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    return graph
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_no_topology_of_the_degree_is_below_the_bound(name):
+    from opticoll.instances.families.enumerated import all_digraphs, all_graphs
+
+    directed = "digraphs" in name
+    n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
+    bound = least_time(design_data(n, d, directed))[0]
+    found = [parse(spec) for spec in (all_digraphs if directed else all_graphs)(n, d)]
+    assert found
+    for topology in found:
+        depths = nx.all_pairs_shortest_path_length(digraph_of(topology))
+        total = sum(sum(reached.values()) for _, reached in depths)
+        assert Fraction(total, topology.arcs) >= bound
+
+
+def test_bounds_of_moore_graphs_and_of_graphs_that_do_not_exist():
+    def least(n, d, directed=False):
+        return least_time(design_data(n, d, directed))[0]
+
+    assert least(10, 3) == 5  # the Petersen graph: 3 + 2 * 6
+    assert least(50, 7) == Fraction(7 + 2 * 42, 7)  # the Hoffman-Singleton graph
+    assert least(17, 4) == Fraction(17 * (4 + 2 * 12) + 2, 17 * 4)  # degree 4: none of diameter 2
+    assert least(22, 3) == Fraction(22 * (3 + 2 * 6 + 3 * 12) + 2, 22 * 3)
+    assert least(7, 2, directed=True) == Fraction(7 * (2 + 2 * 4) + 1, 7 * 2)
+    assert least(5, 3) == Fraction(4 * (3 + 2) + (2 + 2 * 2), 14)  # 5 x 3 is odd: one node has two links
+    assert least(5, 2) == 3
+    assert least(6, 5) == 1
+    assert least(4, 1, directed=True) == 6
+    assert depth_sum(9, 4, 0) == 4  # nodes that cannot be reached are not counted
+
+
+def test_groups_are_groups():
+    for n in (8, 12, 21, 27):
+        nodes = np.arange(n)
+        seen = set()
+        for m, k, r in groups(n):
+            table = product(m, k, r, nodes[:, None], nodes[None, :])
+            assert (np.sort(table, axis=0) == nodes[:, None]).all()
+            assert (np.sort(table, axis=1) == nodes[None, :]).all()
+            assert (table[0] == nodes).all()
+            left = table[table[:, :, None], nodes[None, None, :]]
+            assert (left == table[nodes[:, None, None], table[None, :, :]]).all()
+            assert (table[nodes, inverse(m, k, r, nodes)] == 0).all()
+            seen.add((table == table.T).all())
+        assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("spec", "other"),
+    [
+        ("cayley:m=12,k=1,r=1,generators=1x5", "circulant:n=12,offsets=1x5"),
+        ("cayley:m=5,k=1,r=1,generators=1,directed", "ring:5,directed"),
+        ("cayley:m=4,k=4,r=1,generators=1x4", "torus:4x4"),
+        ("cayley:m=3,k=2,r=2,generators=1x3", None),  # the prism: triangles and a perfect matching
+    ],
+)
+def test_cayley_graphs_are_known_graphs(spec, other):
+    graph = nx.Graph(digraph_of(parse(spec)))
+    known = nx.circular_ladder_graph(3) if other is None else nx.Graph(digraph_of(parse(other)))
+    assert nx.is_isomorphic(graph, known)
+    assert parse(str(parse(spec).spec)) == parse(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("cayley:m=7,k=3,r=3,generators=1", "r=1 always does"),
+        ("cayley:m=7,k=3,r=2,generators=21", "must lie in 1..20"),
+        ("cayley:m=7,k=3,r=2,generators=1x6", "give the same links"),
+        ("cayley:m=0,k=3,r=1,generators=1", "at least 1"),
+    ],
+)
+def test_unusable_groups_are_refused(spec, message):
+    with pytest.raises(BadInput, match=message):
+        parse(spec)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
+    data = design_data(20, 4, directed)
+    listed = candidates(data, seed=3, starts=2, fails=40)
+    assert len(listed) > 5
+    for candidate in listed:
+        topology = parse(candidate.spec)
+        assert set(topology.out_degree.tolist()) == set(topology.in_degree.tolist()) == {4} or "kautz" in candidate.spec
+        if candidate.least:
+            total = sum(nx.single_source_shortest_path_length(digraph_of(topology), 0).values())
+            assert candidate.least == total / 4
+            assert total >= least_time(data)[0] * 4
+    assert candidates(data, seed=3, starts=2, fails=40) == listed
+
+
+def test_the_search_is_solved_checked_and_compared_with_the_bound():
+    found = oc.solve(NAME, "servers:n=13,degree=4", method="symmetric-search")
+    assert found.proof == "optimal"
+    assert found.verified
+    topology = parse(found.metrics["found"])
+    assert found.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-7)
+    assert found.metrics["T"] == pytest.approx(float(least_time(design_data(13, 4, False))[0]), rel=1e-7)
+    assert parse(found.metrics["topology"]) == topology
+
+
+def test_the_program_finds_what_enumeration_finds():
+    from opticoll.instances.families.enumerated import all_graphs
+
+    best = min(all_to_all_time(parse(spec)) for spec in all_graphs(6, 3))
+    assert oc.solve(NAME, "servers:n=6,degree=3", method="highs").metrics["T"] == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("instance", "settings", "message"),
+    [
+        ("ring:4", {}, "servers:n=8"), ("servers:n=4,degree=2,traffic=dlrm", {}, "uniform"),
+        ("servers:n=4,degree=4", {}, "degrees 1 to 3"), ("servers:n=4,degree=1", {}, "directed=true"),
+    ],
+)  # fmt: skip
+def test_other_instances_are_refused(instance, settings, message):
+    with pytest.raises(BadInput, match=message):
+        oc.solve(NAME, instance, **settings)
+
+
+# records and the command ----------------------------------------------------------------------------------------------
+
+
+def test_every_record_has_its_size_and_stays_above_the_bound():
+    rows = topology_design.records()
+    assert len(rows) >= 200
+    improved = optimal = 0
+    for (n, degree, directed), row in rows.items():
+        bound = topology_design.exact_bound(n, degree, directed=directed)
+        assert row.bound == bound
+        assert row.time >= float(bound) * (1 - 1e-9)
+        optimal += row.best_possible
+        improved += directed and n <= 256 and row.genkautz is not None and row.time < row.genkautz * (1 - 1e-6)
+        if n <= 64:
+            topology = parse(row.topology)
+            assert topology.n == n
+            assert topology.out_degree.max() == degree
+            assert directed or np.array_equal(*(np.sort(keys) for keys in _both(topology)))
+    assert improved >= 30
+    assert optimal >= 20
+
+
+def _both(topology):
+    n = topology.n
+    return topology.tail * n + topology.head, topology.head * n + topology.tail
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_record_s_time_is_that_of_a_plain_lp(seed):
+    small = sorted(key for key in topology_design.records() if key[0] <= 14)
+    key = small[np.random.default_rng(seed).integers(len(small))]
+    row = topology_design.records()[key]
+    assert row.time == pytest.approx(all_to_all_time(parse(row.topology)), rel=1e-7)
+
+
+def test_design_answers_from_the_table_or_by_search(capsys):
+    assert main(["design", "n=10", "degree=3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["T"], found["bound"], found["proof"]) == (pytest.approx(5), 5, "optimal")
+    assert found["best_possible"] is True
+    assert found["source"] == "table"
+    assert main(["design", "n=10", "degree=3", "--search", "--compare"]) == 0
+    text = capsys.readouterr().out
+    assert "none: best possible" in text
+    assert "genkautz:n=10,d=3" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["n=4", "degree=9"], "degrees 1 to 3"),
+        (["n=1", "degree=1"], "at least 2 nodes"),
+        (["n=9", "degree=3"], "is odd"),
+        (["n=x", "degree=2"], "whole numbers"),
+        (["n=4"], "whole numbers"),
+        (["n=5000", "degree=4"], "more than the 4096"),
+    ],
+)
+def test_design_refuses_in_one_line(words, message, capsys):
+    assert main(["design", *words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+@pytest.mark.parametrize(("n", "degree"), [("a", 2), (8, 2.5), (True, 1), (-1, 2)])
+def test_sizes_in_python_are_whole_numbers(n, degree):
+    with pytest.raises(BadInput, match=r"^[^\n]+$"):
+        oc.design(n, degree)
+
+
+def test_the_table_has_the_stated_columns():
+    path = Path(topology_design.__file__).with_name(topology_design.TABLE)
+    with path.open(encoding="utf-8") as file:
+        assert tuple(next(csv.reader(file))) == topology_design.FIELDS
+
+
+def test_well_known_topologies_have_the_size():
+    for n, degree in permutations((4, 6, 8, 16, 36, 64), 2):
+        for spec in topology_design.well_known(n, degree):
+            if degree < n:
+                assert parse(spec).n == n

@@ -1,0 +1,220 @@
+"""Topologies from objects in memory, and capacities under other names in objects and files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+from hypothesis import given
+from strategies import topologies
+
+import opticoll as oc
+from opticoll.analysis.cli import cli
+from opticoll.errors import BadInput
+from opticoll.instances import as_instance, from_networkx, parse, to_networkx
+from opticoll.solvers import runner
+from opticoll.solvers.methods.procedure import rebuild, send
+from opticoll.solvers.task import Task
+
+
+def arcs_of(topology):
+    """Arcs by label."""
+    names = topology.labels
+    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
+    return sorted((names[u], names[v], c) for u, v, c in ends)
+
+
+TRIANGLE = [("a", "b", 3.0), ("b", "c", 1.0), ("c", "a", 2.0)]
+
+
+def directed_graph(attribute="capacity", kind=nx.DiGraph):
+    graph = kind()
+    for u, v, c in TRIANGLE:
+        graph.add_edge(u, v, **{attribute: c})
+    return graph
+
+
+def frame(third="capacity", source="src", target="dst"):
+    return pd.DataFrame(TRIANGLE, columns=[source, target, third])
+
+
+MATRIX = np.array([[0, 3.0, 0], [0, 0, 1.0], [2.0, 0, 0]])
+
+
+@pytest.mark.parametrize("obj", [
+    directed_graph(), directed_graph("cap"), directed_graph("bandwidth"), directed_graph("bw"), directed_graph("BW"),
+    directed_graph(kind=nx.MultiDiGraph), TRIANGLE, [(u, v, {"capacity": c, "note": "x"}) for u, v, c in TRIANGLE],
+    frame(), frame("Bandwidth", "from", "to"), pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")),
+    pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[list("cab")],
+])  # fmt: skip
+def test_one_topology_in_many_forms(obj):
+    topology = oc.topology(obj)
+    assert arcs_of(topology) == sorted(TRIANGLE)
+    assert topology == as_instance(TRIANGLE)
+    assert topology.spec == f"custom:{topology.hash[:12]}"
+    again = pickle.loads(pickle.dumps(topology))  # noqa: S301
+    assert (again, again.labels, again.spec) == (topology, topology.labels, topology.spec)
+
+
+@pytest.mark.parametrize("obj", [MATRIX, MATRIX.tolist(), sp.csr_array(MATRIX), sp.coo_matrix(MATRIX)])
+def test_matrices_number_their_vertices(obj):
+    topology = oc.topology(obj)
+    assert arcs_of(topology) == [("0", "1", 3.0), ("1", "2", 1.0), ("2", "0", 2.0)]
+
+
+def test_undirected_graphs_and_lists_have_an_arc_each_way():
+    both = oc.topology(nx.cycle_graph(6))
+    assert both == parse("ring:6")
+    assert both.capacity.tolist() == [1.0] * 12
+    graph = nx.MultiGraph([("x", "y", {"bw": 2}), ("x", "y", {"bw": 5})])
+    assert arcs_of(oc.topology(graph)) == [("x", "y", 2.0), ("x", "y", 5.0), ("y", "x", 2.0), ("y", "x", 5.0)]
+    assert oc.topology([(0, 1), (1, 2)], directed=False) == oc.topology(nx.path_graph(3))
+    assert oc.topology([(0, 1), (1, 0)]).arcs == 2
+    assert oc.topology(nx.petersen_graph()).labels == tuple(map(str, range(10)))
+
+
+def test_chosen_capacities_ranks_and_units():
+    graph = directed_graph("weight")
+    assert arcs_of(oc.topology(graph, capacity="weight")) == sorted(TRIANGLE)
+    assert oc.topology(graph, capacity=2.5).capacity.tolist() == [2.5] * 3
+    rated = oc.topology(frame("Gbps"), capacity="Gbps", unit="Gb/s", ranks=["a", "c"])
+    assert rated.capacity_unit == "Gb/s"
+    assert [rated.labels[v] for v in rated.terminals] == ["a", "c"]
+    assert as_instance("ring:4", unit="100Gb/s").spec == "ring:4"
+    assert as_instance("ring:4", unit="100Gb/s") == parse("ring:4")
+    chosen = as_instance("ring:4", ranks=[0, "2"])
+    assert chosen.terminals.tolist() == [0, 2]
+    assert chosen.spec.startswith("custom:")
+    loop = nx.DiGraph([(0, 1), (1, 0), (1, 1)])
+    assert (oc.topology(loop, loops="drop").arcs, oc.topology(loop, loops="keep").arcs) == (2, 3)
+    switched = nx.Graph([("h", "s"), ("s", "k")])
+    switched.nodes["s"]["terminal"] = False
+    assert oc.topology(switched).ranks == 2
+
+
+@given(topologies())
+def test_graphs_that_networkx_gets_come_back(topology):
+    assert from_networkx(to_networkx(topology)) == topology
+    assert oc.topology(to_networkx(topology), ranks=range(topology.n)) == topology
+
+
+def mixed(attributes):
+    return nx.DiGraph([(0, 1, attributes), (1, 0, {})])
+
+
+@pytest.mark.parametrize(("obj", "options", "word"), [
+    (directed_graph("weight"), {}, 'capacity="weight"'), (directed_graph("LinkSpeed"), {}, "capacity=1 for equal"),
+    (frame("Gbps"), {}, "'Gbps'"), (mixed({"capacity": 2}), {}, "edge 1: has no attribute 'capacity'"),
+    (mixed({"bw": 2, "capacity": 1}), {}, "'bw' and 'capacity'"), ([(0, 1, 2.0), (1, 0)], {}, "every edge a capacity"),
+    (directed_graph(), {"capacity": "speed"}, "attributes: capacity"),
+    (directed_graph("x"), {"capacity": -1}, "positive"),
+    (nx.DiGraph([(0, 1, {"capacity": "fast"})]), {}, "not a number"), (np.ones((2, 3)), {}, "not square"),
+    (np.array([[0, np.nan], [1, 0]]), {}, "positive and finite"), (np.array([[0, -1], [1, 0]]), {}, "positive"),
+    (np.array([[1, 1], [1, 0]]), {}, "loop"), (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"), (5, {}, "int"),
+    ("ring:8", {}, "str"), (nx.DiGraph(), {}, "no vertex"), ([(1, 2, 3, 4)], {}, "tuple"), ([5], {}, "tuple"),
+    (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"), (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
+    (nx.path_graph(3), {"ranks": "01"}, "list of vertices"), (nx.path_graph(3), {"directed": True}, "undirected"),
+    (nx.path_graph(3), {"loops": "maybe"}, "loops"), (nx.path_graph(3), {"unit": "fast"}, "rate"),
+    (MATRIX, {"capacity": "x"}, "leave capacity= out"), (parse("ring:4"), {"capacity": 2}, "capacity="),
+])  # fmt: skip
+def test_objects_that_are_no_topology_are_refused_in_one_line(obj, options, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        oc.topology(obj, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_spec_of_an_object_says_that_it_is_not_parsed():
+    with pytest.raises(BadInput, match="save_topology") as caught:
+        parse(oc.topology(TRIANGLE).spec)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".graphml", ".csv", ".txt"])
+def test_saved_topologies_are_solved_from_the_command_line(tmp_path, suffix):
+    topology = oc.topology(TRIANGLE, ranks=["a", "b"], unit="Gb/s")
+    path = tmp_path / f"net{suffix}"
+    oc.save_topology(topology, path)
+    again = parse(f"file:{path}")
+    assert (again, again.labels, again.capacity_unit) == (topology, topology.labels, "Gb/s")
+    run = CliRunner().invoke(cli, ["solve", "alltoall.master", f"file:{path}", "--no-store", "--json"])
+    assert json.loads(run.output)["instance_hash"] == topology.hash
+
+
+def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
+    task = Task("alltoall.link-mcf", oc.topology(TRIANGLE), "flow-decomposition")
+    run = runner.solve(task)
+    assert run.verified, run.record.message
+    assert run.record.instance == task.instance.spec
+    arguments, arrays = send(task, task.instance)
+    assert rebuild(json.loads(json.dumps(arguments)), arrays).instance == task.instance
+    doubled = Task("alltoall.link-mcf", oc.topology(MATRIX * 2), "flow-decomposition")
+    assert runner.resume_key(task) != runner.resume_key(doubled)
+    renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")
+    assert runner.resume_key(task) == runner.resume_key(renamed)
+
+
+def test_as_instance_checks_a_demand():
+    assert as_instance(TRIANGLE, {("a", "b"): 1.0}).n == 3
+    for demand, word in (({("a", "x"): 1.0}, "'x' is not a rank"), (np.ones((2, 2)), "2x2")):
+        with pytest.raises(BadInput, match=word):
+            as_instance(TRIANGLE, demand)
+    with pytest.raises(BadInput, match="not a topology"):
+        as_instance("servers:n=4,degree=2", {("0", "1"): 1.0})
+
+
+# files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".graphml", ".json"])
+def test_capacities_of_graph_files_are_used_or_asked_about(tmp_path, suffix):
+    path = tmp_path / f"net{suffix}"
+
+    def write(graph):
+        if suffix == ".json":
+            path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+        else:
+            nx.write_graphml(graph, path)
+
+    write(directed_graph("bandwidth"))
+    assert sorted(parse(f"file:{path}").capacity) == [1.0, 2.0, 3.0]
+    write(directed_graph("weight"))
+    with pytest.raises(BadInput, match="capacity=weight") as caught:
+        parse(f"file:{path}")
+    assert "\n" not in str(caught.value)
+    chosen = parse(f"file:{path},capacity=weight")
+    assert sorted(chosen.capacity) == [1.0, 2.0, 3.0]
+    assert parse(chosen.spec) == chosen
+    assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0] * 3
+    with pytest.raises(BadInput, match="no attribute 'speed'"):
+        parse(f"file:{path},capacity=speed")
+    with pytest.raises(BadInput, match="positive"):
+        parse(f"file:{path},capacity=0")
+    write(nx.DiGraph([("a", "b", {"colour": "red"}), ("b", "a", {})]))
+    assert parse(f"file:{path}").capacity.tolist() == [1.0, 1.0]
+    write(mixed({"capacity": 2.0}))
+    with pytest.raises(BadInput, match="every edge a capacity"):
+        parse(f"file:{path}")
+
+
+def test_headings_of_edge_lists_name_the_capacity(tmp_path):
+    path = tmp_path / "net.csv"
+    path.write_text("src,dst,bandwidth\na,b,2\nb,a,3\n")
+    assert parse(f"file:{path}").capacity.tolist() == [2.0, 3.0]
+    path.write_text("src,dst\na,b\nb,a\n")
+    assert parse(f"file:{path}").n == 2
+    path.write_text("src,dst,weight\na,b,2\n")
+    with pytest.raises(BadInput, match=r"columns 'weight' do not say .*capacity=weight"):
+        parse(f"file:{path}")
+    path.write_text("#: unit parsecs\n0 1\n1 0\n")
+    with pytest.raises(BadInput, match="rate"):
+        parse(f"file:{path}")
+    path.write_text("a,b,2\nb,a,2\n")
+    assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0, 1.0]
+    with pytest.raises(BadInput, match="without a heading has no column 'speed'"):
+        parse(f"file:{path},capacity=speed")

@@ -1,0 +1,341 @@
+"""Plug-ins: what they contribute is found, a changed file replaces its earlier version, and errors are one line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli import main
+from opticoll.errors import BadInput
+from opticoll.formulations import formulation, formulations
+from opticoll.instances import plugins
+from opticoll.instances.spec import FAMILIES, parse
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.methods import methods
+from opticoll.solvers.plan import resume_key
+
+FAMILY = """
+import numpy as np
+import opticoll as oc
+
+@oc.family("{name}", example="{name}:3", source="own")
+def cycle(n: int, back: bool = False) -> oc.Topology:
+    "A directed cycle."
+    i = np.arange(n)
+    return oc.Topology(n, i, (i + {step}) % n)
+"""
+MODEL = """
+import opticoll as oc
+
+def build(topology):
+    import cvxpy as cp
+    x = cp.Variable(topology.arcs, name="x", bounds=[0, 1])
+    return cp.Problem(cp.Maximize(cp.sum(x)), [cp.sum(x) <= 2])
+
+FORMULATION = oc.Formulation(
+    name="own.model", title="A model", sense="max", build={"cvxpy": build},
+    residuals=lambda data, values: {"sum": max(0.0, float(values["x"].sum()) - 2)},
+    objective=lambda data, values: float(values["x"].sum()),
+)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays():
+    """Plug-ins of a test are gone after it."""
+    before = dict(plugins._known)
+    yield
+    for place, plugin in list(plugins._known.items()):
+        if place not in before:
+            plugins._drop(plugin)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(dedent(text), encoding="utf-8")
+    return path
+
+
+def test_a_family_without_future_annotations_has_typed_arguments(tmp_path):
+    oc.load_plugin(write(tmp_path, "mine.py", FAMILY.format(name="cycle", step=1)))
+    topology = parse("cycle:4,back")
+    assert topology.spec == "cycle:4,back"
+    assert topology.n == 4
+    with pytest.raises(BadInput, match="whole number"):
+        parse("cycle:four")
+
+
+def test_a_changed_file_replaces_its_earlier_version(tmp_path):
+    path = write(tmp_path, "mine.py", FAMILY.format(name="cycle", step=1))
+    first = oc.load_plugin(path)
+    assert oc.load_plugin(path) is first
+    one = parse("cycle:5").hash
+    write(tmp_path, "mine.py", FAMILY.format(name="cycle", step=2))
+    assert oc.load_plugin(path) is not first
+    assert parse("cycle:5").hash != one
+    write(tmp_path, "mine.py", FAMILY.format(name="loop", step=2))
+    oc.load_plugin(path)
+    assert "cycle" not in FAMILIES
+    assert parse("loop:5").n == 5
+
+
+def test_a_file_that_fails_leaves_nothing_behind(tmp_path):
+    text = FAMILY.format(name="cycle", step=1) + MODEL + "raise RuntimeError('late')\n"
+    with pytest.raises(BadInput, match=r"mine\.py, line \d+: RuntimeError: late"):
+        oc.load_plugin(write(tmp_path, "mine.py", text))
+    assert "cycle" not in FAMILIES
+    assert "own.model" not in formulations()
+
+
+def test_the_smallest_formulation_is_solved_checked_and_exported(tmp_path):
+    oc.load_plugin(write(tmp_path, "mine.py", MODEL))
+    run = oc.solve(oc.Task("own.model", "ring:4"))
+    assert (run.objective, str(run.proof)) == (pytest.approx(2.0), "optimal")
+    assert list(run.record.plugins) == ["mine.py"]
+    file = tmp_path / "solution.json"
+    asked = ["own.model", "ring:4", "--plugin", str(tmp_path / "mine.py")]
+    assert main(["solve", *asked, "--no-store", "--solution", str(file)]) == 0
+    assert main(["check", *asked[:2], str(file), *asked[2:]]) == 0
+    text = file.read_text().replace('"shape": [8]', '"shape": [9]')
+    file.write_text(text)
+    assert main(["check", *asked[:2], str(file), *asked[2:]]) == 2
+    assert main(["export", *asked, "--to", str(tmp_path / "model.mps")]) == 0
+
+
+def test_the_digest_of_a_plug_in_is_in_the_resume_key_of_its_runs_only(tmp_path):
+    path = write(tmp_path, "mine.py", MODEL)
+    ours = resume_key(oc.Task("alltoall.master", "ring:4", "highs-simplex"))
+    oc.load_plugin(path)
+    first = resume_key(oc.Task("own.model", "ring:4"))
+    write(tmp_path, "mine.py", MODEL + "# changed\n")
+    oc.load_plugin(path)
+    assert resume_key(oc.Task("own.model", "ring:4")) != first
+    assert resume_key(oc.Task("alltoall.master", "ring:4", "highs-simplex")) == ours
+
+
+def test_environment_names_plug_ins(tmp_path, monkeypatch):
+    write(tmp_path, "mine.py", FAMILY.format(name="cycle", step=1))
+    monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "mine.py"))
+    assert parse("cycle:4").n == 4
+
+
+def test_entry_points_and_modules_are_loaded_by_name(tmp_path, monkeypatch):
+    write(tmp_path, "installed_cycles.py", FAMILY.format(name="cycle", step=1))
+    info = tmp_path / "own_cycles-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-cycles\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[opticoll.plugins]\ncycles = installed_cycles\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins._entry_points.cache_clear()
+    try:
+        assert parse("cycle:4").n == 4
+        assert "installed_cycles" in plugins.digests()
+    finally:
+        plugins._entry_points.cache_clear()
+
+
+BAD = {
+    "syntax": ("x = (", "line 1: SyntaxError"),
+    "raises": ("raise ValueError('no\\nway')", "line 1: ValueError: no way; correct the file"),
+    "exits": ("import sys; sys.exit(3)", "SystemExit"),
+    "nothing": ("x = 1", "contributes nothing: define one of FORMULATION"),
+    "old path": ("from formulations.model import Formulation", "import opticoll.formulations"),
+    "missing package": ("import no_such_package", "install the package"),
+    "type": ("FORMULATION = 3", "FORMULATION is of type int; it must be a Formulation"),
+    "class": (
+        "from opticoll.solvers.adapters.clarabel import Clarabel\nADAPTER = Clarabel",
+        r"write ADAPTER = Clarabel\(\)",
+    ),
+    "solver name": (
+        "from opticoll.solvers.adapters.clarabel import Clarabel\nADAPTERS = [Clarabel()]",
+        "'clarabel' is already used by opticoll",
+    ),
+    "method name": (
+        "from opticoll.solvers.methods.method import Method\n"
+        "METHOD = Method(name='highs', title='', summary='', applies=bool, run=len)",
+        "'highs' is already used by opticoll",
+    ),
+    "formulation name": (MODEL.replace("own.model", "alltoall.master"), "already used by opticoll"),
+    "family name": (FAMILY.format(name="ring", step=1), "already used in .*rings.py"),
+    "no annotation": (FAMILY.format(name="cycle", step=1).replace("n: int", "n"), "argument 'n' must be annotated"),
+    "missing hook": (MODEL.replace("residuals=", "metrics="), "missing 1 required .*'residuals'"),
+    "wrong hook": (MODEL.replace("build={", "bounds=3, build={"), "bounds must be a function, not 3"),
+    "wrong form": (MODEL.replace('"cvxpy"', '"cvxpi"'), "build must map forms"),
+    "wrong sense": (MODEL.replace('"max"', '"most"'), "sense must be 'min' or 'max'"),
+    "solver without a title": (
+        "from opticoll.solvers.adapters.interface import Adapter, Capabilities\n"
+        "class Mine(Adapter):\n    name = 'mine'\n    def solve(self, form, request, progress): pass\n"
+        "ADAPTER = Mine()",
+        "the class Mine does not set title, package",
+    ),
+    "method without a function": (
+        "from opticoll.solvers.methods.method import Method\n"
+        "METHOD = Method(name='mine', title='', summary='', applies=bool)",
+        "one of run and reformulate",
+    ),
+    "bounds of nothing": ("BOUNDS = {'own.nothing': len}", "own.nothing"),
+    "bounds no mapping": ("BOUNDS = len", "write BOUNDS ="),
+    "bounds no function": ("BOUNDS = {'alltoall.master': [3]}", "contains 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_file_is_refused_in_one_line(case, tmp_path):
+    text, message = BAD[case]
+    with pytest.raises(BadInput, match=message) as refused:
+        oc.load_plugin(write(tmp_path, "mine.py", text))
+    assert str(tmp_path / "mine.py") in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not plugins.digests()
+
+
+def test_two_plug_ins_cannot_use_one_name(tmp_path):
+    oc.load_plugin(write(tmp_path, "one.py", MODEL))
+    with pytest.raises(BadInput, match=r"two\.py: .*'own.model' is already used by the plug-in .*one\.py"):
+        oc.load_plugin(write(tmp_path, "two.py", MODEL))
+    assert formulation("own.model").title == "A model"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [("no.py", "cannot be read"), ("no_such", "no module"), ("a b", "no mod")]
+)
+def test_a_place_without_a_plug_in_is_refused(place, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=message):
+        oc.load_plugin(place)
+
+
+WRONG = {
+    "build raises": ('cp.Maximize', "cp.Maximise", "AttributeError", r"line \d+"),
+    "build returns": ("return cp.Problem", "return 3 or cp.Problem", "its build returned int", "own.model"),
+    "unnamed": ('name="x", ', "", "has no name", "own.model"),
+    "integer": ('bounds=[0, 1]', "boolean=True", "problem='MILP'", "own.model"),
+    "sense": ('cp.Maximize', "cp.Minimize", "its build has 'min'", "own.model"),
+    "not linear": ("cp.sum(x)), ", "cp.sum(cp.sqrt(x))), ", "own.model", "linear|SCIPY|compile"),
+    "residuals": ('{"sum": max(0.0, float(values["x"].sum()) - 2)}', "{}", "residuals returned", "own.model"),
+    "objective": ('objective=lambda data, values: float(values["x"].sum())', 'objective=lambda data, values: "2"',
+                  "objective returned 2", "own.model"),
+    "bounds": ("sense=", "bounds=lambda data: [2.0], sense=", "bounds returned", "own.model"),
+    "key": ('float(values["x"]', 'float(values["y"]', "KeyError: 'y'", r"line \d+"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_hook_that_is_wrong_is_named_in_one_line(case, tmp_path, capfd):
+    old, new, *messages = WRONG[case]
+    assert old in MODEL
+    path = write(tmp_path, "mine.py", MODEL.replace(old, new))
+    assert main(["solve", "own.model", "ring:4", "--plugin", str(path), "--no-store"]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    for message in messages:
+        assert re.search(message, line), line
+
+
+def test_a_formulation_object_of_a_script_runs_in_workers_too(tmp_path):
+    script = write(
+        tmp_path,
+        "script.py",
+        MODEL
+        + """
+if __name__ == "__main__":
+    from opticoll.solvers.executor import LocalProcesses
+    from opticoll.solvers.runner import resume_key
+
+    FORMULATION = __import__("dataclasses").replace(FORMULATION, problem="MILP")
+    runs = [oc.solve(oc.Task(FORMULATION, "ring:4", method)) for method in ("highs", "certified-branching")]
+    print([(round(run.objective, 6), str(run.proof)) for run in runs])
+    print(len({run.record.plugins["own.model"] for run in runs}))
+    task = oc.Task(FORMULATION, "ring:4")
+    with LocalProcesses(1) as executor:
+        print(dict(executor.map_unordered(resume_key, [task])) == {0: resume_key(task)})
+""",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[(2.0, 'optimal'), (2.0, 'optimal')]", "1", "True"]
+
+
+def test_a_family_of_a_script_is_solved_by_methods_in_workers(tmp_path):
+    script = write(
+        tmp_path,
+        "script.py",
+        FAMILY.format(name="cycle", step=1)
+        + """
+if __name__ == "__main__":
+    runs = [oc.solve(oc.Task("alltoall.master", "cycle:5", method)) for method in ("highs-simplex", "certified-pdlp")]
+    print([round(1 / run.objective, 3) for run in runs])
+""",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[10.0, 10.0]"]
+
+
+def test_a_formulation_object_cannot_have_the_name_of_another(tmp_path):
+    module = oc.load_plugin(write(tmp_path, "mine.py", MODEL))
+    assert oc.solve(oc.Task(module.FORMULATION, "ring:4")).verified
+    for name in ("own.model", "alltoall.master"):
+        with pytest.raises(BadInput, match="choose another name"):
+            oc.solve(oc.Task(replace(module.FORMULATION, name=name), "ring:4"))
+
+
+SOLVERS = """
+from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.methods.method import Method
+
+class Mine(Adapter):
+    name = title = "mine"
+    package = distribution = "scipy"
+    algorithm = "none"
+    capabilities = Capabilities()
+
+    def solve(self, form, request, progress):
+        return form.{solve}
+
+class Missing(Mine):
+    name = "missing"
+    package = distribution = "no-such-package"
+
+def run(context):
+    return context.{run}
+
+ADAPTERS = [Mine(), Missing()]
+METHOD = Method(name="my-method", title="", summary="", applies=lambda formulation: True, run=run)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "message"),
+    [
+        ("mine", 2, "solve returned str; return an Outcome"),
+        ("my-method", 2, "run returned dict; return an Answer"),
+        ("missing", 4, "pip install no-such-package"),
+    ],
+)
+def test_solvers_and_methods_that_answer_wrongly_are_named(method, status, message, tmp_path, capfd):
+    path = write(tmp_path, "mine.py", SOLVERS.format(solve="sense", run="parameters"))
+    asked = ["solve", "alltoall.master", "ring:4", "--no-store", "--method", method, "--plugin", str(path)]
+    assert main(asked) == status
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(("method", "line"), [("mine", 12), ("my-method", 19)])
+def test_an_exception_in_a_worker_names_the_line_of_the_plug_in(method, line, tmp_path):
+    oc.load_plugin(write(tmp_path, "mine.py", SOLVERS.format(solve="nothing", run="nothing")))
+    run = oc.solve(oc.Task("alltoall.master", "ring:4", method))
+    assert str(run.termination) == "error"
+    assert f"mine.py, line {line}" in str(run.record.message)
+
+
+def test_plug_ins_add_to_the_registries_and_change_nothing_else(tmp_path):
+    before = (list(formulations()), list(adapters()), list(methods()))
+    oc.load_plugin(write(tmp_path, "mine.py", MODEL))
+    assert (list(formulations()), list(adapters()), list(methods())) == ([*before[0], "own.model"], *before[1:])

@@ -1,0 +1,452 @@
+"""Topology files of other tools: read as their tools mean them, or refused in one line that names the line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opticoll as oc
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.model import NotApplicable
+from opticoll.instances import parse, read_topology
+from opticoll.instances.demands import read_demand
+
+
+def arcs_of(topology):
+    """Capacity by labels of the ends, parallel arcs added."""
+    found = {}
+    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
+    for u, v, c in ends:
+        key = topology.labels[u], topology.labels[v]
+        found[key] = found.get(key, 0.0) + c
+    return found
+
+
+def both(arcs):
+    return {**arcs, **{(v, u): c for (u, v), c in arcs.items()}}
+
+
+def _box(switched=True, cpus=2, per=2, kind="0x068000"):
+    """A machine as NCCL dumps it: GPUs and NICs below PCIe switches of Intel CPUs, NVLinks to two NVSwitches."""
+    lines = ['<system version="1">']
+    for cpu in range(cpus):
+        lines.append(f'<cpu numaid="{cpu}" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">')
+        for g in range(cpu * per, (cpu + 1) * per):
+            links = [f'<nvlink target="0000:0{s}:00.0" count="9" tclass="{kind}"/>' for s in (5, 6)] if switched else []
+            lines += [
+                f'<pci busid="0000:{g + 16:02x}:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">',
+                f'<pci busid="0000:{g + 64:02x}:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">',
+                f'<gpu dev="{g}" sm="90" rank="{g}" gdr="1">', *links, "</gpu></pci>",
+                f'<pci busid="0000:{g + 128:02x}:00.0" class="0x020700" link_speed="16 GT/s" link_width="16">',
+                f'<nic><net name="mlx5_{g}" dev="{g}" speed="400000"/></nic></pci></pci>',
+            ]  # fmt: skip
+        lines.append("</cpu>")
+    return "\n".join([*lines, "</system>"])
+
+
+def _smi(cells, extra="NIC0\tCPU Affinity\tNUMA Affinity"):
+    names = [f"GPU{i}" for i in range(len(cells))]
+    head = "\t\x1b[4m" + "\t".join(names) + f"\t{extra}\x1b[0m"
+    rows = [f"{name}\t" + "\t".join(row) + "\tPIX\t0-51\t0" for name, row in zip(names, cells, strict=True)]
+    return "\n".join([head, *rows, "NIC0\t" + "PIX\t" * len(cells) + " X ", "", "Legend:", "", "  X    = Self"])
+
+
+def _uniform(n, word):
+    return [[" X " if i == j else word for j in range(n)] for i in range(n)]
+
+
+SNDLIB = """?SNDlib native format; type: network; version: 1.0
+# network demo
+META (
+  granularity = 15min
+)
+NODES (
+  A ( 18.60 54.20 )
+  B ( 21.00 52.20 )
+  C ( 1.0 -2.0 ) ( ) ( )
+)
+LINKS (
+  L0 ( A B ) 40.00 0.00 0.00 156.00 ( 155.00 156.00 622.00 468.00 )
+  L1 ( B C ) 10.00 0.00 0.00 156.00 ( )
+  L2 ( B C ) 5 0 0 0 ( )
+)
+DEMANDS (
+  D1 ( A C ) 1 12.5 UNLIMITED
+  D2 ( A C ) 2 0.5 4
+  D3 ( C B ) 1 3 UNLIMITED
+)
+ADMISSIBLE_PATHS (
+  D1 (
+    P_0 ( L0 L1 )
+  )
+)
+"""
+SNDLIB_XML = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<network xmlns="http://sndlib.zib.de/network" version="1.0">
+ <networkStructure>
+  <nodes><node id="A"><coordinates><x>1</x><y>2</y></coordinates></node><node id="B"/><node id="C"/></nodes>
+  <links>
+   <link id="L0"><source>A</source><target>B</target>
+    <preInstalledModule><capacity>40.0</capacity><cost>0</cost></preInstalledModule></link>
+   <link id="L1"><source>B</source><target>C</target>
+    <preInstalledModule><capacity>15</capacity><cost>0</cost></preInstalledModule>
+    <additionalModules><addModule><capacity>40</capacity><cost>5</cost></addModule></additionalModules></link>
+  </links>
+ </networkStructure>
+ <demands>
+  <demand id="D1"><source>A</source><target>C</target><routingUnit>2</routingUnit>
+   <demandValue>6.75</demandValue></demand>
+  <demand id="D3"><source>C</source><target>B</target><demandValue>3.0</demandValue></demand>
+ </demands>
+</network>
+"""
+GML = """Creator "Topology Zoo Toolset"
+graph [
+  directed 0
+  stats [ a 1 ]
+  node [
+    id 0
+    label "Z&#252;rich"
+  ]
+  node [ id 1 label "Bern" ]
+  edge [ source 0 target 1 LinkSpeedRaw 10000000000.0 LinkLabel "10 Gbps" ]
+  edge [ source 1 target 0 LinkSpeedRaw 2500000000.0 ]
+]
+"""
+DIMACS = "c a comment\np max 4 5\nn 1 s\nn 4 t\na 1 2 3\na 1 3 2\na 2 3 1\na 2 4 2\na 3 4 3\n"
+NETWORKX = "0 1 {'capacity': 2.0}\n1 2 {'capacity': 1.0, 'note': 'x'}\n2 0 {'capacity': 3}\n"
+MSCCL = {"msccl_type": "topology", "name": "x", "switches": [], "links": [[0, 1, 1], [1, 0, 2], [1, 3, 0]]}
+TACCL = {
+    "name": "NDv2", "gpus_per_node": 8, "nics_per_node": 1, "alpha": 0.3, "node_betas_list": [23, 46],
+    "node_invbws_list": [20, 40], "remote_invbw": 107, "remote_alpha": 2.6, "remote_beta": 105,
+}  # fmt: skip
+TRIANGLE = {("0", "1"): 2.0, ("1", "2"): 1.0, ("2", "0"): 3.0}
+#: Text, suffix, options, expected arcs, ranks and unit.
+READ = [
+    pytest.param(_box(), "xml", "", both({(f"gpu{g}", "nvswitch"): 370.8 for g in range(4)}), 4, "GB/s", id="nccl"),
+    pytest.param(_box(kind="0x068001").replace("sm=\"90\"", "sm=\"70\""), "xml", "", None, 4, "GB/s", id="nccl-power"),
+    pytest.param(_smi(_uniform(8, "NV18")), "txt", "", both({(f"gpu{g}", "nvswitch"): 18.0 for g in range(8)}), 8, None,
+                 id="nvswitch"),
+    pytest.param(_smi(_uniform(4, "NV4")), "txt", ",capacity=25GB/s",
+                 {(f"gpu{i}", f"gpu{j}"): 4.0 for i in range(4) for j in range(4) if i != j}, 4, "25GB/s", id="nv4"),
+    pytest.param(_smi(_uniform(4, "NV6")), "txt", ",wiring=switch",
+                 both({(f"gpu{g}", "nvswitch"): 6.0 for g in range(4)}), 4, None, id="nv6-switch"),
+    pytest.param(SNDLIB, "txt", "", both({("A", "B"): 40.0, ("B", "C"): 15.0}), 3, None, id="sndlib"),
+    pytest.param(SNDLIB, "txt", ",directed=true", {("A", "B"): 40.0, ("B", "C"): 15.0}, 3, None, id="sndlib-directed"),
+    pytest.param(SNDLIB_XML, "xml", "", both({("A", "B"): 40.0, ("B", "C"): 15.0}), 3, None, id="sndlib-xml"),
+    pytest.param(GML, "gml", "", both({("Zürich", "Bern"): 1.25e10}), 2, "b/s", id="gml"),
+    pytest.param(GML, "txt", ",capacity=1", both({("Zürich", "Bern"): 2.0}), 2, None, id="gml-equal"),
+    pytest.param(DIMACS, "max", "", {("1", "2"): 3, ("1", "3"): 2, ("2", "3"): 1, ("2", "4"): 2, ("3", "4"): 3},
+                 4, None, id="dimacs"),
+    pytest.param("p edge 3 2\ne 1 2\ne 3 2\n", "col", "", both({("1", "2"): 1.0, ("3", "2"): 1.0}), 3, None, id="edge"),
+    pytest.param("p min 2 1\nn 1 4\nn 2 -4\na 1 2 0 4 2\n", "txt", "", {("1", "2"): 4.0}, 2, None, id="dimacs-min"),
+    pytest.param("p sp 2 1\na 1 2 9\n", "gr", ",capacity=1", {("1", "2"): 1.0}, 2, None, id="dimacs-sp"),
+    pytest.param(NETWORKX, "txt", ",directed=true", TRIANGLE, 3, None, id="networkx"),
+    pytest.param(NETWORKX, "txt", ",directed=false", both(TRIANGLE), 3, None, id="networkx-undirected"),
+    pytest.param("#: directed\n" + NETWORKX, "txt", "", TRIANGLE, 3, None, id="networkx-declared"),
+    pytest.param(json.dumps(MSCCL), "json", "", {("0", "1"): 1, ("1", "0"): 1, ("2", "0"): 1, ("0", "2"): 1,
+                 ("2", "1"): 2, ("1", "2"): 3}, 3, None, id="msccl"),
+    pytest.param(json.dumps({"msccl_type": "algorithm", "topology": MSCCL}), "json", "", None, 3, None,
+                 id="msccl-algo"),
+    pytest.param(json.dumps(TACCL), "json", ",wiring=ndv2", None, 8, "GB/s", id="taccl-ndv2"),
+    pytest.param(json.dumps({**TACCL, "gpus_per_node": 2, "links": [[0, 2], [1, 0]], "invbws": [[0, 8], [20, 0]]}),
+                 "json", "", {("1", "0"): 250.0, ("0", "1"): 50.0}, 2, "GB/s", id="taccl-links"),
+    pytest.param(json.dumps({**TACCL, "gpus_per_node": 16, "node_invbws_list": [8]}), "json", ",wiring=dgx2",
+                 both({(str(g), "switch"): 125.0 for g in range(16)}), 16, "GB/s", id="taccl-dgx2"),
+    pytest.param(",a,b,c\na,0,1,0\nb,0,0,2\nc,3,0,0\n", "csv", "", {("a", "b"): 1, ("b", "c"): 2, ("c", "a"): 3}, 3,
+                 None, id="matrix-labels"),
+    pytest.param("node,a,b\na,0,1\nb,2,0\n", "csv", "", {("a", "b"): 1, ("b", "a"): 2}, 2, None, id="matrix-corner"),
+    pytest.param("0 1 0 1\n1 0 1 0\n0 1 0 1\n1 0 1 0\n", "txt", "",
+                 both({("0", "1"): 1, ("1", "2"): 1, ("2", "3"): 1, ("3", "0"): 1}), 4, None, id="matrix"),
+    pytest.param("0 1 0\n0 0 2\n3 0 0\n", "txt", ",format=matrix", {("0", "1"): 1, ("1", "2"): 2, ("2", "0"): 3}, 3,
+                 None, id="matrix-3"),
+    pytest.param("0 1 2\n0 0 3\n0 0 0\n", "txt", ",format=matrix,directed=false",
+                 both({("0", "1"): 1, ("0", "2"): 2, ("1", "2"): 3}), 3, None, id="matrix-triangle"),
+    pytest.param("src,dst,bw\na,b,400Gbps\nb,a,25 GB/s\n", "csv", "", {("a", "b"): 400.0, ("b", "a"): 200.0}, 2, "Gbps",
+                 id="units"),
+    pytest.param("#: unit GB/s\na b 400Gb/s\nb a 25 GB/s\n", "txt", "", {("a", "b"): 50.0, ("b", "a"): 25.0}, 2, "GB/s",
+                 id="units-declared"),
+    pytest.param("a,b,7\nb,a,7\n", "csv", ",capacity=100Gb/s", both({("a", "b"): 100.0}), 2, "Gb/s", id="one-rate"),
+    pytest.param("id,Source,Target,Weight,color\n1,a,b,4,x\n2,b,a,5,y\n", "csv", ",capacity=Weight",
+                 {("a", "b"): 4.0, ("b", "a"): 5.0}, 2, None, id="heading"),
+    pytest.param('source,target,capacity\n"a, 1",b,4\nb,"a, 1",5\n', "csv", "", {("a, 1", "b"): 4, ("b", "a, 1"): 5}, 2,
+                 None, id="quotes"),
+    pytest.param("1 2\n3 1\n2 3\n", "txt", ",first=1", {("1", "2"): 1, ("2", "3"): 1, ("3", "1"): 1}, 3, None,
+                 id="first"),
+    pytest.param("gpu0 sw0\ngpu1 sw0\n", "txt", ",directed=false,ranks=gpu*",
+                 both({("gpu0", "sw0"): 1, ("gpu1", "sw0"): 1}), 2, None, id="ranks"),
+]  # fmt: skip
+
+
+def saved(tmp_path, text, suffix):
+    path = tmp_path / f"net.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("text", "suffix", "options", "arcs", "ranks", "unit"), READ)
+def test_files_of_other_tools(tmp_path, text, suffix, options, arcs, ranks, unit):
+    topology = parse(f"file:{saved(tmp_path, text, suffix)}{options}")
+    assert (topology.ranks, topology.capacity_unit) == (ranks, unit)
+    if arcs is not None:
+        assert arcs_of(topology) == pytest.approx(arcs)
+    assert parse(topology.spec) == topology
+    for written in ("copy.json", "copy.graphml", "copy.csv"):
+        oc.save_topology(topology, tmp_path / written)
+        again = parse(f"file:{tmp_path / written}")
+        assert (again, again.labels, again.capacity_unit) == (topology, topology.labels, unit)
+
+
+def test_pcie_of_nccl(tmp_path):
+    path = saved(tmp_path, _box(), "xml")
+    arcs = arcs_of(parse(f"file:{path},wiring=pci"))
+    assert arcs["cpu0", "cpu1"] == 22.0  # Sapphire Rapids
+    assert arcs["gpu0", "0000:10:00.0"] == arcs["0000:10:00.0", "cpu0"] == 48.0  # 16 lanes of 24 Gb/s
+    assert len(arcs) == 2 * (4 + 4 + 1)  # NICs lead out of the machine
+    everything = arcs_of(parse(f"file:{path},wiring=all"))
+    assert everything == {**arcs, **arcs_of(parse(f"file:{path}"))}
+    alone = _box(switched=False)
+    assert arcs_of(parse(f"file:{saved(tmp_path, alone, 'xml')}")) == arcs  # no NVLinks: NCCL goes over PCIe
+
+
+def test_nvlinks_between_gpus(tmp_path):
+    text = _box(cpus=1, per=2).replace(
+        'target="0000:05:00.0" count="9" tclass="0x068000"', 'target="0000:41:00.0" count="2" tclass="0x030200"', 1
+    )
+    text = text.replace(
+        'target="0000:05:00.0" count="9" tclass="0x068000"', 'target="0000:40:00.0" count="3" tclass="0x030200"', 1
+    )
+    text = re.sub(r'<nvlink target="0000:06[^>]*>', "", text)
+    assert arcs_of(parse(f"file:{saved(tmp_path, text, 'xml')}")) == pytest.approx(
+        {("gpu0", "gpu1"): 41.2, ("gpu1", "gpu0"): 61.8}
+    )
+
+
+def test_taccl_wires_ndv2_as_the_dgx1(tmp_path):
+    topology = parse(f"file:{saved(tmp_path, json.dumps(TACCL), 'json')},wiring=ndv2")
+    scaled = topology.scaled(1 / 25.0)
+    kinds = [nx.DiGraph([(u, v, {"c": round(c)}) for (u, v), c in arcs_of(t).items()]) for t in (scaled, parse("dgx1"))]
+    assert nx.is_isomorphic(*kinds, edge_match=lambda a, b: a["c"] == b["c"])
+
+
+def test_switches_of_msccl_limit_what_a_rank_sends_and_receives(tmp_path):
+    links = [[0 if u == v else 1 for u in range(3)] for v in range(3)]
+    switches = [[[u], [v for v in range(3) if v != u], 1, "out"] for u in range(3)]
+    switches += [[[v for v in range(3) if v != u], [u], 1, "in"] for u in range(3)]
+    path = saved(tmp_path, json.dumps({**MSCCL, "links": links, "switches": switches}), "json")
+    assert oc.solve("alltoall.master", f"file:{path}").metrics["T"] == pytest.approx(2.0)
+
+
+def test_demands_of_network_files(tmp_path):
+    for name, text in (("txt", SNDLIB), ("xml", SNDLIB_XML)):
+        path = saved(tmp_path, text, name)
+        demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
+        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
+    path = saved(tmp_path, DIMACS, "max")
+    demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
+    assert np.argwhere(demand).tolist() == [[0, 3]]
+    assert oc.solve("alltoall.master", f"file:{path}", demand=f"file:{path}").objective == pytest.approx(5.0)
+
+
+#: Text, suffix, options, and part of the message.
+REFUSED = [
+    ("src,dst,weight\na,b,2\n", "csv", "", "'weight' do not say which is the capacity; write file:PATH,capacity=w"),
+    ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "'bw', 'cap' may hold the capacity"),
+    ("node_a,node_b\n0,1\n1,0\n", "csv", "", "line 1: 'node_a' and 'node_b' are names"),
+    ("u v\nv w\nw u\n", "txt", "", "may be a heading or an arc"),
+    ("1 2\n2 3\n3 1\n", "txt", "", "numbered from 1 to 3, and 0 has no arc; write file:PATH,first=1"),
+    ("0 1\n1 0\n", "txt", ",first=1", "numbers from 1"),
+    ("0 1\n1 0\n", "txt", ",directed=false", "line 1: the link between '0' and '1' is listed in both directions"),
+    ("a b 4Gb/s\nb a 5\n", "txt", "", "line 2: capacity '5' has no unit, unlike those before"),
+    ("a b\nb a 5Gb/s\n", "txt", "", "line 2: capacity '5Gb/s' has a unit, unlike those before"),
+    ("a;b\nb;a\n", "csv", "", "separated by ';'"),
+    ("0 1 {'capacity': 2}\n", "txt", "", "line 1: an edge list with {...} does not say whether its edges are directed"),
+    ("0 1 {'weight': 2}\n", "txt", ",directed=true", "capacity=weight"),
+    ("0 1 {'capacity': __import__('os')}\n", "txt", ",directed=true", "line 1"),
+    ("0 1 {'a': " + "[" * 5000 + "\n", "txt", ",directed=true", "line 1"),
+    ("0 1 {'capacity': 2}\n1 0 2\n", "txt", ",directed=true", "do not go together"),
+    ("gpu0 switch0\nswitch0 gpu0\n", "txt", "", "1 of 2 vertices sound like switches (switch0)"),
+    ("gpu0 switch0\n", "txt", ",ranks=cpu*", "no vertex matches ranks=cpu*"),
+    ("digraph G {\n a -> b;\n}\n", "dot", "", "DOT"),
+    ("*Vertices 2\n1 a\n", "net", "", "Pajek"),
+    ("%%MatrixMarket matrix\n", "mtx", "", "Matrix Market"),
+    ("<algo name='x'/>", "xml", "", "this is a schedule"),
+    ("0 1 2\n", "txt", ",format=excel", "format=excel is unknown"),
+    ("0 1 2\n", "txt", ",wiring=ring", "wiring=ring is unknown"),
+    ("0 1 2\n", "txt", ",wiring=nvlink", "wiring= has no meaning"),
+    ("0 1 2\n", "txt", ",capacty=2", "unknown option 'capacty'; did you mean 'capacity'?"),
+    ("0 1 2\n", "txt", ",speed=2,first=1", "unknown option 'speed'; known are capacity"),
+    ("0 1 2\n", "txt", ",directed=maybe", "directed=true or directed=false"),
+    ("0 1 2\n", "txt", ",first=1,first=1", "given twice"),
+    ("0 1 0\n0 0 2\n3 0\n", "txt", ",format=matrix", "line 3: 2 entries"),
+    ("0 1\n-1 0\n", "txt", ",format=matrix", "line 2, column 1"),
+    ("1 1\n1 0\n", "txt", ",format=matrix", "loop"),
+    (",a,b\nb,0,1\na,1,0\n", "csv", "", "same order"),
+    ("graph [\n node [ id 0 ]\n node [ id 0 ]\n]", "gml", "", "line 3: node id 0 is used twice"),
+    ("graph [\n edge [ source 0 ]\n]", "gml", "", "line 2: edge without source and target"),
+    ("graph [ node [ id 0 ]\n edge [ source 0 target 7 ]\n]", "gml", "", "line 2: vertex '7' is not declared"),
+    ("graph [\n node [ id 0\n", "gml", "", "ends inside a list"),
+    ("graph [\n ] ]", "gml", "", "line 2"),
+    ("graph [ node [ id 0 label \"x ]", "gml", "", "line 1"),
+    ("graph " + "[ a " * 100, "gml", "", "line 1"),
+    ("graph [ directed 2 ]", "gml", "", "must be 0 or 1"),
+    ("graph [ node [ id 0 id 1 ] ]", "gml", "", "occurs twice"),
+    (DIMACS.replace("5\n", "6\n", 1), "max", "", "5 arcs where the problem line states 6"),
+    (DIMACS.replace("a 1 2 3", "a 1 9 3"), "max", "", "line 5"),
+    (DIMACS.replace("a 1 2 3", "a 1 2"), "max", "", "line 5"),
+    (DIMACS.replace("a 1 2 3", "a 1 2 0"), "max", "", "line 5"),
+    ("p sp 2 1\na 1 2 9\n", "gr", "", "'length'"),
+    ("p min 2 1\na 1 2 1 4 2\n", "txt", "", "line 2: the arc has the lower bound '1'"),
+    ("p edge 2 2\ne 1 2\ne 2 1\n", "col", "", "line 3: edge 2-1 is listed twice"),
+    ("p max 999999999999 1\n", "max", "", "vertices are more than"),
+    (SNDLIB.replace("40.00", "0.00").replace("10.00", "0").replace(" 5 0", " 0 0"), "txt", "",
+     "capacity=module_1_capacity"),
+    (SNDLIB.replace("( B C ) 10", "( B X ) 10"), "txt", "", "line 13: node 'X' is not declared"),
+    (SNDLIB.replace("40.00", "many"), "txt", "", "line 12: pre_installed_capacity 'many'"),
+    (SNDLIB.replace("  L1 (", "  L1 "), "txt", "", "line 13"),
+    (SNDLIB.replace("( A C ) 1", "( A A ) 1"), "txt", "", "line 17: a demand must join two different nodes"),
+    (SNDLIB.replace("  D1 (\n    P_0 ( L0 L1 )\n  )\n)", "  D1 ("), "txt", "",
+     "section ADMISSIBLE_PATHS is not closed"),
+    (SNDLIB_XML.replace("<target>C</target>", "", 1), "xml", "", "line 8: <link> without"),
+    (SNDLIB_XML.replace("40.0<", "x<"), "xml", "", "line 6: pre_installed_capacity 'x'"),
+    (SNDLIB_XML.replace('"B"', '"A"'), "xml", "", "line 4: a node without id, or id 'A' is used twice"),
+    (SNDLIB_XML + "<", "xml", "", "not well-formed XML"),
+    ('<!DOCTYPE network [<!ENTITY a "b">]><network>&a;</network>', "xml", "", "not accepted"),
+    ("<network>" + "<a>" * 100 + "</a>" * 100 + "</network>", "xml", "", "levels"),
+    (_box().replace("</gpu>", "").replace("<gpu ", "<gpu/><x "), "xml", "", "not well-formed"),
+    (re.sub("<gpu.*?</gpu>", "", _box(), flags=re.DOTALL), "xml", "", "is a GPU by its class, and has no <gpu>"),
+    (_box().replace('sm="90"', 'sm="35"'), "xml", "", "sm 35, for which the bandwidth of a NVLink is not known"),
+    (_box().replace('rank="1"', 'rank="0"'), "xml", "", "two GPUs of rank 0"),
+    (_box().replace('count="9"', 'count="-9"'), "xml", "", "attribute count is '-9'"),
+    (_box().replace('tclass="0x068000"', ""), "xml", "", "target and tclass"),
+    (_box().replace("<nvlink", "<xgmi"), "xml", "", "xGMI files of RCCL are not read"),
+    (_box().replace('busid="0000:11:00.0"', 'busid="0000:10:00.0"'), "xml", "", "busid of another"),
+    (_box().replace('numaid="1"', 'numaid="0"'), "xml", "", "numaid of another"),
+    (_box(), "xml", ",wiring=switch", "not for NCCL's files"),
+    (_box(), "xml", ",capacity=1", "capacity= has no meaning"),
+    (_smi(_uniform(4, "NV6")), "txt", "", "NV6 between all 4 GPUs may be 6 links to each other"),
+    (_smi(_uniform(4, "PHB")), "txt", "", "NVLinks do not connect all GPUs"),
+    (_smi(_uniform(4, "NV#")), "txt", "", "line 2: entry 'NV#'"),
+    (_smi([["X", "NV1"], ["NV2", "X"]]), "txt", "", "not symmetric"),
+    (_smi([["NV1", "X"], ["NV2", "X"]]), "txt", "", "line 2"),
+    (_smi(_uniform(4, "NV4")).rpartition("GPU3")[0], "txt", "", "3 rows for 4 GPUs"),
+    (_smi(_uniform(4, "NV4")), "txt", ",capacity=1", "rate of one NVLink"),
+    (json.dumps({**MSCCL, "links": [[0, 1], [1]]}), "json", "", "links[dst][src]"),
+    (json.dumps({**MSCCL, "links": [[0, -1], [1, 0]]}), "json", "", "links[dst][src]"),
+    (json.dumps({**MSCCL, "switches": [[[0, 1], [1, 2], 1, "x"]]}), "json", "",
+     "several sources and several destinations"),
+    (json.dumps({**MSCCL, "switches": [[[0], [1, 2], 0, "x"]]}), "json", "", "switch 0"),
+    (json.dumps({**MSCCL, "switches": [[[0], [1], 1, "x"], [[0], [1], 1, "y"]]}), "json", "",
+     "two switches on one side"),
+    (json.dumps({"msccl_type": "algorithm"}), "json", "", "no msccl topology"),
+    (json.dumps(TACCL), "json", "", "wiring=ndv2"),
+    (json.dumps(TACCL), "json", ",wiring=dgx2", "do not fit wiring=dgx2"),
+    (json.dumps({**TACCL, "links": [[0]]}), "json", "", "'links' must be a list of 8 rows"),
+    (json.dumps({"nodes": [{"id": "a", "type": "gpu"}, {"id": "b", "type": "switch"}], "edges": []}), "json", "",
+     "1 of 2 vertices sound like switches (b switch)"),
+    (json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "speed": 4}]}), "json", "",
+     "capacity=speed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "suffix", "options", "message"), REFUSED)
+def test_what_is_refused_names_the_place_and_the_remedy(tmp_path, text, suffix, options, message):
+    path = saved(tmp_path, text, suffix)
+    with pytest.raises(BadFile) as caught:
+        parse(f"file:{path}{options}")
+    assert message in str(caught.value)
+    assert path.name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_switches_among_the_nodes_of_a_graph_are_asked_about():
+    graph = nx.DiGraph([("h0", "tor1"), ("tor1", "h0")])
+    with pytest.raises(BadInput, match=r"give ranks=\[...\]"):
+        oc.topology(graph)
+    assert oc.topology(graph, ranks=["h0"]).ranks == 1
+    for node in graph:
+        graph.nodes[node]["terminal"] = True
+    assert oc.topology(graph).ranks == 2
+
+
+def test_units_and_implied_units_of_objects():
+    topology = oc.topology([("a", "b", "400Gbps"), ("b", "a", "25 GB/s")])
+    assert (topology.capacity.tolist(), topology.capacity_unit) == ([400.0, 200.0], "Gbps")
+    assert oc.topology([("a", "b", "4Gb/s"), ("b", "a", "4Gb/s")], unit="GB/s").capacity.tolist() == [0.5, 0.5]
+    zoo = oc.topology(nx.DiGraph([(0, 1, {"LinkSpeedRaw": 1e9}), (1, 0, {"LinkSpeedRaw": 1e9})]))
+    assert zoo.capacity_unit == "b/s"
+
+
+def test_one_way_listings_are_told_about_direction(tmp_path):
+    path = saved(tmp_path, "0 1\n1 2\n0 2\n", "txt")
+    with pytest.raises(NotApplicable, match=r"its arcs lead one way, .*directed=false"):
+        oc.solve("alltoall.master", f"file:{path}")
+    assert oc.solve("alltoall.master", f"file:{path},directed=false").proof == "optimal"
+    with pytest.raises(NotApplicable, match="another failure seed"):
+        oc.solve("alltoall.master", "path:3+fail=1")
+    with pytest.raises(NotApplicable, match=r"use a connected topology$"):
+        oc.solve("alltoall.master", oc.topology([(0, 1, 1), (2, 3, 1)]))
+
+
+def test_options_of_read_topology(tmp_path):
+    path = saved(tmp_path, "1 2 5\n2 3 5\n", "txt")
+    topology = read_topology(path, 2.0, directed=False, first=1, ranks="[12]", format="edges")
+    assert topology.spec == f"file:{path},capacity=2.0,directed=false,format=edges,first=1,ranks=[12]"
+    assert (topology.ranks, topology.arcs, parse(topology.spec)) == (2, 4, topology)
+    path.write_text("gpu0 sw0 7\ngpu1 sw0 7\n")
+    topology = oc.topology(path, directed=False, capacity=3, ranks=["gpu1", "gpu0"])
+    assert (topology.ranks, topology.capacity.tolist()) == (2, [3.0] * 4)
+    assert oc.topology(saved(tmp_path, "a b 1\nb a 1\n", "txt")).spec == f"file:{path}"
+    with pytest.raises(BadFile, match="first=2"):
+        read_topology(path, first=2)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_files_are_refused_in_one_line_or_read_completely(tmp_path, data):
+    """A file with one character changed is never a traceback; what is read is read again by its spec."""
+    text, suffix, options, *_ = data.draw(st.sampled_from(READ)).values
+    at = data.draw(st.integers(0, len(text) - 1))
+    new = data.draw(st.sampled_from(["", text[at] * 2, " ", "0", "9", "x", '"', "<", "(", "]", "\n", "\x00", "-", "."]))
+    path = saved(tmp_path, text[:at] + new + text[at + 1 :], suffix)
+    try:
+        topology = parse(f"file:{path}{options}")
+    except BadInput as error:
+        reason = str(error)
+    else:
+        reason = ""
+    assert "\n" not in reason
+    if reason:
+        return
+    assert parse(topology.spec) == topology
+    assert np.isfinite(topology.capacity).all()
+    assert topology.ranks >= 1
+
+
+NUMBERED = {
+    "xml": (SNDLIB_XML, r"(?<=<capacity>)[\d.]+(?=</capacity><cost>0)"),
+    "txt": (SNDLIB, r"(?<=[AB] [BC] \) )[\d.]+(?= \S+ \S+ \S+ \()"),
+    "gml": (GML, r"(?<=LinkSpeedRaw )[\d.]+"), "max": (DIMACS, r"(?<=a \d \d )\d"),
+}  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_changed_number_changes_exactly_its_capacity(tmp_path, data):
+    suffix = data.draw(st.sampled_from(sorted(NUMBERED)))
+    text, pattern = NUMBERED[suffix]
+    found = data.draw(st.sampled_from(list(re.finditer(pattern, text))))
+    number = data.draw(st.integers(1, 10**6))
+    changed = text[: found.start()] + str(number) + text[found.end() :]
+    before = read_topology(saved(tmp_path, text, suffix))
+    after = read_topology(saved(tmp_path, changed, suffix))
+    ways = 1 if suffix == "max" else 2
+    expected = before.capacity.sum() + ways * (number - float(found[0]))
+    assert after.capacity.sum() == pytest.approx(expected)
+    assert (after.n, after.arcs, after.labels) == (before.n, before.arcs, before.labels)

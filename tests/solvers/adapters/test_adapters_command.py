@@ -1,0 +1,314 @@
+"""Solvers that run as commands: configuration, answers, and every way in which a command can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import scipy.sparse as sp
+
+from opticoll.analysis.cli import main
+from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.solvers import runner
+from opticoll.solvers.adapters import adapter, adapters
+from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, adopt, exported, read_configuration
+from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import PrimalStatus, Proof, SolveRequest, Task, Termination
+from opticoll.solvers.verify import dual_bound
+
+SCRIPT = Path(__file__).with_name("milp_command.py")
+TABLE = """
+[milp]
+title = "SciPy's milp"
+command = '"{python}" "{script}" {{mps}} {{sol}} --time {{time_limit_s}}'
+mip = true
+version_command = '"{python}" "{script}" --version'
+option = "--{{name}} {{value}}"
+[milp.status]
+infeasible = "problem is infeasible|no feasible point"
+unbounded = "problem is unbounded"
+
+[highs-command]
+command = '"{python}" "{script}" {{lp}} {{sol}} --time {{time_limit_s}} --style highs'
+mip = true
+duals = true
+
+[absent]
+command = "no-such-program-anywhere {{mps}} {{sol}}"
+"""
+INF = np.inf
+
+
+@pytest.fixture(autouse=True)
+def solvers(tmp_path, monkeypatch):
+    """The configuration file, in a folder whose name has a blank."""
+    folder = tmp_path / "my solvers"
+    folder.mkdir()
+    file = folder / "solvers.toml"
+    file.write_text(TABLE.format(python=sys.executable, script=SCRIPT), encoding="utf-8")
+    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv(TABLES, "")
+    return file
+
+
+def form(*, integer: bool = False, sense: str = "max") -> StandardForm:
+    """``max 3 x + 2 y + 1`` over ``x + 2 y <= 4, 3 x + y <= 6.5``, a free row, and an idle column in [2, 3]."""
+    A = sp.csc_array(np.array([[1.0, 2, 0], [3, 1, 0], [1, 1, 0]]))
+    flip = 1.0 if sense == "max" else -1.0
+    return StandardForm(
+        A, np.array([-INF, -INF, -INF]), np.array([4, 6.5, INF]), np.array([0, 0, 2.0]), np.array([INF, INF, 3]),
+        flip * np.array([3.0, 2, 0]), sense, flip * 1.0, np.array([integer, integer, False]),
+    )  # fmt: skip
+
+
+OPTIMUM = 3 * 1.8 + 2 * 1.1 + 1  # at x = 1.8, y = 1.1; with whole numbers 7 at x = 2, y = 0
+
+
+@pytest.mark.parametrize("name", ["milp", "highs-command"])
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_command_solves_linear_and_integer_programs(name, sense, integer):
+    flip = 1.0 if sense == "max" else -1.0
+    problem = form(integer=integer, sense=sense)
+    found = solve_isolated(problem, name, SolveRequest(time_limit_s=60.0))
+    best = 7.0 if integer else OPTIMUM
+    assert found.termination is Termination.OPTIMAL, found.message
+    assert found.primal is PrimalStatus.FEASIBLE
+    assert found.objective == pytest.approx(flip * best)
+    assert found.x is not None
+    assert found.x[2] == 2  # not in the file's rows: its bound
+    if name == "highs-command" and not integer:
+        assert found.row_duals is not None
+        assert dual_bound(problem, found.row_duals) == pytest.approx(flip * best)
+    else:
+        assert found.row_duals is None
+
+
+def test_a_run_is_verified_and_proven_whether_or_not_there_are_duals():
+    for name in ("milp", "highs-command"):
+        run = runner.solve(Task("matrix.program", "mps:" + str(example()), name))
+        assert (run.verified, run.proof) == (True, Proof.OPTIMAL)
+        assert run.objective == pytest.approx(OPTIMUM)
+        assert run.record.solver.name == name
+    assert run.record.bound_source == "lp-dual"
+
+
+def example() -> Path:
+    path = Path(os.environ[VARIABLE]).with_name("p.lp")
+    path.write_text("max\nobj: 3 x + 2 y + 1\nst\na: x + 2 y <= 4\nb: 3 x + y <= 6.5\nend\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending", "words"),
+    [
+        ("crash", Termination.CRASHED, "status 7; last output: cannot allocate the basis"),
+        ("die", Termination.CRASHED, "signal SIGKILL"),
+        ("silent", Termination.ERROR, "wrote no solution file"),
+        ("garbage", Termination.ERROR, "line 1: 'this is' is not a name and a number"),
+        ("strange", Termination.ERROR, "no column 'somebody'"),
+        ("infeasible", Termination.INFEASIBLE, ""),
+    ],
+)
+def test_every_failure_is_reported_as_itself(mode, ending, words):
+    found = solve_isolated(form(), "milp", SolveRequest(options={"mode": mode}))
+    assert found.termination is ending
+    assert words in found.message
+    assert found.x is None
+    assert "\n" not in found.message
+
+
+def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():
+    crossed = StandardForm(
+        sp.csc_array(np.array([[1.0, 1], [1, 1]])), np.array([3.0, -INF]), np.array([INF, 2]), np.zeros(2),
+        np.full(2, INF), np.ones(2), "min",
+    )  # fmt: skip
+    free = StandardForm(
+        sp.csc_array(np.array([[1.0, -1]])), np.array([-INF]), np.array([1.0]), np.zeros(2), np.full(2, INF),
+        np.ones(2), "max",
+    )  # fmt: skip
+    for name in ("milp", "highs-command"):
+        assert solve_isolated(crossed, name, SolveRequest()).termination is Termination.INFEASIBLE
+        unbounded = solve_isolated(free, name, SolveRequest()).termination
+        assert unbounded in (Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
+
+
+@pytest.mark.parametrize(("mode", "solved"), [("zero", True), ("sleep", False)])
+def test_a_command_is_killed_at_its_limit_and_its_solution_kept(mode, solved, tmp_path):
+    note = tmp_path / "child"
+    request = SolveRequest(time_limit_s=4.0, options={"mode": mode, "child": str(note)})
+    found = solve_isolated(form(integer=True), "milp", request)
+    assert found.termination is Termination.TIME_LIMIT
+    assert (found.x is not None) == solved
+    if solved:
+        assert found.objective == 1.0
+    assert gone(int(note.read_text(encoding="utf-8")))
+
+
+def gone(pid: int) -> bool:
+    for _ in range(100):
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.1)
+                continue
+        return True
+    return False
+
+
+def test_a_stopped_solve_leaves_no_process(tmp_path):
+    import threading
+
+    note, stop = tmp_path / "child", threading.Event()
+    request = SolveRequest(options={"mode": "sleep", "child": str(note)})
+
+    def stop_when_started() -> None:
+        while not note.exists() or not note.read_text(encoding="utf-8"):
+            time.sleep(0.05)
+        stop.set()
+
+    thread = threading.Thread(target=stop_when_started, daemon=True)
+    thread.start()
+    found = solve_isolated(form(), "milp", request, stop=stop)
+    thread.join(timeout=60)
+    assert found.termination is Termination.INTERRUPTED
+    assert gone(int(note.read_text(encoding="utf-8")))
+
+
+def test_options_need_a_template():
+    with pytest.raises(BadOption, match="takes no options"):
+        solve_isolated(form(), "highs-command", SolveRequest(options={"presolve": "off"}))
+
+
+def test_a_program_that_is_not_there_is_unavailable(capsys):
+    assert not adapter("absent").installed()
+    with pytest.raises(SolverUnavailable, match="not on PATH"):
+        solve_isolated(form(), "absent", SolveRequest())
+    assert main(["solve", "matrix.program", f"mps:{example()}", "--method", "absent", "--no-store"]) == 4
+    assert "no-such-program-anywhere" in capsys.readouterr().err
+
+
+def test_capabilities_are_those_of_the_table(solvers):
+    solvers.write_text('[only-lp]\ncommand = "true {mps} {sol}"\n', encoding="utf-8")
+    with pytest.raises(MethodMismatch, match="does not support integer variables"):
+        solve_isolated(form(integer=True), "only-lp", SolveRequest())
+
+
+def test_the_version_and_the_resume_key_follow_the_configuration(solvers):
+    task = Task("matrix.program", f"mps:{example()}", "milp")
+    version, key = adapter("milp").version(), runner.resume_key(task)
+    assert version is not None
+    assert version.startswith("version 1.2.3 (command ")
+    solvers.write_text(solvers.read_text(encoding="utf-8").replace("--time", "--style plain --time"), encoding="utf-8")
+    assert adapter("milp").version() != version
+    assert runner.resume_key(task) != key
+
+
+def test_a_file_on_the_command_line_is_used_for_that_command(solvers, monkeypatch, capsys):
+    monkeypatch.delenv(VARIABLE)
+    command = [
+        "solve",
+        "matrix.program",
+        f"mps:{solvers.with_name('p.lp')}",
+        "--method",
+        "milp",
+        "--no-store",
+        "--json",
+    ]
+    solvers.with_name("p.lp").write_text("max\nobj: 3 x\nst\na: x <= 4\nend\n", encoding="utf-8")
+    assert main(command) == 2
+    assert main([*command, "--solver-config", str(solvers)]) == 0
+    assert json.loads(capsys.readouterr().out)["objective"] == pytest.approx(12)
+    assert "milp" not in adapters()
+
+
+def test_the_users_own_file_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "config" / "opticoll"
+    folder.mkdir(parents=True)
+    (folder / "solvers.toml").write_text('[mine]\ncommand = "bin/mine {mps} {sol}"\n', encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert {"mine", "milp"} <= set(adapters())
+    assert not adapter("mine").installed()
+    program = folder / "bin" / "mine"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    assert adapter("mine").installed()  # relative to the file, not to the working directory
+
+
+def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
+    study = tmp_path / "s.toml"
+    study.write_text(
+        f'name = "s"\nformulations = ["matrix.program"]\ninstances = ["mps:{example()}"]\n'
+        'methods = ["milp", "highs-command"]\n',
+        encoding="utf-8",
+    )
+    assert main(["study", str(study), "--jobs", "2", "--store", str(tmp_path / "store"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 2
+
+
+def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
+    text = exported(adapter("milp"))
+    assert exported(adapter("highs")) == ""
+    monkeypatch.delenv(VARIABLE)
+    assert "milp" not in adapters()
+    adopt(text)
+    assert adapter("milp").version() is not None
+    found = solve_isolated(form(), "milp", SolveRequest())
+    assert found.objective == pytest.approx(OPTIMUM)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no tables"),
+        ("[a", "not TOML"),
+        ("a = 1", "must be a table"),
+        ("[a]\nlp = true", "command is missing"),
+        ('[a]\ncommand = "a {mps}"', "must contain {sol}"),
+        ('[a]\ncommand = "a {mps} {lp} {sol}"', "one of {mps} and {lp}"),
+        ('[a]\ncommand = "a {mps} {sol} {time}"', "unknown placeholder {time}"),
+        ('[a]\ncommand = "a {mps} {sol:>3}"', "cannot be split into words"),
+        ("[a]\ncommand = 'a \"{mps} {sol}'", "cannot be split into words"),
+        ('[a]\ncommand = "a {mps} {sol}"\nmipp = true', "did you mean 'mip'"),
+        ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "true or false"),
+        ('[a]\ncommand = "a {mps} {sol}"\nlp = false', "both false"),
+        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "no regular expression"),
+        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
+        ('[A]\ncommand = "a {mps} {sol}"', "a name has lower-case letters"),
+        ('[highs]\ncommand = "a {mps} {sol}"', "has the name of one that opticoll has"),
+        ('[ring]\ncommand = "a {mps} {sol}"', "has the name of one that opticoll has"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
+    solvers.write_text(text, encoding="utf-8")
+    with pytest.raises(BadFile) as refused:
+        adapters()
+    assert reason in str(refused.value)
+    assert main(["list", "solvers"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none.toml"))
+    with pytest.raises(BadFile, match=r"none\.toml cannot be read"):
+        adapters()
+
+
+def test_the_table_of_the_documentation_is_valid(tmp_path):
+    from opticoll.solvers.adapters import command_line
+
+    assert command_line.__doc__ is not None
+    block = command_line.__doc__.split("::\n", 1)[1].split("\n``", 1)[0]
+    file = tmp_path / "doc.toml"
+    file.write_text("\n".join(line.removeprefix("    ") for line in block.splitlines()), encoding="utf-8")
+    (one,) = read_configuration(file)
+    assert (one.name, one.mip, one.duals) == ("mysolver", True, False)

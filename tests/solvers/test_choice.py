@@ -1,0 +1,262 @@
+"""What ``auto`` does: the stated model up to a size, a certified method beyond, and what the record says of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opticoll.analysis.cli import main
+from opticoll.formulations import formulations
+from opticoll.solvers import runner
+from opticoll.solvers.choice import LARGEST, fastest_form
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.task import Proof, Task, Termination
+from opticoll.solvers.verify import whole
+from opticoll.solvers.worker_start import interpreter
+
+GAP_GRAPH = "genkautz:n=8,d=3"
+
+#: Formulation, an instance whose model is solved as stated and one that is too large, and settings.
+SIZES = [
+    ("alltoall.link-mcf", "ring:5", "genkautz:n=34,d=4", {}),
+    ("alltoall.master", "ring:5", "genkautz:n=400,d=4", {}),
+    ("alltoall.min-congestion", "petersen", "genkautz:n=64,d=4", {}),
+    ("lumorph.min-overlap", "lightpath:2x4", "lightpath:8x16", {}),
+    ("lumorph.rounds", "lightpath:2x2,lasers=1", "lightpath:4x4,lasers=4,waveguides=4", {}),
+    ("optree.one-stage", "wdm-ring:n=6,wavelengths=1", "wdm-ring:n=12,wavelengths=1", {}),
+    ("optree.tree", "wdm-ring:n=64,wavelengths=4", "wdm-ring:n=4096,wavelengths=64", {}),
+    ("sipml.ocs-circuits", "servers:n=6,degree=8,traffic=random,seed=1",
+     "servers:n=64,degree=128,traffic=random,seed=1", {}),
+    ("sipml.placement", "op-graph:model=chain,splits=2x1x3", "op-graph:model=transformer,layers=2,parts=16", {}),
+    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256",
+     {"traffic": "random"}),
+    ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", "servers:n=7,degree=2,traffic=alltoall", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "small", "large", "settings"), SIZES, ids=[case[0] for case in SIZES])
+def test_small_models_are_built_and_large_ones_are_not(name, small, large, settings):
+    stated = make_plan(Task(name, small, settings=settings, tol=1e-4))
+    assert stated.builds
+    assert stated.adapter is not None
+    assert stated.adapter.name.startswith("highs")
+    assert stated.choice is not None
+    assert stated.choice.reason is None
+    certified = make_plan(Task(name, large, settings=settings, tol=1e-4))
+    assert not certified.builds
+    assert certified.choice is not None
+    assert certified.method in (LARGEST[name].beyond or "certified-pdhg", "orbit-lp", "master-child")
+    assert certified.choice.reason is not None
+    assert certified.choice.reason.startswith(certified.method)
+
+
+def test_every_formulation_that_is_not_listed_is_always_solved_as_stated():
+    for name, model in formulations().items():
+        assert name in LARGEST or model.problem == "LP" or model.paper == "matrix"
+
+
+EQUAL = [
+    ("alltoall.master", "hypercube:3", {}, "orbit-lp"),
+    ("alltoall.min-congestion", "genkautz:n=7,d=3", {"paths": "all"}, "exact-routing"),
+    ("lumorph.min-overlap", "lightpath:3x4", {}, "negotiated-rerouting"),
+    ("lumorph.rounds", "lightpath:2x3,lasers=2", {"collective": "all-to-all"}, "certified-rounds"),
+    ("optree.one-stage", "wdm-ring:n=6,wavelengths=1", {}, "cycle-cover"),
+    ("optree.tree", "wdm-ring:n=64,wavelengths=4", {}, "tree-search"),
+    ("sipml.ocs-circuits", "servers:n=6,degree=8,traffic=random,seed=1", {}, "koenig-bisection"),
+    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", {"traffic": "random"}, "ring-sets"),
+    ("topoopt.strategy", "servers:n=8,degree=2,traffic=dlrm", {}, "strategy-front"),
+    ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", {}, "design-search"),
+]
+
+
+@pytest.mark.parametrize(("name", "spec", "settings", "method"), EQUAL, ids=[case[0] for case in EQUAL])
+def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec, settings, method):
+    stated = runner.solve(Task(name, spec, settings=settings))
+    certified = runner.solve(Task(name, spec, method, settings=settings))
+    assert stated.proof is certified.proof is Proof.OPTIMAL
+    assert stated.objective == pytest.approx(certified.objective, rel=1e-6)
+    model = stated.record.model
+    assert model.built
+    assert model.form == stated.record.form == "pyomo"
+    assert model.variables == stated.record.size.variables
+    assert model.reason.startswith("solved by highs")
+    assert certified.record.model.built is False
+    assert certified.record.form is certified.record.model.form is None
+    assert certified.record.model.reason.startswith(f"{method} works on the ")
+
+
+def test_a_form_that_is_asked_for_is_built_whatever_the_size():
+    plan = make_plan(Task("lumorph.rounds", "lightpath:4x4,lasers=4,waveguides=4", form="cvxpy"))
+    assert (plan.method, plan.form, plan.builds) == ("highs", "cvxpy", True)
+    run = runner.solve(Task("lumorph.min-overlap", "lightpath:2x3", form="cvxpy"))
+    assert run.proof is Proof.OPTIMAL
+    assert run.record.form == run.record.model.form == "cvxpy"
+
+
+def test_small_models_are_built_in_the_layer_that_is_imported_first():
+    for name, spec, form in (("alltoall.link-mcf", "ring:4", "pyomo"), ("alltoall.link-mcf", "torus:6x6", "cvxpy")):
+        assert make_plan(Task(name, spec)).form == form
+    model = formulations()["alltoall.link-mcf"]
+    only = replace(model, build={"cvxpy": model.build["cvxpy"]})
+    assert fastest_form(only, {"nonzeros": 1}) == "cvxpy"
+
+
+def test_a_parameter_of_the_certified_method_selects_it():
+    plan = make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_s": "5"}))
+    assert plan.method == "exact-routing"
+    assert plan.choice is not None
+    assert plan.choice.reason == "--set mip_s is a parameter of exact-routing"
+    assert make_plan(Task("alltoall.min-congestion", "ring:5", settings={"mip_rel_gap": "0"})).method == "highs"
+
+
+def test_a_path_set_that_cannot_be_listed_is_left_to_the_certified_method():
+    plan = make_plan(Task("alltoall.min-congestion", "torus:4x4", settings={"paths": "all"}))
+    assert plan.method == "exact-routing"
+    assert plan.choice is not None
+    assert "paths" in str(plan.choice.reason)
+
+
+def test_the_resume_key_of_a_run_that_may_be_continued_is_its_own():
+    keys = {runner.resume_key(Task("optree.one-stage", "wdm-ring:n=5,wavelengths=1", method, form="pyomo"))
+            for method in ("auto", "highs", "cycle-cover")}  # fmt: skip
+    assert len(keys) == 3
+    large = Task("optree.one-stage", "wdm-ring:n=12,wavelengths=1")
+    assert runner.resume_key(large) == runner.resume_key(Task(large.formulation, large.instance, "cycle-cover"))
+
+
+def test_the_resume_key_does_not_depend_on_the_solution_that_the_data_need():
+    for name, settings in (("alltoall.virtual-channels", {"layers": "2"}), ("alltoall.child", {})):
+        task = Task(name, "ring:5", settings=settings)
+        run = runner.solve(task)
+        assert run.record.key == runner.resume_key(task)
+        assert run.record.model.built
+        assert runner.resume_key(task) != runner.resume_key(Task(name, "ring:5", "highs", "pyomo", settings=settings))
+
+
+# Continuation -----------------------------------------------------------------------------------------------------
+
+TAX = Task("topoopt.topology", "servers:n=4,degree=2,traffic=random,seed=1", settings={"objective": "bandwidth-tax"})
+
+
+def test_an_optimum_that_our_bounds_do_not_prove_is_continued():
+    alone = runner.solve(Task(TAX.formulation, TAX.instance, "highs", "pyomo", TAX.settings))
+    assert alone.proof is Proof.CERTIFIED_GAP
+    run = runner.solve(TAX)
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(alone.objective, rel=1e-6)
+    assert run.record.model.built
+    assert run.record.model.reason == "solved by highs, proven optimal by design-search"
+    assert run.record.method == "design-search"
+    assert run.record.key == runner.resume_key(TAX)
+    assert run.record.size.variables == run.record.model.variables == alone.record.size.variables
+    assert run.record.requested.method == "auto"
+
+
+def test_a_small_program_without_a_method_of_proof_is_proven_by_branching():
+    run = runner.solve(Task("sipml.placement", "op-graph:model=chain,splits=1x4", settings={"degree": "2"}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
+
+
+def test_an_attempt_that_reaches_its_limit_is_continued(monkeypatch):
+    monkeypatch.setattr("opticoll.solvers.choice.ATTEMPT_S", 1e-3)
+    run = runner.solve(Task("alltoall.min-congestion", "petersen"))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == 5
+    assert run.record.model.built
+    assert run.record.model.reason == "highs ended with time-limit, proven optimal by exact-routing"
+    limited = runner.solve(Task("alltoall.min-congestion", "petersen", form="pyomo"))
+    assert limited.record.method == "highs"
+
+
+def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
+    name, settings = "sipml.placement", {"k": "3", "degree": "2"}
+    spec = "op-graph:model=random,layers=5,parts=2,training=false,seed=2"
+    monkeypatch.setitem(LARGEST, name, replace(LARGEST[name], proof=None))
+    heuristic = runner.solve(Task(name, spec, "degree-aware", settings=settings))
+    run = runner.solve(Task(name, spec, settings=settings))
+    assert run.objective < heuristic.objective
+    assert run.record.method == "highs"
+    assert run.record.termination is Termination.OPTIMAL
+    assert run.record.model.reason == "solved by highs, continued by degree-aware"
+    assert run.record.bound >= heuristic.bound * (1 - 1e-9)
+    assert run.verified
+
+
+def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypatch):
+    seen = {}
+    original = runner._Work
+
+    def spying(task, plan, deadline, *rest):
+        seen[plan.method] = task.time_limit_s
+        return original(task, plan, deadline, *rest)
+
+    monkeypatch.setattr(runner, "_Work", spying)
+    monkeypatch.setattr("opticoll.solvers.choice.ATTEMPT_SHARE", 1e-6)
+    run = runner.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
+    assert set(seen) == {"highs", "exact-routing"}
+    assert seen["exact-routing"] < seen["highs"] == 300.0
+    assert run.proof is Proof.OPTIMAL
+
+
+# What is said -----------------------------------------------------------------------------------------------------
+
+
+def shown(capsys, *words):
+    assert main(["solve", *words, "--no-store"]) == 0
+    return {line.split()[0]: line.split(maxsplit=1)[1].strip()
+            for line in capsys.readouterr().out.splitlines() if len(line.split()) > 1}  # fmt: skip
+
+
+def test_the_text_says_whether_the_model_was_built(capsys):
+    built = shown(capsys, "alltoall.min-congestion", "ring:5")
+    assert built["model"] == "stated in pyomo: 41 variables, 30 rows, solved by highs"
+    through = shown(capsys, "alltoall.master", "ring:5", "--method", "time-form")
+    assert through["model"].endswith("solved by highs-ipx through time-form")
+    without = shown(capsys, "optree.one-stage", "wdm-ring:n=12,wavelengths=1")
+    assert without["model"] == (
+        "not built (4,770 variables): cycle-cover works on the topology; --form pyomo builds it"
+    )
+
+
+def test_a_conditional_optimum_says_what_it_depends_on(capsys):
+    assert shown(capsys, "alltoall.min-congestion", GAP_GRAPH)["proof"].startswith(
+        "optimal over the given paths (a maximal arc-disjoint set); without that at least 4"
+    )
+    assert main(["solve", "alltoall.min-congestion", GAP_GRAPH, "--set", "paths=all", "--json", "--no-store"]) == 0
+    free = json.loads(capsys.readouterr().out)
+    assert free["objective"] == 4
+    assert free["metrics"]["conditional_on"] is None
+    run = runner.solve(Task("alltoall.path-mcf", "hypercube:3"))
+    assert run.record.metrics["unrestricted_proven"] is True
+    assert run.record.metrics["conditional_on"] is None
+    run = runner.solve(Task("alltoall.timestep-mcf", "ring:4", settings={"steps": "3"}))
+    assert run.record.metrics["conditional_on"] == "in 3 steps"
+
+
+def test_integer_columns_are_whole():
+    plan = make_plan(Task("optree.tree", "wdm-ring:n=8,wavelengths=4"))
+    form = compile_model(plan.formulation.build["pyomo"](plan.data))
+    x = runner.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
+    assert np.isin(x, (0.0, 1.0)).all()
+    near = np.where(x > 0, 1 - 1e-7, 1e-8)
+    assert np.array_equal(whole(form, near), x)
+    far = np.where(x > 0, 0.6, 0.4)  # rounding it violates no less
+    assert np.array_equal(whole(form, 1 - far), 1 - far)
+    broken = np.full(x.size, np.nan)
+    assert whole(form, broken) is broken
+
+
+def test_pyomo_is_imported_without_the_statistics_of_scipy():
+    code = (
+        "import sys; from opticoll.solvers.compile import import_layer; import_layer('pyomo'); "
+        "assert 'scipy.stats' not in sys.modules; import scipy.stats; assert scipy.stats.norm.cdf(0) == 0.5"
+    )
+    place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
+    subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)

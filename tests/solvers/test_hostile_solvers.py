@@ -1,0 +1,271 @@
+"""Wrong types, sizes and words of solvers and methods are errors on record; limits hold in this process too."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from opticoll.analysis.store import Store
+from opticoll.errors import BadOption, LimitSpent
+from opticoll.formulations import formulation
+from opticoll.solvers import isolation, runner
+from opticoll.solvers.adapters import adapters
+from opticoll.solvers.adapters.interface import accepted
+from opticoll.solvers.isolation import Budget, LimitReached, OwnLimits
+from opticoll.solvers.methods import certified_branching, method_named
+from opticoll.solvers.methods.method import Answer, Context
+from opticoll.solvers.methods.procedure import receive
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.standard_form import StandardForm
+from opticoll.solvers.task import Outcome, PrimalStatus, Proof, SolveRequest, Task, Termination, one_line
+
+FORM = StandardForm(
+    sp.csc_array([[1.0, 1.0]]), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), np.array([1.0, 2.0]), "max",
+    integer=np.zeros(2, dtype=bool),
+)  # fmt: skip
+TRUE = Outcome(Termination.OPTIMAL, PrimalStatus.FEASIBLE, 2.0, 2.0, np.array([0.0, 1.0]), np.array([2.0]))
+LIES: dict[str, tuple[dict[str, Any], str]] = {
+    "short": ({"x": np.ones(1)}, "x of type float64 and shape (1,), expected real numbers of shape (2,)"),
+    "long": ({"x": np.ones(3)}, "shape (3,)"),
+    "a column": ({"x": np.ones((2, 1))}, "shape (2, 1)"),
+    "complex": ({"x": np.ones(2, dtype=complex)}, "x of type complex128"),
+    "texts": ({"x": np.array(["1", "2"])}, "x of type <U1"),
+    "objects": ({"x": np.array([None, {}], dtype=object)}, "x of type object"),
+    "long duals": ({"row_duals": np.ones(2)}, "row_duals of type float64 and shape (2,), expected"),
+    "a word as value": ({"objective": "2"}, "objective = '2', expected a number"),
+    "a complex bound": ({"bound": 1j}, "bound = '1j', expected a number"),
+    "an unknown word": ({"termination": "solved"}, "the unknown Termination 'solved'"),
+    "an unknown status": ({"primal": 3}, "the unknown PrimalStatus '3'"),
+    "no pairs": ({"incumbents": [1.0]}, "incumbents that are not pairs"),
+    "no options": ({"options": [1]}, "options of type list"),
+    "infinite iterations": ({"iterations": float("inf")}, "infinity"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_wrong_outcome_is_an_error_on_record(lie: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    wrong, told = LIES[lie]
+    found = accepted("liar", FORM, replace(TRUE, **wrong))
+    assert found.termination is Termination.ERROR
+    assert told in found.message
+    assert found.x is None
+
+    def lying(form: StandardForm, *given: Any, **named: Any) -> Outcome:
+        rows, columns = form.A.shape
+        true = Outcome(Termination.OPTIMAL, PrimalStatus.FEASIBLE, 1.0, 1.0, np.zeros(columns), np.zeros(rows))
+        return accepted("liar", form, replace(true, **wrong))
+
+    monkeypatch.setattr("opticoll.solvers.scaling.solve_isolated", lying)
+    run = runner.solve(Task("alltoall.master", "ring:3", "highs-simplex"))
+    assert run.termination is Termination.ERROR
+    assert run.exit_status == 3
+    store = Store(tmp_path / "store")
+    assert store.read(store.save(run)).termination is Termination.ERROR
+
+
+def test_a_right_outcome_is_left_as_it_is() -> None:
+    found = accepted("honest", FORM, TRUE)
+    assert (found.termination, found.objective, found.bound) == (Termination.OPTIMAL, 2.0, 2.0)
+    assert found.x is not None
+    assert found.x.tolist() == [0.0, 1.0]
+
+
+def test_messages_are_one_line_that_can_be_stored() -> None:
+    found = accepted("loud", FORM, replace(TRUE, message="\x1b[31mred\n\ud800" + "x" * 20_000_000, raw="\ud800"))
+    assert "\x1b" not in found.message
+    assert "\n" not in found.message
+    assert found.message.encode()
+    assert len(found.message) < 5000
+    assert one_line("a\tb\r\nc") == "a b c"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"termination": "done"}, {"termination": "optimal", "bound": "1"}, {"termination": "optimal", "metrics": 3}],
+)
+def test_a_wrong_answer_of_a_method_is_refused(message: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        receive(message, {}, None)
+
+
+def test_duals_of_a_wrong_shape_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*given: Any, **named: Any) -> Any:
+        values = {"termination": "optimal", "has_duals": True}
+        return isolation.Answer(None, values, {"duals.capacity": np.ones((3, 5))})
+
+    monkeypatch.setattr(runner, "call_isolated", wrong)
+    run = runner.solve(Task("alltoall.master", "ring:4", "certified-pdhg"))
+    assert run.proof in (Proof.NONE, Proof.BOUND_ONLY)
+    assert run.objective is None
+
+
+# options and numbers --------------------------------------------------------------------------------------------------
+
+WRITING = {
+    "highs": ["solution_file", "log_file", "write_model_file", "write_model_to_file", "write_solution_to_file"],
+    "scip": ["visual/vbcfilename", "visual/bakfilename"],
+    "gurobi": ["LogFile", "ResultFile", "SolFiles", "NodefileDir"],
+    "mosek": ["MSK_SPAR_DATA_FILE_NAME", "MSK_SPAR_SOL_FILTER_READ_FILE"],
+}  # fmt: skip
+OURS = {
+    "highs": ["threads", "time_limit"], "scip": ["limits/time", "parallel/maxnthreads"],
+    "gurobi": ["Threads", "TimeLimit"], "cp-sat": ["num_workers", "max_time_in_seconds"],
+    "mosek": ["MSK_IPAR_NUM_THREADS", "MSK_DPAR_OPTIMIZER_MAX_TIME"],
+}  # fmt: skip
+FINE = {
+    "highs": ["presolve", "simplex_strategy", "mip_rel_gap", "log_to_console", "ipm_iteration_limit", "random_seed"],
+    "scip": ["presolving/maxrounds", "limits/nodes", "limits/gap", "display/verblevel", "heuristics/emphasis"],
+    "gurobi": ["MIPGap", "Method", "Presolve", "Crossover"],
+    "cp-sat": ["log_search_progress", "symmetry_level", "linearization_level"],
+}  # fmt: skip
+
+
+REFUSED = [(solver, name) for group in (WRITING, OURS) for solver, names in group.items() for name in names]
+
+
+@pytest.mark.parametrize(("solver", "name"), REFUSED)
+def test_options_that_write_or_override_are_refused(solver: str, name: str) -> None:
+    with pytest.raises(BadOption, match=name):
+        adapters()[solver].refuse_options([name])
+    if solver == "highs":
+        with pytest.raises(BadOption, match=name):
+            isolation.solve_isolated(FORM, solver, SolveRequest(options={name: "x"}))
+
+
+@pytest.mark.parametrize("solver", FINE)
+def test_other_options_are_passed_on(solver: str) -> None:
+    adapters()[solver].refuse_options(FINE[solver])
+
+
+def test_a_study_s_settings_write_no_file_either(tmp_path: Any) -> None:
+    with pytest.raises(BadOption, match=r"solution_file.*is refused"):
+        make_plan(Task("alltoall.master", "ring:4", "highs", settings={"solution_file": str(tmp_path / "x")}))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"memory_limit_gib": 1e308}, {"time_limit_s": 1e300}, {"threads": 10_000}, {"seed": 2**70}, {"seed": -1}],
+)
+def test_numbers_that_solvers_abort_on_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match=r"must (be at most|lie between)"):
+        Task("alltoall.master", "ring:4", **limits)
+
+
+# limits of this process -----------------------------------------------------------------------------------------------
+
+
+def busy() -> None:
+    """Work for ever."""
+    while True:
+        time.sleep(0.001)
+
+
+def test_a_deadline_ends_what_this_process_does() -> None:
+    limits = OwnLimits(time.monotonic() + 0.2, None, None)
+    with pytest.raises(LimitReached), limits:
+        busy()
+    assert limits.ending is Termination.TIME_LIMIT
+
+
+def test_a_stop_from_outside_ends_it_too() -> None:
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    limits = OwnLimits(None, None, stop)
+    with pytest.raises(LimitReached), limits:
+        busy()
+    assert limits.ending is Termination.INTERRUPTED
+
+
+def test_memory_of_this_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = OwnLimits(None, 1.0, None)
+    with pytest.raises(LimitReached), limits:
+        busy()
+    assert limits.ending is Termination.MEMORY_LIMIT
+    budget = Budget(Task("alltoall.master", "ring:4", memory_limit_gib=2.0), None)
+    monkeypatch.setattr(isolation, "own_memory_mb", lambda: budget.base_mb + 1.5 * 2**30 / 1e6)
+    assert budget.memory_left_gib() == pytest.approx(0.5)
+
+
+def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
+    for _ in range(20):
+        with OwnLimits(time.monotonic() + 0.05, None, None):
+            pass
+    time.sleep(0.2)
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
+    """Give the master LP slow parts."""
+    model = replace(formulation("alltoall.master"), **changed)
+    monkeypatch.setattr(runner, "formulation", lambda name: model)
+    monkeypatch.setattr("opticoll.solvers.plan.formulation", lambda name: model)
+
+
+def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
+    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.5))
+    assert run.termination is Termination.TIME_LIMIT
+    assert "while the model was built" in str(run.record.message)
+    assert run.bound is not None  # of the analytic bounds
+
+
+def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
+    stop = threading.Event()
+    threading.Timer(1.0, stop.set).start()
+    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
+    assert run.termination is Termination.INTERRUPTED
+
+
+def test_reading_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "READING_S", 0.05)
+    monkeypatch.setattr(runner, "instance_of", lambda task: busy())
+    with pytest.raises(LimitSpent, match="read and prepared") as caught:
+        runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.2))
+    assert caught.value.exit_status == 3
+
+
+# incumbents -----------------------------------------------------------------------------------------------------------
+
+
+def test_branching_keeps_the_incumbents_of_its_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[tuple[Answer, float | None]] = []
+    form = replace(FORM, integer=np.ones(2, dtype=bool), sense="min")
+
+    def searching(form: StandardForm, name: str, request: SolveRequest, progress: Any) -> Outcome:
+        progress(2.0, None, np.array([0.0, 1.0]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(isolation, "solve_here", searching)
+    task = Task("lumorph.rounds", "lightpath:2x2")
+    model = replace(formulation("lumorph.rounds"), unfold=None)
+    context = Context(task, model, None, None, {"search_s": 5.0}, None, runner.solve, lambda *both: saved.append(both))
+    monkeypatch.setattr(StandardForm, "values", lambda self, x: {"x": x})
+    with pytest.raises(KeyboardInterrupt):
+        certified_branching._Proof(context, form).search()
+    [(answer, value)] = saved
+    assert answer.values is not None
+    assert answer.values["x"].tolist() == [0.0, 1.0]
+    assert value == 2.0
+
+
+def test_placement_enumeration_keeps_its_incumbents() -> None:
+    task = Task("sipml.placement", "op-graph:model=chain,splits=1x4", "placement-enumeration", settings={"k": "2"})
+    plan = make_plan(task)
+    saved: list[float | None] = []
+    found = method_named("placement-enumeration")
+    assert found is not None
+    assert found.run is not None
+    context = Context(
+        task, plan.formulation, plan.data, plan.instance, plan.method_parameters, None, runner.solve,
+        lambda answer, value: saved.append(value),
+    )  # fmt: skip
+    last = found.run(context)
+    assert last.values is not None
+    assert saved == sorted(saved, reverse=True)
+    assert saved[-1] == pytest.approx(plan.formulation.objective(plan.data, last.values))

@@ -1,0 +1,99 @@
+"""Solvers' own logs: shown live, with incumbents and bounds between, and without any effect on the record."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+import pytest
+
+from opticoll.analysis.cli import main
+from opticoll.solvers import runner, solver_log
+from opticoll.solvers.adapters import adapter
+from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.task import Task
+
+#: A line of the log of every solver, and a formulation that it solves.
+LOGS = {
+    "highs": ("HiGHS", "alltoall.master"),
+    "scip": ("SCIP Status", "alltoall.master"),
+    "glop": ("Current status: OPTIMAL", "alltoall.master"),
+    "pdlp": ("dual_obj", "alltoall.master"),
+    "clarabel": ("Terminated with status", "alltoall.master"),
+    "gurobi": ("Gurobi Optimizer", "alltoall.master"),
+    "cp-sat": ("CpSolverResponse", "lumorph.rounds"),
+}
+INSTANCES = {"alltoall.master": "ring:4", "lumorph.rounds": "lightpath:2x2,lasers=4"}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_log_is_shown_and_changes_nothing_on_record(name):
+    if not adapter(name).installed():
+        pytest.skip(f"{name} is not installed")
+    word, formulation = LOGS[name]
+    task = Task(formulation, INSTANCES[formulation], name, "cvxpy" if formulation == "alltoall.master" else "pyomo")
+    stream = io.StringIO()
+    logged = runner.solve(task, log=stream)
+    assert word in stream.getvalue()
+    assert f"opticoll: {name} starts on {logged.record.size.variables} variables" in stream.getvalue()
+    assert logged.record.key == runner.resume_key(task)
+    if name in {"highs", "pdlp", "cp-sat"}:  # these record every option in force
+        quiet = runner.solve(task)
+        assert (logged.record.solver, logged.record.settings) == (quiet.record.solver, quiet.record.settings)
+
+
+def test_incumbents_and_bounds_stand_between_the_solvers_lines():
+    stream = io.StringIO()
+    run = runner.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=4", "cp-sat", "pyomo"), log=stream)
+    lines = [line for line in stream.getvalue().splitlines() if " s  incumbent" in line]
+    assert lines
+    assert lines[-1].startswith("opticoll: ")
+    assert f"incumbent {run.objective:.8g}" in lines[-1]
+
+
+def test_logs_of_a_methods_own_solves_are_shown():
+    stream = io.StringIO()
+    runner.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=1", "round-program"), log=stream)
+    assert "opticoll: highs starts on" in stream.getvalue()
+    assert "Running HiGHS" in stream.getvalue()
+
+
+def speak(arguments, arrays, report):
+    print("first")
+    time.sleep(1.0)
+    return {}, {}
+
+
+class Stamped(io.StringIO):
+    def __init__(self):
+        super().__init__()
+        self.first = 0.0
+
+    def write(self, text):
+        if "first" in text:
+            self.first = time.monotonic()
+        return super().write(text)
+
+
+def test_output_arrives_while_the_worker_runs():
+    stream = Stamped()
+    with solver_log.streamed(stream):
+        call_isolated("test_solver_log:speak", {})
+    assert time.monotonic() - stream.first >= 0.9
+    assert stream.getvalue() == "first\n"
+
+
+def test_without_a_stream_nothing_is_shown(capfd):
+    runner.solve(Task("alltoall.master", "ring:4", "highs", "cvxpy"))
+    assert capfd.readouterr() == ("", "")
+    assert not solver_log.shown()
+
+
+def test_json_stays_one_object_on_stdout(capfd):
+    assert (
+        main(["solve", "alltoall.master", "ring:4", "--method", "highs-simplex", "--log", "--json", "--no-store"]) == 0
+    )
+    out, err = capfd.readouterr()
+    assert json.loads(out)["objective"] == pytest.approx(0.5)
+    assert "HiGHS" in err

@@ -1,0 +1,485 @@
+"""Certificates: both checkers accept what holds, agree on every mutation, and accept no false claim."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from opticoll.errors import BadFile, ModelError
+from opticoll.solvers.exact import vipr_check, vipr_file
+from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, Split, fault
+from opticoll.solvers.exact.vipr_verify import OtherProblem, Unproven, verify
+
+ALONE = Path(vipr_check.__file__)
+
+#: Own examples of every kind of derivation, with what they prove (None: no solution).
+EXAMPLES = {
+    "round a cycle": (
+        """% the largest stable set of a triangle
+        VER 1.0 VAR 3 a b c INT 3 0 1 2 OBJ max 3 0 1 1 1 2 1 CON 6 3
+        la G 0 1 0 1  lb G 0 1 1 1  lc G 0 1 2 1
+        ab L 1 2 0 1 1 1  bc L 1 2 1 1 2 1  ca L 1 2 0 1 2 1
+        RTP range 1 1 SOL 2 none 0 one 1 1 1
+        DER 1 bound L 1 OBJ { rnd 3 3 1/2 4 1/2 5 1/2 } -1""",
+        (1, 1),
+    ),
+    "split on a sum": (
+        """VER 1.0 VAR 2 x y INT 2 0 1 OBJ min 0 CON 4 2
+        lx G 0 1 0 1  uy L 9 1 1 1  low G 3 2 0 2 1 2  high L 3.0 2 0 2 1 2
+        RTP infeas SOL 0 DER 5
+        A4 L 1 2 0 1 1 1 { asm } 8     % one case
+        D5 G 1 0 { lin 2 2 1 4 -2 } 8
+        A6 G 2 2 0 1 1 1 { asm } 8
+        D7 G 1 0 { lin 2 3 -1 6 2 } 8
+        D8 G 1 0 { uns 5 4 7 6 } -1""",
+        None,
+    ),
+    "cutoff at a solution": (
+        """VER 1.0 VAR 2 x y INT 2 0 1 OBJ max 2 0 3 1 2 CON 4 3
+        lx G 0 1 0 1  ly G 0 1 1 1  ux L 5 1 0 1  row L 3 2 0 2 1 2
+        RTP range 3 3 SOL 1 best 1 0 1 DER 4
+        C4 G 4 OBJ { sol } 7
+        C5 L 1 2 0 1 1 1 { rnd 1 3 1/2 } 6
+        C6 L 3 OBJ { lin 2 5 3 1 -1 } 7
+        C7 G 1 0 { lin 2 4 1 6 -1 } -1""",
+        (3, 3),
+    ),
+    "continuous, with an equation": (
+        """VER 1.1 VAR 3 x y z INT 0 OBJ min 3 0 .5 1 1 2 2 CON 5 3
+        lx G 0 1 0 1  ly G 0 1 1 1  lz G 0 1 2 1
+        sum E 4 3 0 1 1 1 2 1  mix G -1 2 0 -1 1 1
+        RTP range 11/4 2.75 SOL 1 best 2 0 5/2 1 1.5
+        DER 1
+        bound G 11/4 OBJ { lin 3 3 3/4 4 1/4 2 5/4 } 0""",
+        (Fraction(11, 4), Fraction(11, 4)),
+    ),
+    "no solution of inequalities": (
+        """VER 1.0 VAR 2 x y INT 0 OBJ min 1 0 1 CON 3 0
+        a G 3 2 0 1 1 1  b L 1 2 0 1 1 -1  c L 3/4 1 1 1
+        RTP infeas SOL 0 DER 2
+        D3 G 2 1 1 2 { lin 2 0 1 1 -1 } 4
+        D4 L -1/2 0 { lin 2 2 2 3 -1 } -1""",
+        None,
+    ),
+    "a bound that is not the value": (
+        """VER 1.0 VAR 2 x y INT 1 0 OBJ max 2 0 2 1 1 CON 4 2
+        lx G 0 1 0 1  ly G 0 1 1 1  r L 7 2 0 2 1 2  s L 4 2 0 2 1 1
+        RTP range 7/2 4 SOL 1 found 2 0 1 1 3/2
+        DER 1 bound L 4 OBJ { lin 1 3 1 } -1""",
+        (Fraction(7, 2), 4),
+    ),
+}  # fmt: skip
+#: Combinations that leave bounds out, which the stand-alone checker refuses.
+WEAK = """VER 1.1 VAR 2 x y INT 2 0 1 OBJ min 2 0 1 1 2 CON 3 2
+    lx G 1 1 0 1  ly G 0 1 1 1  r G 5 2 0 2 1 2
+    RTP range 3 3 SOL 1 best 1 0 3 DER 5
+    A3 L 2 1 0 1 { asm } 7
+    D4 G 3 OBJ { lin weak { 1 U 0 3 2 } 1 2 1 } 7
+    A5 G 3 1 0 1 { asm } 7
+    D6 G 3 OBJ { lin weak { 0 } 1 5 1 } 7
+    D7 G 3 OBJ { uns 4 3 6 5 } -1"""
+
+
+def form_of(rows, sides, bounds, cost, sense="max", integer=None, offset=0) -> ExactForm:
+    """A small problem from dense rows."""
+    entries = [[(j, Fraction(a)) for j, a in enumerate(row) if a] for row in rows]
+    ends = [
+        [tuple(None if one[k] is None else Fraction(one[k]) for one in pairs) for k in (0, 1)]
+        for pairs in (sides, bounds)
+    ]
+    return ExactForm(
+        np.cumsum([0, *map(len, entries)]), np.array([j for row in entries for j, _ in row]),
+        tuple(a for row in entries for _, a in row), *ends[0], *ends[1], tuple(map(Fraction, cost)), sense,
+        np.array(integer or [False] * len(cost)), Fraction(offset),
+    )  # fmt: skip
+
+
+def branched(k: Fraction, offset: int = 0) -> tuple[ExactForm, ExactAnswer]:
+    """Maximize 3k x + 2k y within 2 x + 2 y <= 3 over whole x <= 5 and y, by branching."""
+    form = form_of([[2, 2]], [(None, 3)], [(0, 5), (0, None)], [3 * k, 2 * k], integer=[True, True], offset=offset)
+    nodes = (
+        Split(0, 0, 1, 2), Leaf({0: -k}), Split(0, 1, 3, 4), Split(1, 0, 5, 6), Leaf({0: Fraction(-1)}, farkas=True),
+        Leaf({}), Leaf({0: -k * Fraction(3, 2)}),
+    )  # fmt: skip
+    return form, ExactAnswer("optimal", 3 * k + offset, (Fraction(1), Fraction(0)), nodes)
+
+
+def linear() -> tuple[ExactForm, ExactAnswer]:
+    form = form_of([[1, 2], [3, 1], [1, 1]], [(None, 4), (None, 6), (1, 5)], [(0, None), (0, 7)], [1, 1], offset="1/3")
+    x = (Fraction(8, 5), Fraction(6, 5))
+    return form, ExactAnswer("optimal", form.objective(x), x, (Leaf({0: Fraction(-2, 5), 1: Fraction(-1, 5)}),))
+
+
+def empty() -> tuple[ExactForm, ExactAnswer]:
+    """2 x = 1 over whole x; one part of the tree has crossed bounds and needs no multipliers."""
+    form = form_of([[2]], [(1, 1)], [(0, 3)], [1], "min", [True])
+    nodes = (
+        Split(0, 0, 1, 2), Leaf({0: Fraction(1)}, True), Split(0, 5, 3, 4), Leaf({0: Fraction(-1)}, True), Leaf({}),
+    )  # fmt: skip
+    return form, ExactAnswer("infeasible", None, None, nodes)
+
+
+WRITTEN = {
+    "linear": linear(),
+    "branched": branched(Fraction(1)),
+    "branched in halves": branched(Fraction(1, 2), 7),
+    "empty": empty(),
+}
+
+
+def alone(text: str) -> str | None:
+    """What the stand-alone checker says is proven; None if it refuses the text."""
+    try:
+        vipr_check.Checker(io.StringIO(text))
+    except vipr_check.Refused:
+        return None
+    return "proven"
+
+
+def ours(path: Path, text: str, form: ExactForm | None = None):
+    path.write_text(text, encoding="utf-8")
+    try:
+        return verify(path, form)
+    except BadFile:
+        return None
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_both_checkers_accept_the_examples(name, tmp_path):
+    text, value = EXAMPLES[name]
+    found = ours(tmp_path / "a.vipr", text)
+    assert found is not None
+    assert (None if found.infeasible else (found.low, found.high)) == value
+    assert alone(text)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("ending", [".vipr", ".vipr.gz"])
+def test_what_is_written_is_proven(name, ending, tmp_path):
+    form, answer = WRITTEN[name]
+    assert fault(form, answer) is None
+    path = tmp_path / f"a{ending}"
+    facts = vipr_file.write(path, form, answer, name)
+    found = verify(path, form)
+    assert (found.low, found.high) == (answer.objective, answer.objective)
+    assert found.infeasible is (answer.status == "infeasible")
+    assert (found.constraints, found.derivations) == (facts["constraints"], facts["derivations"])
+    assert facts["bytes"] == path.stat().st_size
+    vipr_check.check(str(path))
+
+
+def test_a_weak_combination_is_completed_from_bounds(tmp_path):
+    found = ours(tmp_path / "a.vipr", WEAK)
+    assert found is not None
+    assert (found.low, found.high) == (3, 3)
+    assert alone(WEAK) is None  # complete files alone
+    for wrong in ("1 U 0 3 1", "1 L 0 3 2", "1 U 0 5 2", "0"):  # another value, side or constraint; no bound at all
+        assert ours(tmp_path / "a.vipr", WEAK.replace("1 U 0 3 2", wrong)) is None
+
+
+#: False or unproven claims whose derivations look right one by one.
+UNSOUND = {
+    "an upper end without a solution": """VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 1 1 l G 1 1 0 1
+        RTP range 1 1 SOL 0 DER 1 d G 1 OBJ { lin 1 0 1 } -1""",
+    "cases around a half": """VER 1.0 VAR 1 x INT 1 0 OBJ min 1 0 1 CON 2 2 l G 1 1 0 1 u L 1 1 0 1
+        RTP infeas SOL 0 DER 5
+        A2 L 1/2 1 0 1 { asm } -1
+        A3 G 3/2 1 0 1 { asm } -1
+        D4 G 1/2 0 { lin 2 0 1 2 -1 } -1
+        D5 G 1/2 0 { lin 2 1 -1 3 1 } -1
+        D6 G 1 0 { uns 4 2 5 3 } -1""",
+    "a continuous variable is rounded": """VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 1 1 l G 1/2 1 0 1
+        RTP range 1 1 SOL 1 s 1 0 1 DER 1 d G 1 OBJ { rnd 1 0 1 } -1""",
+    "a bound beyond a cutoff": """VER 1.0 VAR 1 x INT 1 0 OBJ min 1 0 1 CON 2 2 l G 2 1 0 1 u L 9 1 0 1
+        RTP range 5 9 SOL 1 s 1 0 2 DER 3
+        C2 L 1 OBJ { sol } -1
+        D3 G 1 0 { lin 2 2 -1 0 1 } -1
+        D4 G 5 OBJ { lin 1 3 1 } -1""",
+    "an assumption that stays": """VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 1 1 l G 1 1 0 1
+        RTP range 2 2 SOL 1 s 1 0 2 DER 2 A1 G 2 1 0 1 { asm } -1 D2 G 2 OBJ { lin 1 1 1 } -1""",
+    "a constraint after its last use": """VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 1 1 l G 1 1 0 1
+        RTP range 1 1 SOL 1 s 1 0 1 DER 2 D1 G 1 1 0 1 { lin 1 0 1 } 1 D2 G 1 OBJ { lin 1 1 1 } -1""",
+    "a multiplier of the wrong sign": """VER 1.0 VAR 1 x INT 0 OBJ max 1 0 1 CON 1 1 l G 1 1 0 1
+        RTP range 1 1 SOL 1 s 1 0 1 DER 1 D1 L 1 OBJ { lin 1 0 1 } -1""",
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_unsound_proofs_are_refused(name, tmp_path):
+    path = tmp_path / "a.vipr"
+    path.write_text(UNSOUND[name])
+    with pytest.raises(Unproven):
+        verify(path)
+    with pytest.raises(vipr_check.Refused):
+        vipr_check.check(str(path))
+
+
+# --- Mutations --------------------------------------------------------------------------------------------------------
+
+#: Tokens whose mutation may leave a proof of the same or a weaker claim, and why.
+HARMLESS = {
+    "name": "names carry no meaning",
+    "last use": "a later index, or -1, keeps a constraint longer than needed",
+    "bounds": "the number of bound constraints is not used",
+    "end": "a wider interval is a weaker claim",
+    "solution": "another solution may be as good, or a further one is not needed",
+    "solutions": "nothing needs a solution of a claim without a primal end",
+    "version": "1.0 is a part of 1.1",
+}
+#: The same in proofs of several steps, of which one may prove more than the next ones need, or any absurdity, or round
+#: (lin and rnd) what is whole already.
+HARMLESS_IN_STEPS = {"derived sense", "derived right-hand side", "derived coefficient", "multiplier", "reason"}
+
+
+def roles(words: list[str]) -> list[str]:
+    """What every token of a certificate is."""
+    found: list[str] = []
+
+    def take(*names: str) -> None:
+        found.extend(names)
+
+    def vector(role: str) -> None:
+        size = int(words[len(found)])
+        take("size", *["index", role] * size)
+
+    def constraint(derived: str = "") -> None:
+        take("name", f"{derived}sense", f"{derived}right-hand side")
+        if words[len(found)] == "OBJ":
+            take("OBJ")
+        else:
+            vector(f"{derived}coefficient")
+
+    def count(keyword: str, role: str = "count") -> int:
+        assert words[len(found)] == keyword
+        take("keyword", role)
+        return int(words[len(found) - 1])
+
+    take("keyword", "version")
+    take(*["name"] * count("VAR"))
+    take(*["index"] * count("INT"))
+    take("keyword", "direction")
+    vector("coefficient")
+    constraints = count("CON")
+    take("bounds")
+    for _ in range(constraints):
+        constraint()
+    take("keyword", "claim")
+    if words[len(found) - 1] == "range":
+        take("end", "end")
+    for _ in range(count("SOL", "solutions")):
+        take("name")
+        vector("solution")
+    for _ in range(count("DER")):
+        constraint("derived ")
+        take("brace", "reason")
+        kind = words[len(found) - 1]
+        if kind in ("lin", "rnd"):
+            vector("multiplier")
+        take(*["index"] * (4 if kind == "uns" else 0), "brace", "last use")
+    assert len(found) == len(words)
+    return found
+
+
+def mutations(word: str, role: str) -> list[str]:
+    """Other tokens in the place of one; none and two tokens among them."""
+    groups = [("L", "E", "G"), ("min", "max"), ("range", "infeas"), ("asm", "sol", "lin", "rnd", "uns"), ("1.0", "1.1")]
+    for group in groups:
+        if word in group and role not in ("solution", "end"):
+            return [*(other for other in group if other != word), "", f"{word} {word}"]
+    try:
+        value = Fraction(word)
+    except ValueError:
+        return ["other"] if role == "name" else ["other", "", f"{word} {word}"]
+    near = {value + 1, value - 1, -value, value / 2, Fraction(0)} - {value}
+    return [str(one) for one in sorted(near)] + ["", "1e3"]
+
+
+def texts() -> dict[str, tuple[str, ExactForm | None]]:
+    found: dict[str, tuple[str, ExactForm | None]] = {name: (text, None) for name, (text, _) in EXAMPLES.items()}
+    for name, (form, answer) in WRITTEN.items():
+        found[name] = ("".join(vipr_file.lines(form, answer)), form)
+    return found
+
+
+def is_true(path: Path) -> bool:
+    """Whether a floating-point solver agrees with the claim of a file."""
+    reader = vipr_file.Reader(path)
+    n = len(reader.variables)
+    rows, low, high = [np.zeros(n)], [-np.inf], [np.inf]
+    for row in reader.constraints():
+        dense = np.zeros(n)
+        dense[list(row.columns)] = [float(Fraction(str(a))) for a in row.coefficients]
+        rows.append(dense)
+        rhs = float(Fraction(str(row.rhs)))
+        low.append(rhs if row.sense >= 0 else -np.inf)
+        high.append(rhs if row.sense <= 0 else np.inf)
+    claim = reader.claim()
+    sign = 1 if reader.sense == "min" else -1
+    cost = np.zeros(n)
+    cost[list(reader.objective)] = [sign * float(Fraction(str(c))) for c in reader.objective.values()]
+    whole = np.isin(np.arange(n), list(reader.integer)).astype(int)
+    found = milp(
+        cost, integrality=whole, bounds=Bounds(-1000, 1000), constraints=LinearConstraint(np.array(rows), low, high)
+    )
+    if claim is None:
+        return found.status == 2
+    ends = [
+        side * np.inf if end is None else float(Fraction(str(end))) for side, end in zip((-1, 1), claim, strict=True)
+    ]
+    if found.status == 2:
+        return ends[1 if sign > 0 else 0] in (np.inf, -np.inf)  # no solution is claimed
+    return found.status == 0 and ends[0] - 1e-6 <= sign * found.fun <= ends[1] + 1e-6
+
+
+@pytest.mark.parametrize("name", texts())
+def test_mutations_are_refused_or_harmless_and_both_checkers_agree(name, tmp_path):
+    text, form = texts()[name]
+    answer = WRITTEN[name][1] if form is not None else None
+    text = "".join(line.partition("%")[0] + "\n" for line in text.splitlines())
+    words = text.split()
+    path = tmp_path / "a.vipr"
+    accepted: list[tuple[str, str, str]] = []
+    tried = 0
+    for place, role in enumerate(roles(words)):
+        for other in mutations(words[place], role):
+            changed = " ".join([*words[:place], other, *words[place + 1 :]])
+            found = ours(path, changed)
+            tried += 1
+            assert (found is None) is (alone(changed) is None), (role, words[place], other)
+            if found is None:
+                continue
+            assert is_true(path), (role, words[place], other)
+            accepted.append((role, words[place], other))
+            if answer is not None:  # the same problem: then the value of the formulation itself is proven
+                try:
+                    same = verify(path, form)
+                except OtherProblem:
+                    assert role not in ("end", "solution", "last use", "multiplier", "reason")
+                    continue
+                positive_multiple = role == "coefficient" and words[place - 3 : place - 1] == ["0", "1"]  # of x >= 0
+                in_steps = len(answer.nodes) > 1 and role in HARMLESS_IN_STEPS
+                assert positive_multiple or in_steps or role in HARMLESS, (role, words[place], other)
+                assert answer.objective is None or (same.low or 0) <= answer.objective <= (same.high or 99)
+    assert tried > 150
+    assert len(accepted) < tried / 5
+
+
+# --- Problems, files and commands -------------------------------------------------------------------------------------
+
+
+def test_the_problem_may_be_renamed_reordered_and_scaled(tmp_path):
+    form, answer = WRITTEN["linear"]
+    path = tmp_path / "a.vipr"
+    same = """VER 1.0 VAR 2 x1 x0 INT 0 OBJ max 2 0 1 1 1 CON 6 0
+        p L 4 2 0 2 1 1  q L 12 2 1 6 0 2  r L 5 2 0 1 1 1  s G 1/2 2 0 1/2 1 .5  t L 0 1 1 -1
+        u E 0 0 RTP range 14/5 14/5 SOL 1 best 2 1 8/5 0 6/5 DER 1
+        d L 14/5 OBJ { lin 2 0 2/5 1 1/10 } -1"""
+    missing = "the bounds of variable x1"
+    with pytest.raises(OtherProblem, match=missing):  # two bounds of x1 are left out
+        path.write_text(same) and verify(path, form)
+    both = same.replace("CON 6", "CON 8").replace("u E 0 0", "u E 0 0 v G 0 1 0 3 w L 7 1 0 1")
+    found = ours(path, both, form)
+    assert found is not None
+    assert found.low == answer.objective == Fraction(14, 5) + Fraction(1, 3)  # with the constant of the form
+    for other in (both.replace("L 7 1 0 1", "L 8 1 0 1"), both.replace("INT 0", "INT 1 0"), both.replace("max", "min")):
+        path.write_text(other)
+        with pytest.raises(OtherProblem):
+            verify(path, form)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RTP range 1 1", "RTP range 1 1e999999999"), ("RTP range 1 1", "RTP range 1 1/0"),
+        ("RTP range 1 1", "RTP range 1 nan"), ("RTP range 1 1", "RTP range 2 1"),
+        ("RTP range 1 1", "RTP range 1 " + "9" * 200_000), ("DER 1", "DER 999999999999"),
+        ("VAR 3", "VAR 999999999999999999999"), ("CON 6 3", "CON 6 7"), ("SOL 2", "SOL -2"),
+        ("3 1/2 4 1/2", "3 1/2 3 1/2"), ("-1 end", "-1 more end"), ("INT 3 0 1 2", "INT 3 0 1 3"),
+        ("1/2 5 1/2", "1/2 6 1/2"), ("VER 1.0", "VER 2.0"), ("bound L", "bound\x00 L \xff"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_refused_in_one_line(old, new, tmp_path):
+    text = EXAMPLES["round a cycle"][0] + (" end" if "end" in old else "")
+    changed = text.replace(old, new).replace(" end", "")
+    assert changed != text.replace(" end", "")
+    path = tmp_path / "a.vipr"
+    path.write_text(changed, encoding="utf-8")
+    with pytest.raises(BadFile, match=r"^[^\n]{1,300}$"):
+        verify(path)
+    with pytest.raises(vipr_check.Refused, match=r"^[^\n]{1,300}$"):
+        vipr_check.check(str(path))
+
+
+def test_files_of_other_kinds_are_refused(tmp_path):
+    text = EXAMPLES["round a cycle"][0].encode()
+    packed = gzip.compress(text)
+    kinds = {
+        "empty.vipr": b"", "text.vipr.gz": text, "cut.vipr.gz": packed[:-20],
+        "broken.vipr.gz": packed[:30] + packed[32:],
+        "binary.vipr": bytes(range(256)) * 9, "packed.vipr": packed,
+    }  # fmt: skip
+    for name, content in kinds.items():
+        (tmp_path / name).write_bytes(content)
+    for path in [*tmp_path.iterdir(), tmp_path, tmp_path / "none.vipr"]:
+        with pytest.raises(BadFile):
+            verify(path)
+        with pytest.raises((vipr_check.Refused, OSError)):
+            vipr_check.check(str(path))
+
+
+def test_numbers_that_grow_in_sums_are_refused(tmp_path, monkeypatch):
+    from opticoll.solvers.exact import vipr_verify
+
+    rows = " ".join(f"r{k} G 1 1 0 1/{10**9 + k}" for k in range(60))
+    terms = " ".join(f"{k} 1/{10**30 + k}" for k in range(60))
+    text = f"VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 60 0 {rows} RTP range 0 inf SOL 0"
+    text += f" DER 1 d G 0 OBJ {{ lin 60 {terms} }} -1"
+    monkeypatch.setattr(vipr_check, "BITS", 4000)
+    monkeypatch.setattr(vipr_verify, "MOST_BITS", 4000)
+    path = tmp_path / "a.vipr"
+    path.write_text(text)
+    with pytest.raises(Unproven, match="bits"):
+        verify(path)
+    with pytest.raises(vipr_check.Refused, match="bits"):
+        vipr_check.check(str(path))
+
+
+def test_an_answer_without_proof_is_not_written(tmp_path):
+    form, answer = WRITTEN["linear"]
+    for wrong in (
+        ExactAnswer("unbounded", x=answer.x, ray=answer.x),
+        ExactAnswer("optimal", answer.objective, answer.x),
+        ExactAnswer("optimal", answer.objective, answer.x, (Leaf({0: Fraction(2)}),)),  # that side has no bound
+    ):
+        with pytest.raises(ModelError):
+            vipr_file.write(tmp_path / "a.vipr", form, wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_stand_alone_checker_is_short_and_needs_python_alone(tmp_path):
+    assert len(ALONE.read_text(encoding="utf-8").splitlines()) <= 300
+    copy = tmp_path / "vipr_check.py"
+    copy.write_bytes(ALONE.read_bytes())
+    form, answer = WRITTEN["branched"]
+    vipr_file.write(tmp_path / "good.vipr.gz", form, answer)
+    (tmp_path / "bad.vipr").write_text(EXAMPLES["round a cycle"][0].replace("1/2 5", "1/3 5"))
+
+    def run(*names: str) -> tuple[int, str, str]:
+        command = [sys.executable, "-I", "-S", str(copy), *names]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("good.vipr.gz") == (0, "proven: the optimal value is 3\n", "")
+    for name in ("bad.vipr", "none.vipr"):
+        status, out, err = run(name)
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith("not proven: ")
+    assert run()[0] == 1
