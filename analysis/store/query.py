@@ -71,14 +71,21 @@ def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | N
     if limit_s is None:
         yield
         return
-    timer = threading.Timer(limit_s, connection.interrupt)
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+
+    def interrupt() -> None:
+        wait_s = limit_s
+        while not done.wait(wait_s):  # again and again: an interrupt before the query has started is lost
+            connection.interrupt()
+            wait_s = 0.1
+
+    watch = threading.Thread(target=interrupt, daemon=True)
+    watch.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        done.set()
+        watch.join()
 
 
 def connect(records: Path) -> duckdb.DuckDBPyConnection:

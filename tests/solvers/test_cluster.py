@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ class Machines:
         for process in self.processes:
             process.kill()
         for child in family:
-            if child.is_running():
+            with suppress(psutil.NoSuchProcess):
                 child.kill()
         for process in self.processes:
             process.wait()

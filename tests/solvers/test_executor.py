@@ -63,14 +63,19 @@ def test_processes_are_used_again() -> None:
     assert os.getpid() not in pids
 
 
+def words(process: psutil.Process) -> str:
+    try:
+        return str(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended meanwhile
+        return ""
+
+
 def test_leaving_early_leaves_no_process() -> None:
     end_waiting()  # workers of earlier tests
     with LocalProcesses(2) as executor:
         for _ in executor.map_unordered(work, [0, 600.0, 600.0]):
             # Python's own resource tracker stays for the life of this process.
-            running = [
-                p for p in psutil.Process().children(recursive=True) if "resource_tracker" not in str(p.cmdline())
-            ]
+            running = [p for p in psutil.Process().children(recursive=True) if "resource_tracker" not in words(p)]
             assert running
             break
     _, alive = psutil.wait_procs(running, timeout=240)

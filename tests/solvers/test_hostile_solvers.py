@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -194,8 +195,8 @@ def test_memory_of_this_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
     for _ in range(20):
-        with OwnLimits(time.monotonic() + 0.05, None, None):
-            pass
+        with suppress(LimitReached), OwnLimits(time.monotonic() + 0.05, None, None):
+            pass  # on a busy machine the limit may be reached even so
     time.sleep(0.2)
 
 
@@ -208,16 +209,15 @@ def slow(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
 
 def test_building_counts_against_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
-    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=0.5))
+    run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex", time_limit_s=2.0))
     assert run.termination is Termination.TIME_LIMIT
     assert "while the model was built" in str(run.record.message)
     assert run.bound is not None  # of the analytic bounds
 
 
 def test_ctrl_c_ends_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: busy()))
     stop = threading.Event()
-    threading.Timer(1.0, stop.set).start()
+    slow(monkeypatch, build=dict.fromkeys(formulation("alltoall.master").build, lambda data: (stop.set(), busy())))
     run = runner.solve(Task("alltoall.master", "ring:4", "highs-simplex"), stop=stop)
     assert run.termination is Termination.INTERRUPTED
 

@@ -106,6 +106,15 @@ def gone(pid: int, within_s: float = 240.0) -> bool:
     return False
 
 
+def kill_workers() -> None:
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if any("opticoll.solvers.worker" in word for word in child.cmdline()):
+                child.kill()
+        except psutil.NoSuchProcess:  # it has ended, perhaps by an earlier call
+            continue
+
+
 def folders() -> set[Path]:
     places = {Path("/dev/shm"), Path(scratch.tempfile.gettempdir())}
     return {folder for place in places if place.is_dir() for folder in place.glob(f"{scratch.PREFIX}*")}
@@ -331,9 +340,7 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
     def on_progress(objective: float | None, bound: float | None, x: Any = None) -> None:
         seen.append((objective, bound))
         if objective is not None and bound is not None:
-            for child in psutil.Process().children(recursive=True):
-                if any("opticoll.solvers.worker" in word for word in child.cmdline()):
-                    child.kill()
+            kill_workers()
 
     outcome = solve_isolated(form, "highs", SolveRequest(time_limit_s=240, threads=1), on_progress=on_progress)
     assert outcome.termination == Termination.CRASHED

@@ -145,9 +145,13 @@ def test_infeasible_and_unbounded_by_the_solution_file_or_the_output():
 @pytest.mark.parametrize(("mode", "solved"), [("zero", True), ("sleep", False)])
 def test_a_command_is_killed_at_its_limit_and_its_solution_kept(mode, solved, tmp_path):
     note = tmp_path / "child"
-    request = SolveRequest(time_limit_s=4.0, options={"mode": mode, "child": str(note)})
-    found = solve_isolated(form(integer=True), "milp", request)
-    assert found.termination is Termination.TIME_LIMIT
+    for limit_s in (2.0, 8.0, 32.0, 128.0):  # on a busy machine the command itself starts late
+        note.unlink(missing_ok=True)
+        request = SolveRequest(time_limit_s=limit_s, options={"mode": mode, "child": str(note)})
+        found = solve_isolated(form(integer=True), "milp", request)
+        assert found.termination is Termination.TIME_LIMIT
+        if note.exists() and note.read_text(encoding="utf-8") and (found.x is not None) == solved:
+            break
     assert (found.x is not None) == solved
     if solved:
         assert found.objective == 1.0
@@ -155,7 +159,7 @@ def test_a_command_is_killed_at_its_limit_and_its_solution_kept(mode, solved, tm
 
 
 def gone(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(2400):
         with suppress(psutil.NoSuchProcess):
             if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
                 time.sleep(0.1)
@@ -178,7 +182,7 @@ def test_a_stopped_solve_leaves_no_process(tmp_path):
     thread = threading.Thread(target=stop_when_started, daemon=True)
     thread.start()
     found = solve_isolated(form(), "milp", request, stop=stop)
-    thread.join(timeout=60)
+    thread.join()
     assert found.termination is Termination.INTERRUPTED
     assert gone(int(note.read_text(encoding="utf-8")))
 
