@@ -84,10 +84,6 @@ class PrintedNumber:
         """Reproduced if :meth:`holds`, else ``otherwise`` (not reproduced by default)."""
         return verdict_if(self.holds(measured), otherwise or Verdict.NOT_REPRODUCED)
 
-    def deviation(self, measured: float) -> str:
-        """The relative deviation in words."""
-        return f"{100 * (measured / self.value - 1):+.2g} % from the printed number"
-
 
 def similar(ratio: float) -> bool:
     """Whether a ratio is close enough to 1 to be called similar."""
