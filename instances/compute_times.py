@@ -1,85 +1,184 @@
 """Measured computing times of the operators of training jobs, as published with TopoOpt and FlexFlow's fork STEAM.
 
-Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables), and usc-isi/STEAM-FlexFlow, commit
-        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers
+Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables; occurrences, from its task graphs),
+        and usc-isi/STEAM-FlexFlow, commit b310c02 (all other times), both Apache-2.0; numbers only
 
 Columns of ``published/topoopt_compute_times.csv``
 
-    model            candle, vgg, bert, dlrm (64 tables), ncf, dlrm-128-tables
-    samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
+    model            candle, vgg, bert, dlrm, ncf, dlrm-128-tables (section 5.4)
+    servers          128 (sections 5.3 and 5.4) or 16 (section 5.6), of four GPUs each, simulated as one device
+    samples_per_gpu  batch of one GPU
     operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
     occurrences      how often the operator occurs in the model, from the published task graphs and settings
+    parts            servers over which the whole batch is split; an embedding table is looked up by one server
     forward_ms, backward_ms
-                     time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
-                     whole batch
+                     time of one occurrence on one server [ms]
 
 Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
-one, as for DLRM.
+one, as for DLRM. ResNet50 is left out: no task graph says how often its operators occur.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from opticoll.errors import BadInput
+from opticoll.instances.training_jobs import Layer, Tables, TrainingJob, training_job
 
 TABLE = Path(__file__).parent / "published" / "topoopt_compute_times.csv"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of a model: its occurrences, and the time of one of them, forward and backward [s]."""
+    """An operator of a model.
+
+    Parameters
+    ----------
+    name, occurrences
+        As in the table.
+    servers
+        Servers of the measurement.
+    times
+        Pairs of ``parts`` and the time of one occurrence on one server, forward and backward [s].
+    """
 
     name: str
     occurrences: int
-    seconds: float
+    servers: int
+    times: tuple[tuple[int, float], ...]
+
+    @property
+    def looked_up(self) -> bool:
+        """Whether it is an embedding table, which one server looks up for the whole batch."""
+        return self.name.startswith("Embed_")
+
+    @property
+    def seconds(self) -> float:
+        """Time of one occurrence with the batch split over all servers; of one table for the whole batch [s]."""
+        return dict(self.times)[1 if self.looked_up else self.servers]
+
+    @property
+    def on_a_server(self) -> int:
+        """Occurrences on the fullest server."""
+        return -(-self.occurrences // self.servers) if self.looked_up else self.occurrences
 
 
 @cache
-def operators(model: str, samples: int) -> tuple[Operator, ...]:
+def _measured() -> dict[tuple[str, int, int], tuple[Operator, ...]]:
+    """Operators by model, samples per GPU and servers."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found: dict[tuple[str, int, int], dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        found[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
+    return {
+        key: tuple(
+            Operator(name, int(here[0]["occurrences"]), key[2], tuple(
+                (int(row["parts"]), (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0) for row in here
+            )) for name, here in models.items()
+        ) for key, models in found.items()
+    }  # fmt: skip
+
+
+def operators(model: str, samples: int, servers: int = 128) -> tuple[Operator, ...]:
     """Operators of a model at a batch of ``samples`` per GPU.
 
     Raises
     ------
     BadInput
-        For a model or batch without measurements.
+        For a model, batch or number of servers without measurements.
     """
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    known = sorted({(row["model"], int(row["samples_per_gpu"])) for row in rows})
-    if (model, samples) not in known:
-        listed = ", ".join(f"{name} {batch}" for name, batch in known)
-        msg = f"compute times: none of {model} at {samples} samples per GPU; there are {listed}"
+    known = _measured()
+    if (model, samples, servers) not in known:
+        listed = ", ".join(f"{name} {batch} on {count}" for name, batch, count in sorted(known))
+        msg = f"compute times: none of {model} at {samples} samples per GPU on {servers} servers; there are {listed}"
         raise BadInput(msg)
-    return tuple(
-        Operator(
-            row["operator"],
-            int(row["occurrences"]),
-            (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0,
-        )
-        for row in rows
-        if (row["model"], int(row["samples_per_gpu"])) == (model, samples)
-    )
+    return known[model, samples, servers]
 
 
-def compute_time(model: str, samples: int) -> float:
-    """Computing time of one iteration on one server [s], without overlap of its operators."""
-    return sum(operator.occurrences * operator.seconds for operator in operators(model, samples))
+def compute_time(model: str, samples: int, servers: int = 128) -> float:
+    """Computing time of one data-parallel iteration on one server [s], without overlap of its operators."""
+    return sum(operator.on_a_server * operator.seconds for operator in operators(model, samples, servers))
 
 
-#: Weights that the name of an operator does not give: VGG16's convolutions, and BERT's attention of width 1024.
-_OTHER_WEIGHTS = {"vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024}
+#: Weights of one operator that its name does not give: VGG16's convolutions, whose inputs differ, on average.
+_CONVOLUTIONS = {
+    "Conv2D_3_3_64": 19_360, "Conv2D_3_3_128": 110_720, "Conv2D_3_3_256": 491_776, "Conv2D_3_3_512": 2_163_200,
+}  # fmt: skip
+#: Hidden layer, heads and length of a sequence of both BERTs (the heads as in the authors' scripts).
+_ATTENTION = {"MultiHeadAttention_102416": (1024, 16), "MultiHeadAttention_76812": (768, 12)}
+_TOKENS = {128: 64, 16: 256}
+
+
+@dataclass(frozen=True)
+class MeasuredKind:
+    """Equal operators with weights: one of them as a job, how many, and the time of one by its shards [s].
+
+    ``seconds[0]`` is the time with the batch split over all servers, or of a server's tables; ``seconds[s]`` that of
+    one of s shards.
+    """
+
+    job: TrainingJob
+    count: int
+    seconds: dict[int, float]
+
+
+def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[tuple[MeasuredKind, ...], float]:
+    """Operators with weights by kind, and the time per iteration of those without, on one server [s].
+
+    In s shards, blocks of s servers hold 1/s of an operator each, for the batches of all s. The whole operator was
+    measured with this batch; a shard is taken to need 1/s of that time.
+
+    Parameters
+    ----------
+    model, section, batch
+        As of :func:`~opticoll.instances.training_jobs.training_job`.
+    servers
+        Servers of the measurement.
+
+    Raises
+    ------
+    BadInput
+        Without measurements.
+    """
+    bare = replace(training_job(model, section, batch), layers=(), tables=())
+    listed = "dlrm-128-tables" if (model, section) == ("dlrm", "5.4") else model
+    kinds, rest = [], 0.0
+    for operator in operators(listed, bare.batch, servers):
+        kind, *sizes = operator.name.split("_")
+        count = operator.occurrences
+        if operator.looked_up:
+            rows, columns = map(int, sizes[0].split("x"))
+            held = operator.on_a_server * operator.seconds
+            kinds.append(MeasuredKind(replace(bare, tables=(Tables(count, rows, columns),)), 1, {0: held}))
+            continue
+        tokens = _TOKENS[servers] if model == "bert" else 1
+        if kind == "Dense":
+            inputs, units = map(int, sizes)
+            layer = Layer((inputs + 1) * units, units * tokens, split=True)
+        elif operator.name in _ATTENTION:
+            hidden, units = _ATTENTION[operator.name]
+            layer = Layer(4 * hidden * hidden, hidden * tokens, split=True)
+        elif kind == "Conv2D":
+            layer, units = Layer(_CONVOLUTIONS[operator.name]), 1
+        else:
+            rest += count * operator.seconds
+            continue
+        seconds = {0: operator.seconds} | {
+            servers // parts: time * parts / servers
+            for parts, time in operator.times
+            if parts < servers and units % (servers // parts) == 0
+        }
+        kinds.append(MeasuredKind(replace(bare, layers=(layer,)), count, seconds))
+    return tuple(kinds), rest
 
 
 def dense_weights(model: str, samples: int) -> int:
-    """Weights that every server holds a copy of, without embedding tables."""
-    weights = _OTHER_WEIGHTS.get(model, 0)
-    for operator in operators(model, samples):
-        kind, *sizes = operator.name.split("_")
-        if kind == "Dense":
-            inputs, outputs = map(int, sizes)
-            weights += operator.occurrences * (inputs + 1) * outputs
-    return weights
+    """Weights that each of 128 servers holds a copy of, without embedding tables."""
+    section = {"dlrm-128-tables": "5.4"}.get(model, "5.3")
+    kinds, _ = measured_kinds(model.removesuffix("-128-tables"), section, samples, 128)
+    return sum(kind.count * kind.job.dense_weights for kind in kinds)
