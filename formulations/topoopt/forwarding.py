@@ -4,8 +4,8 @@ Source  TopoOpt, section 4.2 step 4 (lines 19, 20 of Algorithm 1), section 5.4 (
         Bienstock & Guenluek, Mathematical Programming 68, 1995 (the problem)
 
 Forwarding (:func:`routed_design`). Demand between servers with circuits of their own is split evenly over these; other
-demand takes shortest paths, or fixed offsets as in CoinChangeMod. With ``spread`` only ring hops keep to their circuits,
-and all point-to-point demand is split over k shortest paths.
+demand takes shortest paths, or fixed offsets as in CoinChangeMod. With ``spread`` only ring hops keep to their
+circuits, and all point-to-point demand is split over k shortest paths.
 
 Bound (:func:`travelled`). With d ports at most c_h = d + d^2 + ... + d^h servers are within h hops of a server, and it
 is within h hops of at most c_h. So the pairs within h hops have at most c_h entries in every row and column, and
@@ -138,13 +138,12 @@ def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) 
     hops = ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups)
     ringed = routed_design(hops, circuits, rings)
     pairs = np.argwhere(sent > 0)
-    if not pairs.size:
-        return TopologyDesign(pool, circuits, tuple(rings), ringed.route_start, ringed.route_circuits, ringed.route_bytes)
-    start, arcs, amount = _many(pool, circuits, sent, pairs, paths)
-    return TopologyDesign(
-        pool, circuits, tuple(rings), np.concatenate([ringed.route_start, ringed.route_start[-1] + start[1:]]),
-        np.concatenate([ringed.route_circuits, arcs]), np.concatenate([ringed.route_bytes, amount]),
-    )  # fmt: skip
+    start, arcs, amount = ringed.route_start, ringed.route_circuits, ringed.route_bytes
+    if pairs.size:
+        more = _many(pool, circuits, sent, pairs, paths)
+        start = np.concatenate([start, start[-1] + more[0][1:]])
+        arcs, amount = np.concatenate([arcs, more[1]]), np.concatenate([amount, more[2]])
+    return TopologyDesign(pool, circuits, tuple(rings), start, arcs, amount)
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:

@@ -86,10 +86,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
     """Rings near 1, 2, 4, ..: as many as log2 n, rounded up."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
-        left = rings.totient_perms(n)
-        steps = [left.pop(0)]
-        while left and len(steps) < math.ceil(math.log2(n)):
-            steps.append(left.pop(int(np.argmin(np.abs(np.array(left) - 2 * steps[-1])))))
+        steps = rings.select_permutations(n, math.ceil(math.log2(n)), rings.totient_perms(n), ratio=2.0)
         ratios[n] = rings.diameter(n, steps) / math.log2(n)
     largest = max(ratios, key=lambda n: ratios[n])
     limit = laboratory.scope["largest diameter / log2(n)"]

@@ -376,7 +376,7 @@ TOPOLOGY_FINDER = Method(
         Parameter("matching", str, default="blossom", help="matching of pairs, or of senders with receivers",
                   choices=("blossom", "assignment")),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
-        Parameter("forwarding", str, default="shortest", help="routes of demand without a circuit of its own, or of all",
+        Parameter("forwarding", str, default="shortest", help="routes of demand without its own circuit, or of all",
                   choices=("shortest", "coin-change", "k-shortest")),
     ),
     run=run_topology_finder,

@@ -311,7 +311,8 @@ def test_bad_pools_are_refused(spec):
 
 
 @pytest.mark.parametrize(("name", "given"), [
-    ("topology-finder", {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"}),
+    ("topology-finder",
+     {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"}),
     ("ocs-reconfig", {"discount": 0.5, "split": 2}),
 ])  # fmt: skip
 def test_methods_return_designs(name, given):
