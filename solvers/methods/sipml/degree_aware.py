@@ -22,19 +22,23 @@ Starts are recomputed at the end for the final GPUs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.placement import starts
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.sipml.placement import prepare, starts
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.op_graph import OpGraph
     from opticoll.solvers.methods.method import Context
 
 
@@ -262,6 +266,77 @@ class Unrolled(Repair):
                     self.moved += 1
                     stack.append(y)
         return True
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us]."""
+
+    k: int
+    replicas: int
+    makespan: float
+    all_reduce: float
+
+    @property
+    def time(self) -> float:
+        """Time of an iteration without overlap of the two [us]."""
+        return self.makespan + self.all_reduce
+
+
+def hybrids(
+    graph: Callable[[int, int], OpGraph], gpus: int, batch: int, *, degree: int, bandwidth: float, memory: float = 0.0
+) -> list[Hybrid]:
+    """Algorithm 1 for every k l = N, as section 3.2 suggests, by increasing k.
+
+    A combination is left out if l does not divide the batch, if the degree or the sub-operations are too few for k, or
+    if Algorithm 1 finds no placement. In every group a GPU sums the parameters of its sub-operations with its l - 1
+    counterparts on a ring, 2 (l-1)/l times their bytes over one circuit, after the step.
+
+    Parameters
+    ----------
+    graph
+        The computation graph for at most k parts per operation and a local batch.
+    gpus, batch
+        N, and samples of all groups.
+    degree
+        Circuits of a GPU, D.
+    bandwidth
+        Of a circuit [bytes/s].
+    memory
+        Of a GPU [GiB]; 0: no limit.
+
+    Raises
+    ------
+    NotApplicable
+        Without bandwidth.
+    """
+    if not bandwidth > 0:
+        msg = f"hybrids: bandwidth={bandwidth}; the all-reduce needs a positive number of bytes/s"
+        raise NotApplicable(msg)
+    found = []
+    for k in (k for k in range(1, gpus + 1) if gpus % k == 0):
+        groups = gpus // k
+        parameters = {"k": k, "degree": degree, "replicas": groups, "bandwidth": bandwidth, "memory": memory}
+        try:
+            if batch % groups:
+                continue
+            data = prepare(graph(k, batch // groups), parameters)
+        except NotApplicable:
+            continue
+        best: tuple[float, NDArray[np.int64]] | None = None
+        for kind in (Unrolled, Repair):
+            state = kind(data, MOVES * data.n)
+            if not state.place():
+                continue
+            device = np.array(state.device)
+            begun = starts(data, device, np.arange(data.n))
+            assert begun is not None
+            makespan = float((begun + data.graph.duration).max())
+            best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
+        if best is not None:
+            held = float(np.bincount(best[1], data.graph.weights).max())
+            found.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
+    return found
 
 
 def run(context: Context) -> Answer:
