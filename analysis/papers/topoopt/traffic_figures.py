@@ -99,7 +99,8 @@ def heat(figure: Figure, panels: Panels, axes: list[Axes]) -> None:
     import matplotlib as mpl
     from matplotlib.colors import LogNorm
 
-    scale = LogNorm(LEAST, max(float(matrix.max()) for matrix in panels.values()))
+    most = max(float(matrix.max()) for matrix in panels.values())
+    scale = LogNorm(LEAST, most)
     edges = np.arange(SERVERS + 1) - 0.5
     drawn: Any = None
     for here, (name, matrix) in zip(axes, panels.items(), strict=True):
@@ -114,7 +115,7 @@ def heat(figure: Figure, panels: Panels, axes: list[Axes]) -> None:
     axes[0].set_ylabel("from server")
     bar = figure.colorbar(drawn, ax=axes, shrink=0.85)
     bar.ax.set_xlabel("bytes")
-    decades = [10.0**k for k in range(6, 11) if scale.vmin <= 10.0**k <= scale.vmax]
+    decades = [10.0**k for k in range(6, 11) if LEAST <= 10.0**k <= most]
     bar.set_ticks(decades, labels=[f"{size / 1e6:g} MB" if size < 1e9 else f"{size / 1e9:g} GB" for size in decades])
 
 
