@@ -467,7 +467,7 @@ def _beyond(data: Placement, device: I64) -> int:
 
 def held_by(data: Placement, device: I64) -> F64:
     """Bytes that every GPU holds, ``(k,)``."""
-    return np.bincount(device, data.occupied, data.devices)
+    return np.bincount(device, data.occupied, data.devices).astype(np.float64)
 
 
 def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:

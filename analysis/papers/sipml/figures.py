@@ -200,17 +200,13 @@ _HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm
 def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
-    from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
     rows = []
     for model, layers, hidden, batches in _HYBRIDS:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
         for batch in batches:
-            tried = hybrids(
-                lambda k, local, spec=spec: parse(f"{spec},parts={k},batch={local}"), _GPUS, batch, degree=_DEGREE,
-                bandwidth=_BANDWIDTH,
-            )  # fmt: skip
+            tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
             rows += [{"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
                      for one in tried]  # fmt: skip
     return pd.DataFrame(rows)

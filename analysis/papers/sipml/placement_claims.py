@@ -457,17 +457,13 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
 
 def _search(laboratory: Laboratory) -> Measurement:
     """Place every k l = N by Algorithm 1 and compare the iteration times."""
-    from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import hybrids
 
     gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))
     choices, measured = [], {}
     for model, layers, hidden, batch in laboratory.scope["(model, layers, width, batch)"]:
         spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
-        tried = hybrids(
-            lambda k, local, spec=spec: parse(f"{spec},parts={k},batch={local}"), gpus, batch, degree=degree,
-            bandwidth=bandwidth,
-        )  # fmt: skip
+        tried = hybrids(spec, gpus, batch, degree=degree, bandwidth=bandwidth)
         every = [k for k in range(1, gpus + 1) if gpus % k == 0]
         times = {one.k: one.time for one in tried}
         best = min(times, key=lambda k: times[k]) if times else None

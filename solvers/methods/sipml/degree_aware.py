@@ -29,16 +29,14 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.sipml.placement import prepare, starts
+from opticoll.instances import parse
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from opticoll.formulations.sipml.placement import Placement
-    from opticoll.instances.op_graph import OpGraph
     from opticoll.solvers.methods.method import Context
 
 
@@ -283,9 +281,7 @@ class Hybrid:
         return self.makespan + self.all_reduce
 
 
-def hybrids(
-    graph: Callable[[int, int], OpGraph], gpus: int, batch: int, *, degree: int, bandwidth: float, memory: float = 0.0
-) -> list[Hybrid]:
+def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, memory: float = 0.0) -> list[Hybrid]:
     """Algorithm 1 for every k l = N, as section 3.2 suggests, by increasing k.
 
     A combination is left out if l does not divide the batch, if the degree or the sub-operations are too few for k, or
@@ -294,8 +290,8 @@ def hybrids(
 
     Parameters
     ----------
-    graph
-        The computation graph for at most k parts per operation and a local batch.
+    spec
+        The computation graph, ``op-graph:model=..``, without parts and batch; both follow from k and l.
     gpus, batch
         N, and samples of all groups.
     degree
@@ -320,7 +316,7 @@ def hybrids(
         try:
             if batch % groups:
                 continue
-            data = prepare(graph(k, batch // groups), parameters)
+            data = prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
         except NotApplicable:
             continue
         best: tuple[float, NDArray[np.int64]] | None = None

@@ -17,7 +17,7 @@ from opticoll.instances import BadInput, parse
 from opticoll.instances.op_graph import OpGraph
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled
+from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids
 from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
 from opticoll.solvers.task import Proof, Task
 
@@ -183,6 +183,28 @@ def test_memory_end_to_end():
     asked = {"k": "2", "degree": "2", "replicas": "1", "memory": str(3 / 2**30), "states": "1"}
     run = runner.solve(Task(NAME, never, method="placement-enumeration", settings=asked))
     assert run.termination == "infeasible"
+
+
+def test_hybrids_by_hand_and_by_what_they_leave_out():
+    """Every divisor of N: the makespan is Algorithm 1's, the ring adds 2 (l-1)/l of the fullest GPU's parameters."""
+    spec = "op-graph:model=dlrm,layers=1,hidden=64"
+    tried = hybrids(spec, 12, 24, degree=4, bandwidth=1e9)
+    assert [(one.k, one.replicas) for one in tried] == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    for one in tried:
+        asked = {"k": one.k, "degree": 4, "replicas": one.replicas, "bandwidth": 1e9}
+        data = placement.prepare(parse(f"{spec},parts={one.k},batch={24 // one.replicas}"), asked)
+        found = [placed for kind in (Unrolled, Repair) if (placed := placed_by(kind, data, 20 * data.n)) is not None]
+        best = min(found, key=lambda placed: placement.objective(data, placed))
+        assert one.makespan == placement.objective(data, best)
+        held = np.bincount(best["device"].astype(int), data.graph.weights).max()
+        assert one.all_reduce == pytest.approx(2 * (one.replicas - 1) / one.replicas * held / 1e9 * 1e6)
+        assert one.time == one.makespan + one.all_reduce
+    assert [one.k for one in hybrids(spec, 12, 8, degree=4, bandwidth=1e9)] == [3, 6, 12]
+    assert [one.k for one in hybrids(spec, 4, 4, degree=1, bandwidth=1e9)] == [1, 4]
+    small = hybrids(spec, 4, 4, degree=4, bandwidth=1e9, memory=1.2 * 4 * 64e6 * 4 / 4 / 2**30)
+    assert [one.k for one in small] != [1, 2, 4]
+    with pytest.raises(NotApplicable, match="bandwidth=0"):
+        hybrids(spec, 4, 4, degree=3, bandwidth=0)
 
 
 def test_closed_forms():
