@@ -1,21 +1,28 @@
 """Measured computing times of the operators of training jobs, as published with TopoOpt and FlexFlow's fork STEAM.
 
-Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables; occurrences, from its task graphs),
-        and usc-isi/STEAM-FlexFlow, commit b310c02 (all other times), both Apache-2.0; numbers only
+Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables), and usc-isi/STEAM-FlexFlow, commit
+        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers
 
 Columns of ``published/topoopt_compute_times.csv``
 
-    model            candle, vgg, bert, dlrm, ncf, dlrm-128-tables (section 5.4)
-    servers          128 (sections 5.3 and 5.4) or 16 (section 5.6), of four GPUs each, simulated as one device
-    samples_per_gpu  batch of one GPU
+    model            candle, vgg, bert, dlrm (64 tables), ncf, dlrm-128-tables
+    samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
     operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
     occurrences      how often the operator occurs in the model, from the published task graphs and settings
-    parts            servers over which the whole batch is split; an embedding table is looked up by one server
     forward_ms, backward_ms
-                     time of one occurrence on one server [ms]
+                     time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
+                     whole batch
+
+Columns of ``published/topoopt_split_times.csv``: the same with the batch split over fewer servers
+
+    model, samples_per_gpu, operator, forward_ms, backward_ms
+                     as above; dlrm has 64 tables in section 5.3 and 16 in 5.6
+    servers          128 (sections 5.3 and 5.4) or 16 (section 5.6)
+    occurrences      in the whole model: of an embedding table, how many there are; from the published task graphs
+    parts            servers over which the whole batch is split; 1 for an embedding table
 
 Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
-one, as for DLRM. ResNet50 is left out: no task graph says how often its operators occur.
+one, as for DLRM.
 """
 
 from __future__ import annotations
@@ -34,75 +41,110 @@ TABLE = Path(__file__).parent / "published" / "topoopt_compute_times.csv"
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of a model.
-
-    Parameters
-    ----------
-    name, occurrences
-        As in the table.
-    servers
-        Servers of the measurement.
-    times
-        Pairs of ``parts`` and the time of one occurrence on one server, forward and backward [s].
-    """
+    """An operator of a model: its occurrences, and the time of one of them, forward and backward [s]."""
 
     name: str
     occurrences: int
-    servers: int
-    times: tuple[tuple[int, float], ...]
+    seconds: float
+
+
+@cache
+def operators(model: str, samples: int) -> tuple[Operator, ...]:
+    """Operators of a model at a batch of ``samples`` per GPU.
+
+    Raises
+    ------
+    BadInput
+        For a model or batch without measurements.
+    """
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    known = sorted({(row["model"], int(row["samples_per_gpu"])) for row in rows})
+    if (model, samples) not in known:
+        listed = ", ".join(f"{name} {batch}" for name, batch in known)
+        msg = f"compute times: none of {model} at {samples} samples per GPU; there are {listed}"
+        raise BadInput(msg)
+    return tuple(
+        Operator(
+            row["operator"],
+            int(row["occurrences"]),
+            (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0,
+        )
+        for row in rows
+        if (row["model"], int(row["samples_per_gpu"])) == (model, samples)
+    )
+
+
+def compute_time(model: str, samples: int) -> float:
+    """Computing time of one iteration on one server [s], without overlap of its operators."""
+    return sum(operator.occurrences * operator.seconds for operator in operators(model, samples))
+
+
+#: Weights that the name of an operator does not give: VGG16's convolutions, and BERT's attention of width 1024.
+_OTHER_WEIGHTS = {"vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024}
+
+
+def dense_weights(model: str, samples: int) -> int:
+    """Weights that every server holds a copy of, without embedding tables."""
+    weights = _OTHER_WEIGHTS.get(model, 0)
+    for operator in operators(model, samples):
+        kind, *sizes = operator.name.split("_")
+        if kind == "Dense":
+            inputs, outputs = map(int, sizes)
+            weights += operator.occurrences * (inputs + 1) * outputs
+    return weights
+
+
+# times by strategy ----------------------------------------------------------------------------------------------
+
+SPLIT_TABLE = TABLE.parent / "topoopt_split_times.csv"
+
+
+@dataclass(frozen=True)
+class SplitOperator:
+    """An operator with the times of one occurrence on one server, forward and backward [s], by ``parts``."""
+
+    name: str
+    occurrences: int
+    seconds: dict[int, float]
 
     @property
     def looked_up(self) -> bool:
         """Whether it is an embedding table, which one server looks up for the whole batch."""
         return self.name.startswith("Embed_")
 
-    @property
-    def seconds(self) -> float:
-        """Time of one occurrence with the batch split over all servers; of one table for the whole batch [s]."""
-        return dict(self.times)[1 if self.looked_up else self.servers]
-
-    @property
-    def on_a_server(self) -> int:
-        """Occurrences on the fullest server."""
-        return -(-self.occurrences // self.servers) if self.looked_up else self.occurrences
-
 
 @cache
-def _measured() -> dict[tuple[str, int, int], tuple[Operator, ...]]:
+def _split() -> dict[tuple[str, int, int], tuple[SplitOperator, ...]]:
     """Operators by model, samples per GPU and servers."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
+    with SPLIT_TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     found: dict[tuple[str, int, int], dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         found[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
     return {
         key: tuple(
-            Operator(name, int(here[0]["occurrences"]), key[2], tuple(
-                (int(row["parts"]), (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0) for row in here
-            )) for name, here in models.items()
+            SplitOperator(name, int(here[0]["occurrences"]), {
+                int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in here
+            }) for name, here in models.items()
         ) for key, models in found.items()
     }  # fmt: skip
 
 
-def operators(model: str, samples: int, servers: int = 128) -> tuple[Operator, ...]:
-    """Operators of a model at a batch of ``samples`` per GPU.
+def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperator, ...]:
+    """Operators of a model at a batch of ``samples`` per GPU on so many servers, by the parts of the batch.
 
     Raises
     ------
     BadInput
         For a model, batch or number of servers without measurements.
     """
-    known = _measured()
+    known = _split()
     if (model, samples, servers) not in known:
         listed = ", ".join(f"{name} {batch} on {count}" for name, batch, count in sorted(known))
         msg = f"compute times: none of {model} at {samples} samples per GPU on {servers} servers; there are {listed}"
         raise BadInput(msg)
     return known[model, samples, servers]
-
-
-def compute_time(model: str, samples: int, servers: int = 128) -> float:
-    """Computing time of one data-parallel iteration on one server [s], without overlap of its operators."""
-    return sum(operator.on_a_server * operator.seconds for operator in operators(model, samples, servers))
 
 
 #: Weights of one operator that its name does not give: VGG16's convolutions, whose inputs differ, on average.
@@ -148,12 +190,12 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
     bare = replace(training_job(model, section, batch), layers=(), tables=())
     listed = "dlrm-128-tables" if (model, section) == ("dlrm", "5.4") else model
     kinds, rest = [], 0.0
-    for operator in operators(listed, bare.batch, servers):
+    for operator in split_operators(listed, bare.batch, servers):
         kind, *sizes = operator.name.split("_")
         count = operator.occurrences
         if operator.looked_up:
             rows, columns = map(int, sizes[0].split("x"))
-            held = operator.on_a_server * operator.seconds
+            held = -(-count // servers) * operator.seconds[1]
             kinds.append(MeasuredKind(replace(bare, tables=(Tables(count, rows, columns),)), 1, {0: held}))
             continue
         tokens = _TOKENS[servers] if model == "bert" else 1
@@ -166,19 +208,12 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
         elif kind == "Conv2D":
             layer, units = Layer(_CONVOLUTIONS[operator.name]), 1
         else:
-            rest += count * operator.seconds
+            rest += count * operator.seconds[servers]
             continue
-        seconds = {0: operator.seconds} | {
+        seconds = {0: operator.seconds[servers]} | {
             servers // parts: time * parts / servers
-            for parts, time in operator.times
+            for parts, time in operator.seconds.items()
             if parts < servers and units % (servers // parts) == 0
         }
         kinds.append(MeasuredKind(replace(bare, layers=(layer,)), count, seconds))
     return tuple(kinds), rest
-
-
-def dense_weights(model: str, samples: int) -> int:
-    """Weights that each of 128 servers holds a copy of, without embedding tables."""
-    section = {"dlrm-128-tables": "5.4"}.get(model, "5.3")
-    kinds, _ = measured_kinds(model.removesuffix("-128-tables"), section, samples, 128)
-    return sum(kind.count * kind.job.dense_weights for kind in kinds)
