@@ -4,9 +4,10 @@ Source  TopoOpt, appendix D, List 1 (widths, batch sizes, tables); per model the
 
 Weights, activations and gradients have 4 bytes. Choices that List 1 leaves open: all layers of a stack
 have the same width; stacks are connected by one projection (DLRM and NCF concatenate the looked-up rows); a server
-has four GPUs (section 5.1), or one in the testbed (section 6). DLRM's feature layers are the bottom stack and its dense
-layers the top one, as the names suggest; the authors' scripts have the dense layers at the bottom, so that DLRM of
-section 5.4 has 339.8 instead of 336.4 million dense weights there.
+has four GPUs (section 5.1), or one in the testbed (section 6). DLRM's dense layers are the bottom stack and its feature
+layers the top one, as in the authors' scripts and measurements: the first top layer takes all looked-up rows and the
+bottom stack's output, Dense_18432_4096 in section 5.4. Its numbers of layers count widths, as in the scripts: 8 widths
+of 2048 are 7 layers.
 
 Data parallel    one all-reduce of all weights over all servers
 Hybrid, tables   (DLRM, NCF) table j of J on server floor(j n / J), the rest replicated: its server sends every other
@@ -119,21 +120,15 @@ def _joint(inputs: int, outputs: int) -> Layer:
 
 def dlrm(section: str) -> TrainingJob:
     """Naumov et al., arXiv:1906.00091: bottom and top stack, a concatenation of the looked-up rows between them."""
-    batch, tables, columns, rows, top, bottom = {
+    batch, tables, columns, rows, bottom, top = {
         "5.3": (128, 64, 128, 10**7, (8, 2048), (16, 4096)),
         "5.4": (128, 128, 128, 10**7, (8, 2048), (16, 4096)),
         "5.6": (256, 16, 256, 10**7, (8, 1024), (16, 2048)),
         "6": (64, 12, 32768, 10**5, (4, 1024), (8, 2048)),
     }[section]
-    joints = (_joint(bottom[1], columns), _joint((tables + 1) * columns, top[1]), _joint(top[1], 1))
-    return TrainingJob(
-        "dlrm",
-        section,
-        batch,
-        _gpus(section),
-        _stack(*bottom) + _stack(*top) + joints,
-        (Tables(tables, rows, columns),),
-    )
+    joint, last = _joint(tables * columns + bottom[1], top[1]), _joint(top[1], 1)
+    layers = (*_stack(bottom[0] - 1, bottom[1]), joint, *_stack(top[0] - 2, top[1]), last)
+    return TrainingJob("dlrm", section, batch, _gpus(section), layers, (Tables(tables, rows, columns),))
 
 
 def ncf(section: str) -> TrainingJob:

@@ -97,6 +97,8 @@ CASES = {
         ("op-graph:model=chain,splits=1x2x2", {"k": "2"}),
         ("op-graph:model=chain,splits=1x2x2", {"k": "4", "degree": "3", "bandwidth": "1e9"}),
         ("op-graph:model=chain,splits=1x1", {"k": "1"}),
+        ("op-graph:model=chain,splits=1x2x2",
+         {"k": "3", "degree": "3", "bandwidth": "1e6", "memory": "2.7939677238464355e-09"}),
     ],
     "topology.design": [
         ("servers:n=3,degree=2", {}), ("servers:n=4,degree=2", {"directed": "true"}), ("servers:n=5,degree=3", {}),
@@ -111,6 +113,7 @@ CASES = {
     "topoopt.strategy": [
         ("servers:n=4,degree=2,traffic=bert", {"memory": "20"}), ("servers:n=4,degree=2,traffic=bert", {}),
         ("servers:n=6,degree=3,traffic=dlrm", {"alpha": "1.5", "computing": "0.1"}),
+        ("servers:n=16,degree=4,traffic=dlrm,section=5.6", {"operators": "measured"}),
     ],
 }  # fmt: skip
 

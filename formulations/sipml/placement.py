@@ -4,16 +4,19 @@ Source  SiP-ML, section 3.2 and Algorithm 1
 Sets    v in V sub-operations, in topological order; e = (u,v) in E dependencies; g in 0 .. k-1 GPUs of a group; pairs
         {u,v} in U of which neither precedes the other
 Data    p_v > 0 computing time [us]; b_e bytes; B = ``bandwidth`` between GPUs [bytes/s], 0: communication takes no time
-        (as in Algorithm 1 before network operations are added); Delta: most other GPUs to send to, and to receive from
-Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v start, (n,), and C in 0 .. 1 makespan [total work,
-        sum_v p_v]; y_uv in {0,1} u before v, (|U|,); q_gh in {0,1} g sends to h, g != h, (k, k)
+        (as in Algorithm 1 before network operations are added); Delta: most other GPUs to send to, and to receive from;
+        m_v bytes of v, ``states`` times its parameters plus all it receives (mem_size, which the paper does not
+        define); M = ``memory`` of a GPU [bytes], 0: no limit
+Vars    a_vg in {0,1} v on g, (n, k); S_v in 0 .. 1 - p_v start, (n,), and C in 0 .. 1 makespan [horizon]; y_uv in
+        {0,1} u before v, (|U|,); q_gh in {0,1} g sends to h, g != h, (k, k)
 
-min (sum p) C  s.t.
+min horizon C  s.t.
     assign[v]      sum_g a_vg = 1
     finish[v]      S_v + p_v <= C
     precede[e,g]   S_v >= S_u + p_u + (b_e/B) (a_ug - a_vg)            (one row for all g if B = 0)
     before[uv,g]   S_u + p_u <= S_v + 3 - y_uv - a_ug - a_vg
     after[uv,g]    S_v + p_v <= S_u + 2 + y_uv - a_ug - a_vg
+    memory[g]      sum_v (m_v/M) a_vg <= 1                             (M > 0)
   rule=degree
     link[e,g,h]    a_ug + a_vh - q_gh <= 1                             (g != h)
     sends[g]       sum_h q_gh <= Delta
@@ -21,14 +24,13 @@ min (sum p) C  s.t.
   rule=distance (the paper's: a GPU sends to itself and the Delta after it)
     reach[e,g]     a_ug + sum_{h: (h - g) mod k > Delta} a_vh <= 1
 
-with times in units of the total work, which is the horizon: everything on one GPU takes 1. Sub-operation 0 is on GPU 0
-(both rules are invariant under rotations of the GPUs).
+with times in units of the horizon: the total work, plus all delays if memory is limited (one sub-operation after the
+other). Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPUs).
 
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
 group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
 
-Bounds: the longest chain; total work over k GPUs; and for the m sub-operations with chains of at least h before and at
-least r after them, h + max(work/k, ceil(m/k) shortest) + r.
+Bounds: :mod:`opticoll.formulations.sipml.placement_bounds`.
 
 A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 """
@@ -44,8 +46,9 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Names
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.sipml import PAPER
+from opticoll.formulations.sipml.placement_bounds import bounds, chains
 from opticoll.instances.op_graph import OpGraph
 
 if TYPE_CHECKING:
@@ -58,19 +61,15 @@ if TYPE_CHECKING:
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
-#: Largest number of GPUs of a group.
-MOST_DEVICES = 4096
-#: Largest matrix that is built.
-MOST_NONZEROS = 5_000_000
+#: Largest number of GPUs of a group, and largest matrix that is built.
+MOST_DEVICES, MOST_NONZEROS = 4096, 5_000_000
 #: Largest number of sub-operations whose pairs are listed for a matrix.
 MOST_MODELLED = 2000
-#: Thresholds on either side of the bound by heads and tails.
-THRESHOLDS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Data of the model: the graph, k GPUs, Delta, the rule and the bandwidth [bytes/s] (0: free)."""
+    """Data of the model: graph, k GPUs, Delta, rule, bandwidth [bytes/s] and memory [bytes] (0: no limit)."""
 
     graph: OpGraph
     devices: int
@@ -78,6 +77,8 @@ class Placement:
     rule: str
     bandwidth: float
     replicas: int
+    memory: float = 0.0
+    states: float = 2.0
 
     @property
     def n(self) -> int:
@@ -95,6 +96,23 @@ class Placement:
         return self.graph.volume / self.bandwidth * 1e6 if self.bandwidth else np.zeros(self.graph.dependencies)
 
     @property
+    def horizon(self) -> float:
+        """Time in which some placement ends, if any is possible [us]."""
+        return self.work + (float(self.delay.sum()) if self.memory else 0.0)
+
+    @cached_property
+    def occupied(self) -> F64:
+        """m_v: bytes that every sub-operation occupies, ``(n,)``."""
+        graph = self.graph
+        return np.asarray(self.states * graph.weights + np.bincount(graph.head, graph.volume, self.n))
+
+    @cached_property
+    def forced(self) -> F64:
+        """Delay of dependencies whose ends do not fit on one GPU together [us], 0 for the others, ``(m,)``."""
+        together = self.occupied[self.graph.tail] + self.occupied[self.graph.head]
+        return np.where((self.memory > 0) & (together > self.memory * (1 + 1e-9)), self.delay, 0.0)
+
+    @property
     def free(self) -> bool:
         """Whether any GPU may send to any other."""
         return self.delta >= self.devices - 1
@@ -102,23 +120,12 @@ class Placement:
     @cached_property
     def heads(self) -> F64:
         """Longest chain before every sub-operation [us], ``(n,)``."""
-        graph = self.graph
-        tail, duration, first = graph.tail.tolist(), graph.duration.tolist(), graph.first_in.tolist()
-        found = [0.0] * self.n
-        for v in range(self.n):
-            found[v] = max((found[u] + duration[u] for u in tail[first[v] : first[v + 1]]), default=0.0)
-        return np.array(found)
+        return chains(self.graph, self.forced)[0]
 
     @cached_property
     def tails(self) -> F64:
         """Longest chain after every sub-operation [us], ``(n,)``."""
-        graph = self.graph
-        duration = graph.duration.tolist()
-        found = [0.0] * self.n
-        ends = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-        for u, v in sorted(ends, key=lambda end: -end[1]):
-            found[u] = max(found[u], found[v] + duration[v])
-        return np.array(found)
+        return chains(self.graph, self.forced)[1]
 
     @cached_property
     def unordered(self) -> tuple[I64, I64]:
@@ -138,8 +145,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
     Raises
     ------
     NotApplicable
-        For anything but a computation graph; GPUs, degree, replicas or bandwidth out of range; a degree of 1 with
-        replicas, which leaves no circuit for the group; more GPUs than sub-operations.
+        For anything but a computation graph; GPUs, degree, replicas, bandwidth or memory out of range; a degree of 1
+        with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little memory in all.
     """
     if not isinstance(instance, OpGraph):
         spec = getattr(instance, "spec", type(instance).__name__)
@@ -164,8 +171,17 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Place
             f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; take k={instance.n} at most, or more parts"
         )
         raise NotApplicable(msg)
+    memory, states = float(given.get("memory", 0.0)) * 2**30, float(given.get("states", 2.0))
+    if not (0 <= memory < np.inf and 0 <= states < np.inf):
+        msg = f"{NAME}: memory={given.get('memory')}, states={states:g}; neither may be negative (memory 0: no limit)"
+        raise NotApplicable(msg)
     delta = min(degree - ring, max(k - 1, 0))
-    return Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas)
+    data = Placement(instance, k, delta, str(given.get("rule", "distance")), bandwidth, replicas, memory, states)
+    least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
+    if 0 < memory < least * (1 - 1e-9):
+        msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; raise memory, k or parts"
+        raise NotApplicable(msg)
+    return data
 
 
 def _refuse_large(data: Placement) -> None:
@@ -175,14 +191,19 @@ def _refuse_large(data: Placement) -> None:
 
 
 def derived(data: Placement) -> list[Fraction]:
-    """Durations and delays in units of the total, their differences to 1, 2 and 3, and the total."""
+    """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
     durations = [outward.entered(value) for value in data.graph.duration.tolist()]
-    work = sum(durations, Fraction(0))
-    shares = {value / work for value in durations}
-    found = [work, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
+    horizon, delays = sum(durations, Fraction(0)), []
     if data.bandwidth:
-        rate = outward.entered(data.bandwidth) / 10**6 * work
-        found += [outward.entered(value) / rate for value in data.graph.volume.tolist()]
+        rate = outward.entered(data.bandwidth) / 10**6
+        delays = [outward.entered(value) / rate for value in data.graph.volume.tolist()]
+    if data.memory:
+        horizon += sum(delays, Fraction(0))
+    shares = {value / horizon for value in durations}
+    found = [horizon, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
+    found += [delay / horizon for delay in delays]
+    if data.memory:
+        found += [outward.entered(held) / outward.entered(data.memory) for held in data.occupied.tolist()]
     return found
 
 
@@ -191,10 +212,10 @@ def build_pyomo(data: Placement) -> PyomoModel:
     import pyomo.environ as pyo
 
     _refuse_large(data)
-    graph, n, k, work, Delta = data.graph, data.n, data.devices, data.work, data.delta
-    p = (graph.duration / work).tolist()
+    graph, n, k, horizon, Delta = data.graph, data.n, data.devices, data.horizon, data.delta
+    p = (graph.duration / horizon).tolist()
     E = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
-    wait = dict(zip(E, (data.delay / work).tolist(), strict=True))
+    wait = dict(zip(E, (data.delay / horizon).tolist(), strict=True))
     U = list(zip(*(part.tolist() for part in data.unordered), strict=True))
     G = range(k)
     model = pyo.ConcreteModel(name="degree-aware placement")
@@ -204,7 +225,7 @@ def build_pyomo(data: Placement) -> PyomoModel:
         model.a[0, g].setub(0)
     model.S = pyo.Var(range(n), bounds=lambda _, v: (0, 1 - p[v]))
     model.C = pyo.Var(bounds=(0, 1))
-    model.makespan = pyo.Objective(expr=work * model.C, sense=pyo.minimize)
+    model.makespan = pyo.Objective(expr=horizon * model.C, sense=pyo.minimize)
     model.assign = pyo.Constraint(range(n), rule=lambda b, v: pyo.quicksum(b.a[v, g] for g in G) == 1)
     model.finish = pyo.Constraint(range(n), rule=lambda b, v: b.S[v] + p[v] <= b.C)
     variables: dict[str, tuple[Any, ...]] = {"a": (n, k), "S": (n,), "C": ()}
@@ -227,6 +248,11 @@ def build_pyomo(data: Placement) -> PyomoModel:
             U, G, rule=lambda b, u, v, g: b.S[v] + p[v] <= b.S[u] + 2 + b.y[u, v] - b.a[u, g] - b.a[v, g]
         )
         named |= {"before": (U, k), "after": (U, k)}
+    if data.memory:
+        m, M = data.occupied.tolist(), data.memory
+        held = [v for v in range(n) if m[v]]
+        model.memory = pyo.Constraint(G, rule=lambda b, g: pyo.quicksum(m[v] / M * b.a[v, g] for v in held) <= 1)
+        named["memory"] = (k,)
     if E and not data.free and data.rule == "degree":
         apart = [(g, h) for g in G for h in G if g != h]
         model.q = pyo.Var(apart, domain=pyo.Binary)
@@ -253,7 +279,7 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
 
     _refuse_large(data)
     graph, n, k, m = data.graph, data.n, data.devices, data.graph.dependencies
-    p, delay = graph.duration / data.work, data.delay / data.work
+    p, delay = graph.duration / data.horizon, data.delay / data.horizon
     u, v = data.unordered
     pairs = u.size
     anchor = np.ones(n * k)
@@ -300,6 +326,11 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
         order = pick(row, i, i.size, pairs)
         add("before", gap @ S + order @ y + both @ a <= 3 - p[u[i]], (pairs, k), i * k + g)
         add("after", both @ a - gap @ S - order @ y <= 2 - p[v[i]], (pairs, k), i * k + g)
+    if data.memory:
+        held = np.flatnonzero(data.occupied)
+        share = np.repeat(data.occupied[held] / data.memory, k)
+        on = np.tile(np.arange(k), held.size)
+        add("memory", pick(on, np.repeat(held * k, k) + on, k, n * k, share) @ a <= 1, (k,))
     if m and not data.free:
         if data.rule == "degree":
             apart = np.flatnonzero(~np.eye(k, dtype=bool).ravel())
@@ -320,7 +351,7 @@ def build_cvxpy(data: Placement) -> CvxpyModel:
             reached = ((g[:, None] + beyond) % k).ravel()
             there = pick(row, graph.head[e[row]] * k + reached, e.size, n * k)
             add("reach", (times(graph.tail[e], of=g) + there) @ a <= 1, (m, k), e * k + g)
-    return CvxpyModel(cp.Problem(cp.Minimize(data.work * C), constraints), variables, named)
+    return CvxpyModel(cp.Problem(cp.Minimize(data.horizon * C), constraints), variables, named)
 
 
 def estimate(data: Placement) -> dict[str, int]:
@@ -330,6 +361,9 @@ def estimate(data: Placement) -> dict[str, int]:
     rows, entries, integers = 2 * n, n * k + 2 * n, n * k + pairs
     rows += m * (k if data.bandwidth else 1) + 2 * pairs * k
     entries += m * (4 * k if data.bandwidth else 2) + 10 * pairs * k
+    if data.memory:
+        rows += k
+        entries += k * int(np.count_nonzero(data.occupied))
     if m and not data.free:
         if data.rule == "degree":
             rows += m * k * (k - 1) + 2 * k
@@ -356,7 +390,7 @@ def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]
     if a.shape != (n, k) or S.shape != (n,) or not np.isfinite(a).all() or not np.isfinite(S).all():
         return None
     worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
-    return a.argmax(axis=1), S * data.work, float(worst)
+    return a.argmax(axis=1), S * data.horizon, float(worst)
 
 
 def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
@@ -386,10 +420,11 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
 
     ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input is
     ready, ``overlap`` the time of two at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or ``degree``
-    the peers of a GPU beyond Delta, ``makespan`` the amount by which C, if given, understates the end.
+    the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the amount by which
+    C, if given, understates the end.
     """
     limit = "reach" if data.rule == "distance" else "degree"
-    blocks = ("placed", "start", "precede", "overlap", limit, "makespan")
+    blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
     read = placed(data, values)
     if read is None:
         return dict.fromkeys(blocks, np.inf)
@@ -411,10 +446,12 @@ def residuals(data: Placement, values: Mapping[str, F64]) -> dict[str, float]:
         "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
         "overlap": max(0.0, float(overlap.max(initial=0.0))),
         limit: float(_beyond(data, device)),
+        "memory": max(0.0, float(held_by(data, device).max()) / data.memory - 1.0) if data.memory else 0.0,
         "makespan": 0.0,
     }
     if "C" in values:
-        found["makespan"] = max(0.0, float(end.max()) - float(np.asarray(values["C"])))
+        claimed = float(np.asarray(values["C"])) * data.horizon / data.work
+        found["makespan"] = max(0.0, float(end.max()) - claimed)
     # Round-off of the sums along the longest chain does not count.
     return {name: 0.0 if value < 1e-12 * k else value for name, value in found.items()}
 
@@ -426,6 +463,11 @@ def _beyond(data: Placement, device: I64) -> int:
         return max(0, int(steps.max(initial=0)) - data.delta)
     sends, hears = peers_of(data, device)
     return max(0, int(max(sends.max(), hears.max())) - data.delta)
+
+
+def held_by(data: Placement, device: I64) -> F64:
+    """Bytes that every GPU holds, ``(k,)``."""
+    return np.bincount(device, data.occupied, data.devices).astype(np.float64)
 
 
 def peers_of(data: Placement, device: I64) -> tuple[I64, I64]:
@@ -467,7 +509,7 @@ def _columns(data: Placement, device: I64, start: F64) -> dict[str, F64]:
     np.fill_diagonal(q, 0.0)
     first, second = data.unordered
     return {
-        "a": a, "q": q, "S": start / data.work, "C": np.asarray((start + graph.duration).max() / data.work),
+        "a": a, "q": q, "S": start / data.horizon, "C": np.asarray((start + graph.duration).max() / data.horizon),
         "y": (start[first] <= start[second]).astype(float),
     }  # fmt: skip
 
@@ -490,26 +532,6 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
         begun[v] = ready
         free[at[v]] = end[v] = ready + duration[v]
     return begun
-
-
-def bounds(data: Placement) -> list[Bound]:
-    """Bounds by the longest chain, by the work, and by the work between heads and tails."""
-    k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
-    chain = float((heads + p + tails).max())
-    best = 0.0
-    for h in np.unique(np.quantile(heads, np.linspace(0, 1, THRESHOLDS), method="lower")):
-        late = heads >= h
-        for r in np.unique(np.quantile(tails[late], np.linspace(0, 1, THRESHOLDS), method="lower")):
-            some = late & (tails >= r)
-            parallel = max(float(p[some].sum()) / k, -(-int(some.sum()) // k) * float(p[some].min()))
-            best = max(best, float(h) + parallel + float(r))
-    # A head and a tail are sums of at most n durations together, and so is the work.
-    chain, work, best = (float(outward.down(t, 2 * data.n + 6)) for t in (chain, data.work / k, best))
-    return [
-        Bound("critical-path", chain, "the longest chain of dependencies", "sipml"),
-        Bound("work", work, "all GPUs busy throughout", "sipml"),
-        Bound("heads-tails", best, "work between the chains before and after it", "sipml"),
-    ]
 
 
 def metrics(data: Placement, value: float | None) -> dict[str, Any]:
@@ -539,6 +561,7 @@ def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Any]:
         "most_sends": int(sends.max()),
         "most_hears": int(hears.max()),
         "bytes_between": float(data.graph.volume[apart].sum()),
+        "most_memory_gib": float(held_by(data, device).max()) / 2**30,
     }
 
 
@@ -556,6 +579,8 @@ FORMULATION = Formulation(
         Parameter("rule", str, default="distance", help="the paper's distance on a circle, or the degree alone",
                   choices=RULES),
         Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
+        Parameter("memory", float, default=0.0, help="of a GPU [GiB]; 0: no limit"),
+        Parameter("states", float, default=2.0, help="copies of the parameters, gradients and optimizer included"),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

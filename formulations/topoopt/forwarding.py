@@ -4,7 +4,8 @@ Source  TopoOpt, section 4.2 step 4 (lines 19, 20 of Algorithm 1), section 5.4 (
         Bienstock & Guenluek, Mathematical Programming 68, 1995 (the problem)
 
 Forwarding (:func:`routed_design`). Demand between servers with circuits of their own is split evenly over these; other
-demand takes shortest paths, or fixed offsets as in CoinChangeMod.
+demand takes shortest paths, or fixed offsets as in CoinChangeMod. With ``spread`` only ring hops keep to their
+circuits, and all point-to-point demand is split over k shortest paths.
 
 Bound (:func:`travelled`). With d ports at most c_h = d + d^2 + ... + d^h servers are within h hops of a server, and it
 is within h hops of at most c_h. So the pairs within h hops have at most c_h entries in every row and column, and
@@ -24,13 +25,12 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.design import Ring, TopologyDesign, ring_demand
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from opticoll.instances.servers import ServerPool
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -87,6 +87,7 @@ def routed_design(
     *,
     paths: int = 1,
     offsets: Sequence[Sequence[int]] | None = None,
+    spread: bool = False,
 ) -> TopologyDesign:
     """The design of these circuits and rings with all demand forwarded.
 
@@ -103,6 +104,8 @@ def routed_design(
     offsets
         Routes of demand without a circuit of its own: from s to s + m modulo n over the servers s + ``offsets[m]``.
         Without them, shortest paths.
+    spread
+        Split point-to-point demand over the ``paths`` shortest paths also where it has circuits of its own.
 
     Raises
     ------
@@ -112,6 +115,8 @@ def routed_design(
     if paths < 1:
         msg = f"routes: paths={paths}; take at least 1"
         raise NotApplicable(msg)
+    if spread:
+        return _spread(pool, circuits, rings, paths)
     demand = ring_demand(pool, rings)
     number = np.zeros((pool.n, pool.n), dtype=np.int64)
     np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1)
@@ -125,6 +130,20 @@ def routed_design(
     elif far.size:
         more = _many(pool, circuits, demand, far, paths)
     return _joined(pool, circuits, rings, pieces, more)
+
+
+def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) -> TopologyDesign:
+    """Ring hops routed alone, and all point-to-point demand over the k shortest paths."""
+    sent = pool.point_to_point
+    hops = ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups)
+    ringed = routed_design(hops, circuits, rings)
+    pairs = np.argwhere(sent > 0)
+    start, arcs, amount = ringed.route_start, ringed.route_circuits, ringed.route_bytes
+    if pairs.size:
+        more = _many(pool, circuits, sent, pairs, paths)
+        start = np.concatenate([start, start[-1] + more[0][1:]])
+        arcs, amount = np.concatenate([arcs, more[1]]), np.concatenate([amount, more[2]])
+    return TopologyDesign(pool, circuits, tuple(rings), start, arcs, amount)
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:

@@ -6,13 +6,19 @@ Sets    k in K kinds of equal parts of a model (layers of one size, or a set of 
         layers: in s equal parts on blocks of s servers, s a divisor of n)
 Data    m_k parts of kind k, (K,); R_kc, A_kc all-reduce and point-to-point bytes of all servers for one part; W_kc
         weights on the fullest server [bytes], (K,C) each (traffic as in :mod:`opticoll.instances.training_jobs`);
-        n servers with d interfaces of b = ``bandwidth`` [bytes/s]; M = ``memory`` of a server [bytes], with
-        ``weight_bytes`` per weight; C = ``computing`` [s], the same for every strategy; alpha_c
+        t_kc computing time of one part on a server [s], (K,C); n servers with d interfaces of b = ``bandwidth``
+        [bytes/s]; M = ``memory`` of a server [bytes], with ``weight_bytes`` per weight; C = ``computing`` [s], the same
+        for every strategy; alpha_c
 Vars    x_kc in 0 .. m_k parts of kind k placed as c, integer, (K,C), where k can be placed as c
 
-min C + sum_kc (R_kc + alpha_c A_kc) / (n d b) x_kc  s.t.
+min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
     parts[k]   sum_c x_kc = m_k
     memory     sum_kc W_kc x_kc <= M                                                  (memory > 0)
+
+``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` takes the operators that the authors
+measured on this number of servers (16 or 128), with their times: parts run one after the other, so that t adds up to
+Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.compute_times.measured_kinds`,
+which states what a shard takes). A way that was not measured is not allowed; operators without weights add to C.
 
 ``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the least slow-down
 that any topology of degree d allows: the mean depth of its targets, of which at most d^h are h hops away. Byte-hops of
@@ -37,6 +43,7 @@ from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, N
 from opticoll.formulations.topoopt import PAPER
 from opticoll.formulations.topoopt.design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.instances.compute_times import measured_kinds
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
 
@@ -61,7 +68,8 @@ MOST_SERVERS = 512
 class Plane:
     """Data of the model.
 
-    ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the shards of each (0: none).
+    ``kinds`` are jobs of one part; ``ways`` are names, ``shards`` the shards of each (0: none); ``measured`` has the
+    computing time [s] of a part by shards for every kind, and is empty if it takes no time.
     """
 
     pool: ServerPool
@@ -74,6 +82,7 @@ class Plane:
     weight_bytes: float
     computing: float
     alpha: float
+    measured: tuple[dict[int, float], ...] = ()
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
@@ -83,7 +92,19 @@ class Plane:
             split = bool(kind.layers) and kind.layers[0].split
             rows.append([way == "replicated" or (way == "placed" and bool(kind.tables)) or (s > 0 and split)
                          for way, s in zip(self.ways, self.shards, strict=True)])  # fmt: skip
-        return np.array(rows, dtype=bool)
+        possible = np.array(rows, dtype=bool)
+        for k, times in enumerate(self.measured):
+            possible[k] &= [s in times for s in self.shards]
+            possible[k, 0] &= not self.kinds[k].tables
+        return possible
+
+    @cached_property
+    def work(self) -> F64:
+        """t_kc [s]; 0 if it is not allowed."""
+        found = np.zeros(self.allowed.shape)
+        for k, times in enumerate(self.measured):
+            found[k] = [times.get(s, 0.0) for s in self.shards]
+        return np.where(self.allowed, found, 0.0)
 
     def traffic(self, kind: int, way: int) -> Traffic:
         """Point-to-point bytes, ``(n, n)``, and groups of one part."""
@@ -126,7 +147,7 @@ class Plane:
     @cached_property
     def cost(self) -> F64:
         """Time of one part [s], ``(K, C)``; 0 if it is not allowed."""
-        return np.asarray((self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
+        return np.asarray(self.work + (self.reduced + self.hops) / (self.pool.n * self.pool.degree * self.bandwidth))
 
     @cached_property
     def held(self) -> F64:
@@ -167,9 +188,12 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
     ------
     NotApplicable
         For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
+    BadInput
+        Without measurements for ``operators=measured``.
     """
     pool = server_pool(instance, NAME)
-    given, family = parameters or {}, dict(pool.parameters)
+    given, family = dict(parameters or {}), dict(pool.parameters)
+    measured = given.pop("operators", "list-1") == "measured"
     name = str(family.get("traffic", ""))
     if name not in JOBS:
         msg = f"{NAME}: the traffic of {pool.spec} is not a training job; take traffic={', '.join(JOBS)}"
@@ -184,18 +208,25 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
         if not 0 <= value < np.inf or (value == 0 and key in {"bandwidth", "weight_bytes"}):
             msg = f"{NAME}: {key}={value}; take a finite number above 0" + ("" if key == "bandwidth" else " (or 0)")
             raise NotApplicable(msg)
-    job = training_job(name, str(family.get("section") or "5.3"), int(family.get("batch") or 0))
-    bare = replace(job, layers=(), tables=())
-    layers = list(dict.fromkeys(job.layers))
-    kinds = tuple(replace(bare, layers=(one,)) for one in layers) + tuple(
-        replace(bare, tables=(t,)) for t in job.tables
-    )
-    count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
+    given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
+    times: tuple[dict[int, float], ...] = ()
+    if measured:
+        found, rest = measured_kinds(*given_job, pool.n)
+        kinds, count = tuple(kind.job for kind in found), [kind.count for kind in found]
+        times = tuple(kind.seconds for kind in found)
+        numbers["computing"] += rest
+    else:
+        job = training_job(*given_job)
+        bare = replace(job, layers=(), tables=())
+        layers = list(dict.fromkeys(job.layers))
+        kinds = tuple(replace(bare, layers=(one,)) for one in layers)
+        kinds += tuple(replace(bare, tables=(t,)) for t in job.tables)
+        count = [job.layers.count(one) for one in layers] + [1] * len(job.tables)
     divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
     ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
     data = Plane(
         pool, kinds, np.array(count, dtype=np.int64), ways, (0, 0, *divisors), numbers["bandwidth"],
-        numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"],
+        numbers["memory"] * 2**30, numbers["weight_bytes"], numbers["computing"], numbers["alpha"], times,
     )  # fmt: skip
     least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
     if 0 < data.memory < least:
@@ -207,8 +238,10 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
 def derived(data: Plane) -> list[Fraction]:
     """The time of one part in every way, and its share of the memory."""
     rate = data.pool.n * data.pool.degree * outward.entered(data.bandwidth)
-    sent = (data.reduced[data.allowed].tolist(), data.hops[data.allowed].tolist())
-    found = [(outward.entered(r) + outward.entered(a)) / rate for r, a in zip(*sent, strict=True)]
+    parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, data.hops))
+    found = [
+        outward.entered(t) + (outward.entered(r) + outward.entered(a)) / rate for t, r, a in zip(*parts, strict=True)
+    ]
     if data.memory:
         memory = outward.entered(data.memory)
         found += [outward.entered(held) / memory for held in data.held[data.allowed].tolist()]
@@ -241,9 +274,9 @@ def build_pyomo(data: Plane) -> PyomoModel:
 
     K, C, n, M = range(len(data.kinds)), data.ways, data.pool.n, data.memory
     allowed = [(k, c) for k in K for c, possible in zip(C, data.allowed[k], strict=True) if possible]
-    R, A, W = (
+    t, R, A, W = (
         {(k, c): float(array[k, i]) for k in K for i, c in enumerate(C)}
-        for array in (data.reduced, data.hops, data.held)
+        for array in (data.work, data.reduced, data.hops, data.held)
     )
     m = data.count.tolist()
     model = pyo.ConcreteModel(name="layers and ways")
@@ -257,7 +290,7 @@ def build_pyomo(data: Plane) -> PyomoModel:
         named["memory"] = ()
     rate = n * data.pool.degree * data.bandwidth
     model.time = pyo.Objective(
-        expr=data.computing + pyo.quicksum((R[cell] + A[cell]) / rate * model.x[cell] for cell in allowed),
+        expr=data.computing + pyo.quicksum((t[cell] + (R[cell] + A[cell]) / rate) * model.x[cell] for cell in allowed),
         sense=pyo.minimize,
     )
     return PyomoModel(model, {"x": (len(K), C)}, named)
@@ -339,6 +372,7 @@ def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Any]:
         "all_reduce_bytes": float((data.reduced * x).sum()),
         "direct_bytes": float((data.direct * x).sum()),
         "memory_gib": float((data.held * x).sum()) / 2**30,
+        "computing_time": data.computing + float((data.work * x).sum()),
         **{f"parts {way}": int(total) for way, total in zip(data.ways, x.sum(axis=0), strict=True) if total},
     }
 
@@ -363,8 +397,15 @@ FORMULATION = Formulation(
         Parameter("bandwidth", float, default=BANDWIDTH, help="of an interface [bytes/s]"),
         Parameter("memory", float, default=0.0, help="of a server for weights [GiB]; 0: no limit"),
         Parameter("weight_bytes", float, default=8.0, help="bytes per weight, its gradient included"),
-        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s]"),
+        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], besides the operators"),
         Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the least of any topology"),
+        Parameter(
+            "operators",
+            str,
+            default="list-1",
+            help="layers of List 1, or operators with the authors' times",
+            choices=("list-1", "measured"),
+        ),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

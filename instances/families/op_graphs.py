@@ -22,6 +22,8 @@ class _Net:
     time: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     edges: dict[tuple[int, int], tuple[float, bool]] = field(default_factory=dict)
+    #: Operations of which every part holds all parameters.
+    copied: set[int] = field(default_factory=set)
 
     def op(self, flops: float, weights: float, inputs: list[tuple[int, float]], *, every: bool = False) -> int:
         """Add an operation of ``flops`` with ``inputs`` (operation, bytes)."""
@@ -110,6 +112,26 @@ def _random(layers: int, hidden: int, batch: int, seed: int, *, broadcast: bool)
     return net
 
 
+def chosen(by_sample: _Net, by_channel: _Net, *, training: bool) -> _Net:
+    """The net whose products are split by the dimension that moves fewer bytes between their p parts.
+
+    By sample, every part holds all parameters W, and training adds up their gradients: 2 (p-1) W bytes on a ring. By
+    output channel, every part receives all inputs I, and returns the gradient of all: 2 (p-1) I bytes more. So a
+    product is split by channel if I < W. SiP-ML selects "the most efficient dimension for each op" (section 3.2); the
+    measure is ours.
+    """
+    received = dict.fromkeys(range(len(by_sample.time)), 0.0)
+    for (_, v), (size, _) in by_sample.edges.items():
+        received[v] += size
+    for (u, v), (size, whole) in by_channel.edges.items():
+        before = by_sample.edges[u, v][1]
+        wide = training and whole and not before and received[v] < by_sample.weights[v]
+        by_sample.edges[u, v] = size, before or wide
+        if whole and not before and not wide:
+            by_sample.copied.add(v)
+    return by_sample
+
+
 def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
     """Split every operation into equal parts, and every edge by the data that the parts share.
 
@@ -146,7 +168,7 @@ def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
         np.concatenate(tail or none).astype(np.int64),
         np.concatenate(head or none).astype(np.int64),
         np.concatenate(volume or none),
-        np.repeat(np.array(net.weights) / counts, counts),
+        np.repeat(np.array(net.weights) / np.where([v in net.copied for v in range(counts.size)], 1, counts), counts),
         spec=spec,
     )
 
@@ -159,7 +181,7 @@ def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
 def op_graph(
     model: str, layers: int = 2, parts: int = 4, quantum: float = 0.0, hidden: int = 1024, batch: int = 16,
     seed: int = 0,
-    training: bool = True, broadcast: bool = False, splits: Dimensions | None = None,
+    training: bool = True, broadcast: bool = False, choose: bool = False, splits: Dimensions | None = None,
 ) -> OpGraph:  # fmt: skip
     r"""Computation graph of one training step, every operation split into sub-operations by a time quantum.
 
@@ -187,13 +209,16 @@ def op_graph(
         With the backward pass (twice the arithmetic of the forward pass).
     broadcast
         Split products by output channel, so that every part needs all of its input, instead of by sample.
+    choose
+        Split each product by the dimension that moves fewer bytes in training, see :func:`chosen`; by sample without a
+        backward pass.
     splits
         Parts of every operation of ``chain``.
 
     Raises
     ------
     BadSpec
-        For an unknown model, or splits for anything but a chain.
+        For an unknown model, splits for anything but a chain, or both ``broadcast`` and ``choose``.
     BadInput
         For sizes out of range.
     """
@@ -202,6 +227,9 @@ def op_graph(
         raise BadSpec(msg)
     if (model == "chain") != (splits is not None):
         msg = "op-graph: splits=4x1x4 gives the parts of a chain; use it with model=chain and only then"
+        raise BadSpec(msg)
+    if choose and (broadcast or model in {"random", "chain"}):
+        msg = "op-graph: choose=true picks the dimension of every product; drop broadcast=true, model=random and chain"
         raise BadSpec(msg)
     for name, value in (("layers", layers), ("parts", parts), ("hidden", hidden), ("batch", batch)):
         check_positive(value, name, "op-graph")
@@ -225,6 +253,8 @@ def op_graph(
     else:
         make = {"transformer": _transformer, "resnet": _resnet, "dlrm": _dlrm}[model]
         net = make(layers, hidden, batch, broadcast=broadcast)
+        if choose:
+            net = chosen(net, make(layers, hidden, batch, broadcast=True), training=training)
     if training:
         net.train()
     tau = quantum or max(net.time) / parts

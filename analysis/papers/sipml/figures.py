@@ -140,11 +140,12 @@ def _ring_finding(rows: pd.DataFrame) -> str:
 def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Runs of Algorithm 1 over their bound, and over the optimum if an exact method has proven one."""
     runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
-    for name, default in (("degree", "3"), ("k", "4"), ("rule", "distance"), ("replicas", "2"), ("bandwidth", "0.0")):
+    for name, default in (("degree", "3"), ("k", "4"), ("rule", "distance"), ("replicas", "2"), ("bandwidth", "0.0"),
+                          ("memory", "0.0"), ("states", "2.0")):  # fmt: skip
         runs[name] = _setting(runs, name, default)
     runs["degree"] = [int(d) for d in runs["degree"]]
     runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
-    key = ["instance", "k", "degree", "rule", "replicas", "bandwidth"]
+    key = ["instance", "k", "degree", "rule", "replicas", "bandwidth", "memory", "states"]
     exact = runs["proof"].isin(PROVEN) & (runs["method"] != "degree-aware")
     proven = runs[exact].groupby(key)["objective"].min().rename("optimum")
     runs = runs.merge(proven, how="left", left_on=key, right_index=True)
@@ -188,7 +189,63 @@ def _placement_finding(rows: pd.DataFrame) -> str:
     return "; ".join(parts) + "." if parts else "No result yet."
 
 
+# hybrids ------------------------------------------------------------------------------------------------------------
+
+#: GPUs, circuits of each, and their bandwidth [bytes/s] (8 Tb/s per circuit).
+_GPUS, _DEGREE, _BANDWIDTH = 16, 5, 1e12
+#: Model, layers, width and batches of all groups.
+_HYBRIDS = (("transformer", 2, 1024, (16, 64)), ("resnet", 2, 64, (64,)), ("dlrm", 2, 1024, (65536, 524288)))
+
+
+def _hybrid_rows(_: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    from opticoll.solvers.methods.sipml.degree_aware import hybrids
+
+    rows = []
+    for model, layers, hidden, batches in _HYBRIDS:
+        spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
+        for batch in batches:
+            tried = hybrids(spec, _GPUS, batch, degree=_DEGREE, bandwidth=_BANDWIDTH)
+            rows += [{"case": f"{model}, batch {batch}", "k": one.k, "time": one.time, "makespan": one.makespan}
+                     for one in tried]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _hybrid(rows: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, (case, here) in enumerate(rows.groupby("case", sort=False)):
+            colour, marker = series(number)
+            handles += axes.plot(here["k"], here["time"] / here["time"].min(), color=colour, marker=marker,
+                                 markersize=5, linewidth=1, label=str(case))  # fmt: skip
+        log_axes(axes)
+        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel(f"GPUs of a group k, of {_GPUS}")
+        axes.set_ylabel("iteration time ÷ least over k [–]")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _hybrid_finding(rows: pd.DataFrame) -> str:
+    parts = []
+    for case, here in rows.groupby("case", sort=False):
+        times = here.set_index("k")["time"]
+        parts.append(
+            f"{case}: k = {times.idxmin()}, {times[1] / times.min():.3g} times as fast as k = 1 and "
+            f"{times[_GPUS] / times.min():.3g} times as k = {_GPUS}"
+        )
+    return "Best: " + "; ".join(parts) + "."
+
+
 FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "sipml-hybrid", "sipml", "section 3.2", "Model and data parallelism, k l = 16",
+        "It is trivial to optimize over k and l.", None, _hybrid_rows, _hybrid, _hybrid_finding,
+    ),
     PaperFigure(
         "sipml-ocs", "sipml", "section 3.3", "Whole circuits compared with divisible ones over optical switches",
         "Circuits are assigned by a simple ILP, run once, so that the maximum transfer time is minimised.",

@@ -412,6 +412,76 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
 
 
+# The example and the choice of k and l -------------------------------------------------------------------------------
+
+
+def example_placements(k: int, delta: int, parts: Sequence[int], rule: str) -> Iterator[tuple[frozenset[int], ...]]:
+    """GPUs of the ops A, B, C, D of figure 4, one after the other, within the limit on communication.
+
+    The parts of A, B and D are on different GPUs, those of C on one GPU less than there are. B is on GPU 0, since
+    rotations of the GPUs change nothing. ``rule`` is ``distance``, or a key of :func:`partners`.
+    """
+    first, second, third, last = (
+        [frozenset(chosen) for chosen in itertools.combinations(range(k), count)]
+        for count in (parts[0], parts[1], k - 1, parts[3])
+    )  # fmt: skip
+    for stages in itertools.product(first, second[:1], third, last):
+        pairs = np.zeros((k, k), dtype=bool)
+        for before, after in itertools.pairwise(stages):
+            pairs[np.ix_(sorted(before), sorted(after))] = True
+        source, target = np.nonzero(pairs)
+        within = bool(((target - source) % k <= delta).all()) if rule == "distance" else partners(pairs)[rule] <= delta
+        if within:
+            yield stages
+
+
+def _figure_4(laboratory: Laboratory) -> Measurement:
+    """Every number of parts of A and D with which the text's placement exists."""
+    k, delta, c = (laboratory.scope[name] for name in ("k", "Delta", "parts of C"))
+    choices = []
+    for rule in ("distance", PER_DIRECTION, BOTH):
+        fits = [
+            (a, d) for a in range(1, k + 1) for d in range(1, k + 1)
+            if any(True for _ in example_placements(k, delta, (a, 1, c, d), rule))
+        ]  # fmt: skip
+        told = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
+        choices.append(reading("limit on communication", rule, bool(fits), f"parts of A and D: {told}"))
+    return Measurement(
+        {choice.tried: choice.measured for choice in choices}, decide(choices),
+        instances=(f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
+        reason="The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
+               "D cannot have four parts: B's GPU would receive from three others, or some GPU of C send to three.",
+        count=len(choices) * k * k, choices=tuple(choices),
+    )  # fmt: skip
+
+
+def _search(laboratory: Laboratory) -> Measurement:
+    """Place every k l = N by Algorithm 1 and compare the iteration times."""
+    from opticoll.solvers.methods.sipml.degree_aware import hybrids
+
+    gpus, degree, bandwidth = (laboratory.scope[name] for name in ("GPUs", "D", "bandwidth [bytes/s]"))
+    choices, measured = [], {}
+    for model, layers, hidden, batch in laboratory.scope["(model, layers, width, batch)"]:
+        spec = f"op-graph:model={model},layers={layers},hidden={hidden}"
+        tried = hybrids(spec, gpus, batch, degree=degree, bandwidth=bandwidth)
+        every = [k for k in range(1, gpus + 1) if gpus % k == 0]
+        times = {one.k: one.time for one in tried}
+        best = min(times, key=lambda k: times[k]) if times else None
+        measured[model] = {
+            "best k": best, "iteration by k [us]": {f"k = {k}": round(time, 1) for k, time in times.items()},
+        }  # fmt: skip
+        gain = ""
+        if best is not None and {1, gpus} <= set(times):
+            gain = f"; {times[1] / times[best]:.3g} and {times[gpus] / times[best]:.3g} times as fast as k = 1 and N"
+        choices.append(reading("model", model, list(times) == every, f"{len(times)} of {len(every)} placed{gain}"))
+    return Measurement(
+        measured, decide(choices), instances=tuple(choice.tried for choice in choices),
+        reason="Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
+               "iteration is read off. Where parameters are few for the computation, data parallelism alone is best; "
+               "DLRM's tables favour a hybrid.", choices=tuple(choices),
+    )  # fmt: skip
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim("sipml.distance", PAPER, "section 3.2",
           "Placement within distance Delta, (i - j) mod k <= Delta, satisfies the communication degree constraint: "
@@ -455,4 +525,18 @@ CLAIMS: tuple[Claim, ...] = (
           "not faster", "1e-9", _cap, scope={"k": [2, 3, 4, 8], "parts over k": 3, "sequential ops": 4, "seeds": 8},
           procedure="We compare the best run time with up to three times as many parts as GPUs with that of at most k "
                     "parts."),
+    Claim("sipml.figure-4", PAPER, "section 3.2, figure 4",
+          "In the placement of the example, k = 4 and Delta = 2, each GPU communicates with at most Delta others of "
+          "its group, and the parts of every op but C are on different GPUs", "such a placement exists", "exact",
+          _figure_4,
+          scope={"k": 4, "Delta": 2, "parts of C": 4}, lost="The numbers of parts of A and D (figure 4).",
+          procedure="We list all placements of four ops in sequence, for every number of parts of A and D."),
+    Claim("sipml.hybrid-search", PAPER, "section 3.2",
+          "It is trivial to optimize over k and l to find the combination that minimizes the training time for a given "
+          "number of GPUs", "every k l = N is placed", "exact", _search,
+          scope={"GPUs": 16, "D": 5, "bandwidth [bytes/s]": 1e12,
+                 "(model, layers, width, batch)": [["transformer", 2, 1024, 64], ["resnet", 2, 64, 64],
+                                                   ["dlrm", 2, 1024, 65536]]},
+          procedure="We place the model for every divisor k of N by Algorithm 1, and add the all-reduce between "
+                    "groups."),
 )  # fmt: skip

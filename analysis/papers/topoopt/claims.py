@@ -86,10 +86,7 @@ def _binary(laboratory: Laboratory) -> Measurement:
     """Rings near 1, 2, 4, ..: as many as log2 n, rounded up."""
     most, ratios = laboratory.scope["servers"], {}
     for n in range(3, most + 1):
-        left = rings.totient_perms(n)
-        steps = [left.pop(0)]
-        while left and len(steps) < math.ceil(math.log2(n)):
-            steps.append(left.pop(int(np.argmin(np.abs(np.array(left) - 2 * steps[-1])))))
+        steps = rings.select_permutations(n, math.ceil(math.log2(n)), rings.totient_perms(n), ratio=2.0)
         ratios[n] = rings.diameter(n, steps) / math.log2(n)
     largest = max(ratios, key=lambda n: ratios[n])
     limit = laboratory.scope["largest diameter / log2(n)"]
@@ -321,24 +318,20 @@ def dlrm_weights(servers_section: str) -> dict[str, float]:
     """Dense weights of the DLRM of a section of List 1, under each structure that the list leaves open.
 
     List 1 has a stack of dense layers and a stack of feature layers, and does not say which of the two is at the
-    bottom, nor what connects the stacks with the tables.
+    bottom, nor what connects the stacks with the tables. The authors' scripts have the dense layers at the bottom.
     """
     job = training_job("dlrm", servers_section)
     layers, width, features, feature_width = {
         "5.4": (8, 2048, 16, 4096), "6": (4, 1024, 8, 2048),
     }[servers_section]  # fmt: skip
     columns, count = job.tables[0].columns, job.tables[0].count
-
-    def stack(number: int, wide: int) -> int:
-        return number * (wide * wide + wide)
-
-    joined = (count * columns + width) * feature_width + feature_width
+    stacks = layers * (width + 1) * width + features * (feature_width + 1) * feature_width
+    bare = float(stacks + ((count + 1) * columns + 1) * width + width + 1)
     return {
-        "features at the bottom, one layer to the width of a table": float(job.dense_weights),
-        "features at the bottom, no such layer": float(job.dense_weights - (feature_width + 1) * columns),
-        "dense layers at the bottom, as in the authors' scripts":
-            float(stack(layers - 1, width) + joined + stack(features - 2, feature_width) + feature_width + 1),
-    }  # fmt: skip
+        "dense layers at the bottom, as in the authors' scripts": float(job.dense_weights),
+        "features at the bottom, one layer to the width of a table": bare + (feature_width + 1) * columns,
+        "features at the bottom, no such layer": bare,
+    }
 
 
 def _share(section: str, note: str) -> Callable[[Laboratory], Measurement]:

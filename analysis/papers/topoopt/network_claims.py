@@ -63,7 +63,7 @@ TABLE_2 = {
     100: Prices(99, 678, 187),
     200: Prices(198, 815, 374),
 }
-ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "expander")
+ARCHITECTURES = ("topoopt", "ocs", "ideal-switch", "oversub-fat-tree", "expander")
 
 
 def fat_tree_ports(radix: int) -> tuple[int, int, int]:
@@ -107,6 +107,7 @@ def interface_cost(architecture: str, bandwidth: int, *, nics: bool = True) -> f
         "topoopt": price.transceiver + price.selector + 2 * (price.panel_port + FIBRE),
         "ocs": price.transceiver + price.ocs_port + FIBRE,
         "ideal-switch": 6 * price.transceiver + 5 * price.switch_port + 3 * FIBRE,
+        "oversub-fat-tree": 5 * price.transceiver + 4 * price.switch_port + 2.5 * FIBRE,  # half of the ToRs' uplinks
         "expander": price.transceiver + FIBRE / 2,
     }
     return parts[architecture] + (price.nic if nics else 0.0)
@@ -201,7 +202,7 @@ def _tax(laboratory: Laboratory) -> Measurement:
         for name in circulants(n, 4) for k in (1, 2)
     }  # fmt: skip
     weights = dlrm_weights("5.4")
-    for structure in (next(iter(weights)), "dense layers at the bottom, as in the authors' scripts"):
+    for structure in tuple(weights)[:2]:
         for convention, factor in (("gradients", 1.0), ("what rings send", 2 * (n - 1) / n)):
             reduce = factor * n * NUMBER_BYTES * weights[structure]
             for name, k in hops:
@@ -351,7 +352,7 @@ def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: in
     bare = interface_cost(architecture, bandwidth, nics=False)
     if architecture == "topoopt":
         bare -= (2 - fibres) * FIBRE
-    if nics == NIC_RULES[2] and architecture == "ideal-switch":
+    if nics == NIC_RULES[2] and architecture in {"ideal-switch", "oversub-fat-tree"}:
         return bare + nic / degree
     return bare + nic * {NIC_RULES[0]: 1.0, NIC_RULES[3]: 0.0}.get(nics, 0.5)
 
@@ -361,6 +362,40 @@ NIC_RULES = (
     "one NIC per interface", "one NIC per two interfaces", "one NIC per two interfaces, per host of the ideal switch",
     "NICs not counted",
 )  # fmt: skip
+
+
+def equal_cost_bandwidth(degree: int, bandwidth: int, nics: str, fibres: int) -> float:
+    """B' of section 5.1 [Gb/s]: a fat-tree with one NIC and one link of ``degree`` B' per server costs as much.
+
+    Prices between two bandwidths of Table 2 are interpolated; above 200 Gb/s they grow in proportion, as the table's
+    footnote has two ports of 100 Gb/s for 200. ``nics`` and ``fibres`` as of :func:`priced`.
+    """
+    rule = NIC_RULES[3] if nics == NIC_RULES[3] else NIC_RULES[0]
+    rates = sorted(TABLE_2)
+    costs = [priced("ideal-switch", rate, 1, rule, fibres) for rate in rates]
+    ours = degree * priced("topoopt", bandwidth, degree, nics, fibres)
+    if ours > costs[-1]:
+        return rates[-1] * ours / costs[-1] / degree
+    return float(np.interp(ours, costs, rates)) / degree
+
+
+def _equal_cost(laboratory: Laboratory) -> Measurement:
+    degrees, links = laboratory.scope["degrees"], laboratory.scope["links [Gb/s]"]
+    choices = []
+    ratios: dict[int, list[float]] = {link: [] for link in links}
+    for link, nics, fibres in product(links, NIC_RULES, (2, 1)):
+        slower = [link / equal_cost_bandwidth(degree, link, nics, fibres) for degree in degrees]
+        ratios[link] += slower
+        choices.append(reading("link; NICs; fibres of an interface with two patch panels",
+                               f"{link} Gb/s; {nics}; {fibres}", min(slower) > 1,
+                               " and ".join(f"{ratio:.2f}" for ratio in slower)))  # fmt: skip
+    return decided(
+        choices, ("figures 10 and 11",),
+        f"Measured: B/B' at d = {' and '.join(map(str, degrees))}. The ports of a patch panel cost as much at any "
+        "bandwidth, those of a switch do not, so that slow links buy a fat-tree of the same bandwidth or more: "
+        + ", ".join(f"{min(here):.2f} to {max(here):.2f} at {link} Gb/s" for link, here in ratios.items())
+        + ". The paper does not state B'.",
+    )  # fmt: skip
 
 
 def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
@@ -445,6 +480,11 @@ CLAIMS: tuple[Claim, ...] = (
           PrintedNumber("1.33").tolerance, _cost_ratio("ocs"), weight=2,
           scope={"printed": "1.33", "panels (degree, Gb/s)": _PANELS},
           procedure="We add up the components of appendix G at the prices of Table 2, under every rule for NICs."),
+    Claim("topoopt.equal-cost", PAPER, "section 5.1; section 5.2, figure 10",
+          "A fat-tree whose cost is similar to TopoOpt's has links of d B' with B' lower than B", "B / B' > 1",
+          measure=_equal_cost, scope={"degrees": [4, 8], "links [Gb/s]": [10, 25, 40, 100, 200]},
+          procedure="We solve for B' with the components of appendix G at the prices of Table 2, under every rule for "
+                    "NICs."),
     Claim("topoopt.cost-expander", PAPER, "section 5.2, figure 10",
           "The expander is the cheapest of the networks compared",
           "expander", measure=_cheapest, scope={"Gb/s": [100, 200]},

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, reading, similar
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
-from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
+from opticoll.analysis.papers.topoopt.network_claims import (
+    NIC_RULES,
+    circulant_loads,
+    circulants,
+    equal_cost_bandwidth,
+    job,
+)
 from opticoll.formulations.topoopt.design import iteration_time, slowdown
 from opticoll.instances import parse
 from opticoll.instances.compute_times import compute_time, dense_weights
@@ -31,12 +37,20 @@ SERVERS = 128
 GIGABIT = 1e9 / 8
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
-#: By how much TopoOpt's bandwidth exceeds that of a fat-tree of similar cost.
-FAT_TREES = {"5.7/1.4, section 5.5": 5.7 / 1.4, "3.2, the cost of the ideal switch": 3.2}
+#: The rule for NICs and fibres under which an ideal switch costs 3.2 times as much as TopoOpt on average.
+RULE = NIC_RULES[2], 1
 #: Whether communication and computation overlap; Eq. (1) assumes that they do not.
 OVERLAPS = ("no overlap", "full overlap")
 _FLOWS = "It needs a simulator of the network over the task graphs, on the level of flows or packets, which this "\
          "project lacks"  # fmt: skip
+
+
+def fat_trees(degree: int, link: int) -> dict[str, float]:
+    """By how much TopoOpt's bandwidth exceeds that of a fat-tree of similar cost."""
+    return {
+        "5.7/1.4, section 5.5": 5.7 / 1.4, "3.2, the cost of the ideal switch": 3.2,
+        "equal cost by Table 2": link / equal_cost_bandwidth(degree, link, *RULE),
+    }  # fmt: skip
 
 
 def direct_bytes(model: str, samples: int) -> float:
@@ -64,6 +78,7 @@ def alphas(degree: int, batch: int) -> dict[str, float]:
         "TopologyFinder, CoinChangeMod": ("coin-change", 1),
         "TopologyFinder, shortest paths": ("shortest", 1),
         "TopologyFinder, 2 shortest paths": ("shortest", 2),
+        "TopologyFinder, 2 shortest paths also beside a circuit": ("k-shortest", 2),
     }
     measured = {
         name: slowdown(topology_finder(pool, forwarding=way, paths=paths)).alpha for name, (way, paths) in ways.items()
@@ -80,12 +95,12 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
     def measure(laboratory: Laboratory) -> Measurement:
         degree, batch, link = (laboratory.scope[name] for name in ("degree", "batch", "link [Gb/s]"))
         number, choices = PrintedNumber(laboratory.scope["printed"]), []
-        wired = degree * link * GIGABIT
+        wired, trees = degree * link * GIGABIT, fat_trees(degree, link)
         for convention, overlap, tree, (routing, alpha) in product(
-            CONVENTIONS, OVERLAPS, FAT_TREES, alphas(degree, batch).items()
+            CONVENTIONS, OVERLAPS, trees, alphas(degree, batch).items()
         ):
             ours = seconds("dlrm-128-tables", batch, wired, alpha, convention, overlap)
-            theirs = seconds("dlrm-128-tables", batch, wired / FAT_TREES[tree], 1.0, convention, overlap)
+            theirs = seconds("dlrm-128-tables", batch, wired / trees[tree], 1.0, convention, overlap)
             ratio = ours / theirs if slower else theirs / ours
             choices.append(_agrees((convention, overlap, tree, routing), number.holds(ratio), round(ratio, 3)))
         return decided(
@@ -125,14 +140,16 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     )
     choices: list[Choice] = []
     values: dict[str, list[float]] = {model: [] for model in printed}
-    for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, FAT_TREES, ("coin-change", "shortest")):
+    names = fat_trees(degree, links[0])
+    for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, names, ("coin-change", "shortest")):
         means = {}
         for model in printed:
             ratios = []
             for link in links:
                 wired = degree * link * GIGABIT
                 ours = seconds(model, _BATCH[model], wired, _alpha(model, degree, way), convention, overlap)
-                theirs = seconds(model, _BATCH[model], wired / FAT_TREES[tree], 1.0, convention, overlap)
+                slower = fat_trees(degree, link)[tree]
+                theirs = seconds(model, _BATCH[model], wired / slower, 1.0, convention, overlap)
                 ratios.append(theirs / ours)
             means[model] = sum(ratios) / len(ratios)
             values[model].append(means[model])
@@ -190,7 +207,7 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
 def _mitigates(laboratory: Laboratory) -> Measurement:
     (few, many), batch, link = (laboratory.scope[name] for name in ("degrees", "batch", "link [Gb/s]"))
     choices = []
-    tree = FAT_TREES["5.7/1.4, section 5.5"]
+    tree = fat_trees(few, link)["5.7/1.4, section 5.5"]
     for convention, routing in product(CONVENTIONS, alphas(few, batch)):
         ratios = []
         for degree in (few, many):

@@ -13,17 +13,23 @@ as little as necessary and never beyond it, so the repair always terminates. It 
 
 ``repair=best``: both, and the shorter makespan.
 
+With limited memory a sub-operation goes to a GPU in reach that has room for it (mem_size in line 8). The paper does not
+say what happens if none has, nor whether its repair minds memory; here it stops without a placement, also if a repair
+has filled a GPU beyond its memory.
+
 Starts are recomputed at the end for the final GPUs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.placement import starts
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.sipml.placement import prepare, starts
+from opticoll.instances import parse
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
@@ -59,6 +65,10 @@ class Repair:
         self.full = full
         self.moved = self.conflicts = 0
         self.cycled = False
+        self.occupied, self.held = data.occupied.tolist(), [0.0] * k
+        self.room = data.memory * (1 + 1e-9) if data.memory else np.inf
+        #: Sub-operation for which no GPU in reach had memory.
+        self.homeless: int | None = None
 
     def inputs(self, v: int) -> list[int]:
         """Sub-operations that v depends on."""
@@ -136,8 +146,21 @@ class Repair:
                 if self.left < 0:
                     return False
 
+    def recount(self, placed: int) -> bool:
+        """Count the memory in use after a repair; False if some GPU has too little for the first ``placed``."""
+        self.held = [0.0] * self.k
+        for v in range(placed):
+            self.held[self.device[v] % self.k] += self.occupied[v]
+        return self.enough(placed - 1)
+
+    def enough(self, v: int) -> bool:
+        """Whether no GPU has more than its memory; notes the sub-operation if one has."""
+        if max(self.held) > self.room:
+            self.homeless = v
+        return self.homeless is None
+
     def place(self, context: Context | None = None) -> bool:
-        """Run Algorithm 1; False if the repair fails."""
+        """Run Algorithm 1; False if the repair fails or memory runs out."""
         data = self.data
         free, end = [0.0] * self.k, [0.0] * data.n
         for v in range(data.n):
@@ -157,14 +180,18 @@ class Repair:
                                 ready[h] = max(ready[h], end[u] + self.delay[e])
                 best, g = np.inf, -1
                 for h in range(self.k):
-                    if bits >> h & 1:
+                    if bits >> h & 1 and self.held[h] + self.occupied[v] <= self.room:
                         start = max(free[h], latest, ready[h] if ready is not None else 0.0)
                         if start < best:
                             best, g = start, h
+                if g < 0:
+                    self.homeless = v
+                    return False
                 self.device[v] = g
+                self.held[g] += self.occupied[v]
             else:
                 self.device[v] = self.most_inputs(v, free)
-                if not self.mend(v):
+                if not self.mend(v) or not self.recount(v + 1):
                     return False
             if mended:  # times of moved sub-operations are recomputed at the end; this is an estimate
                 best = max([free[self.device[v]], *(end[u] for u in self.inputs(v))])
@@ -176,7 +203,7 @@ class Unrolled(Repair):
     """Algorithm 1 on the unrolled circle; ``device`` contains positions while placing."""
 
     def place(self, context: Context | None = None) -> bool:
-        """Run Algorithm 1 with a repair that only moves forward; always succeeds."""
+        """Run Algorithm 1 with a repair that only moves forward; False only if memory runs out."""
         data, delta, k = self.data, self.delta, self.k
         free, end = [0.0] * k, [0.0] * data.n
         first = int(data.graph.operation[0])
@@ -196,11 +223,15 @@ class Unrolled(Repair):
             if high < low:
                 at[v] = low
                 self.mend(v)
+                if not self.recount(v + 1):
+                    return False
                 best = max(free[low % k], *(end[u] for u in inputs))
             else:
                 best, at[v] = np.inf, low
                 latest = max((end[u] for u in inputs), default=0.0)
                 for position in range(low, min(high, low + k - 1) + 1):
+                    if self.held[position % k] + self.occupied[v] > self.room:
+                        continue
                     start = max(free[position % k], latest)
                     if data.bandwidth:
                         for e in range(self.first[v], self.first[v + 1]):
@@ -209,6 +240,9 @@ class Unrolled(Repair):
                                 start = max(start, end[u] + self.delay[e])
                     if start < best:
                         best, at[v] = start, position
+                self.held[at[v] % k] += self.occupied[v]
+                if not self.enough(v):
+                    return False
             free[at[v] % k] = end[v] = best + self.duration[v]
         self.device = [position % k for position in at]
         return True
@@ -232,6 +266,75 @@ class Unrolled(Repair):
         return True
 
 
+@dataclass(frozen=True)
+class Hybrid:
+    """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us]."""
+
+    k: int
+    replicas: int
+    makespan: float
+    all_reduce: float
+
+    @property
+    def time(self) -> float:
+        """Time of an iteration without overlap of the two [us]."""
+        return self.makespan + self.all_reduce
+
+
+def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, memory: float = 0.0) -> list[Hybrid]:
+    """Algorithm 1 for every k l = N, as section 3.2 suggests, by increasing k.
+
+    A combination is left out if l does not divide the batch, if the degree or the sub-operations are too few for k, or
+    if Algorithm 1 finds no placement. In every group a GPU sums the parameters of its sub-operations with its l - 1
+    counterparts on a ring, 2 (l-1)/l times their bytes over one circuit, after the step.
+
+    Parameters
+    ----------
+    spec
+        The computation graph, ``op-graph:model=..``, without parts and batch; both follow from k and l.
+    gpus, batch
+        N, and samples of all groups.
+    degree
+        Circuits of a GPU, D.
+    bandwidth
+        Of a circuit [bytes/s].
+    memory
+        Of a GPU [GiB]; 0: no limit.
+
+    Raises
+    ------
+    NotApplicable
+        Without bandwidth.
+    """
+    if not bandwidth > 0:
+        msg = f"hybrids: bandwidth={bandwidth}; the all-reduce needs a positive number of bytes/s"
+        raise NotApplicable(msg)
+    found = []
+    for k in (k for k in range(1, gpus + 1) if gpus % k == 0):
+        groups = gpus // k
+        parameters = {"k": k, "degree": degree, "replicas": groups, "bandwidth": bandwidth, "memory": memory}
+        try:
+            if batch % groups:
+                continue
+            data = prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
+        except NotApplicable:
+            continue
+        best: tuple[float, NDArray[np.int64]] | None = None
+        for kind in (Unrolled, Repair):
+            state = kind(data, MOVES * data.n)
+            if not state.place():
+                continue
+            device = np.array(state.device)
+            begun = starts(data, device, np.arange(data.n))
+            assert begun is not None
+            makespan = float((begun + data.graph.duration).max())
+            best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
+        if best is not None:
+            held = float(np.bincount(best[1], data.graph.weights).max())
+            found.append(Hybrid(k, groups, best[0], 2e6 * (groups - 1) / groups * held / bandwidth))
+    return found
+
+
 def run(context: Context) -> Answer:
     """Place, repair, and recompute the starts; keep the better of the requested repairs."""
     data: Placement = context.data
@@ -251,6 +354,7 @@ def run(context: Context) -> Answer:
             break
         measured: dict[str, Any] = {
             "converged": complete, "conflicts": state.conflicts, "moved": state.moved, "cycled": state.cycled,
+            "without_memory": state.homeless,
         }  # fmt: skip
         if complete:
             device = np.array(state.device)
@@ -262,12 +366,22 @@ def run(context: Context) -> Answer:
         repairs[name] = measured
     solver: dict[str, Any] = {"name": "degree-aware", "version": None, "algorithm": "Algorithm 1", "options": {}}
     if best is None:
-        failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"
-        message = f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; take --set repair=best"
+        message = _failure(repairs)
         return Answer(Termination.ITERATION_LIMIT, solver=solver, metrics={"repairs": repairs}, message=message)
     values = {"device": best[2].astype(float), "start": best[3]}
     metrics = {"repair": best[1], "repairs": repairs}
     return Answer(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics)
+
+
+def _failure(repairs: dict[str, Any]) -> str:
+    """Why no repair gave a placement."""
+    full = [one["without_memory"] for one in repairs.values() if one["without_memory"] is not None]
+    if full:
+        return (
+            f"no GPU in reach has memory for sub-operation {max(full)}; raise memory or degree, or take another method"
+        )
+    failure = "cycles" if repairs["paper"]["cycled"] else "has used up its moves"
+    return f"the paper's repair {failure} at conflict {repairs['paper']['conflicts']}; take --set repair=best"
 
 
 METHODS = (

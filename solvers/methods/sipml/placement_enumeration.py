@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.sipml.placement import bounds, starts
+from opticoll.formulations.sipml.placement import starts
+from opticoll.formulations.sipml.placement_bounds import bounds
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 from opticoll.solvers.task import Termination
@@ -33,20 +34,22 @@ class Enumeration:
         self.into: list[list[tuple[int, float]]] = [[] for _ in range(data.n)]
         for u, v, delay in ends:
             self.into[v].append((u, delay))
+        self.occupied = data.occupied.tolist()
+        self.room = data.memory * (1 + 1e-9) if data.memory else np.inf
         first = Unrolled(data, 0)
-        first.place()
-        self.device = np.array(first.device)
-        begun = starts(data, self.device, np.arange(data.n))
-        assert begun is not None
-        self.start = begun
-        self.best = float((begun + graph.duration).max())
+        self.device, self.start, self.best = np.zeros(0, dtype=np.int64), np.zeros(0), np.inf
+        if first.place():
+            self.device = np.array(first.device)
+            begun = starts(data, self.device, np.arange(data.n))
+            assert begun is not None
+            self.start, self.best = begun, float((begun + graph.duration).max())
         self.floor = max(bound.value for bound in bounds(data))
 
     def search(self) -> bool:
         """Whether the search was completed; the best placement is kept either way."""
         k, n = self.data.devices, self.data.n
         self.at, self.end, self.begun = [-1] * n, [0.0] * n, [0.0] * n
-        self.free, self.sends, self.hears = [0.0] * k, [0] * k, [0] * k
+        self.free, self.sends, self.hears, self.held = [0.0] * k, [0] * k, [0] * k, [0.0] * k
         return self._append(0, (0.0, -1), sum(self.p), 0.0)
 
     def _allowed(self, u: int, g: int) -> bool:
@@ -87,6 +90,8 @@ class Enumeration:
                 if unused and (fresh if data.rule == "degree" else count == 0 and g > 0):
                     continue
                 fresh |= unused
+                if self.held[g] + self.occupied[v] > self.room:
+                    continue
                 if not all(self._allowed(u, g) for u, _ in self.into[v]):
                     continue
                 ready = max((self.end[u] + (d if self.at[u] != g else 0.0) for u, d in self.into[v]), default=0.0)
@@ -105,8 +110,10 @@ class Enumeration:
                 if degrees:
                     self.at[v], self.begun[v], self.end[v] = g, start, start + self.p[v]
                     self.free[g] = self.end[v]
+                    self.held[g] += self.occupied[v]
                     complete &= self._append(count + 1, (start, v), work - self.p[v], max(latest, self.end[v]))
                     self.at[v] = -1
+                    self.held[g] -= self.occupied[v]
                 self.free[g], self.hears[g] = saved[0], saved[1]
                 for h, mask in reversed(saved[2]):
                     self.sends[h] = mask
@@ -131,9 +138,14 @@ def run(context: Context) -> Answer:
 
 def answer(search: Enumeration, ending: Termination, *, complete: bool = False) -> Answer:
     """The best placement so far."""
+    if complete and not search.device.size:
+        return Answer(
+            Termination.INFEASIBLE, infeasible_by="exhaustive search",
+            message="no placement fits the memory within reach; raise memory, degree or k",
+        )  # fmt: skip
     return Answer(
         ending,
-        values={"device": search.device.astype(float), "start": search.start},
+        values={"device": search.device.astype(float), "start": search.start} if search.device.size else None,
         bound=search.best * (1 - 1e-12) if complete else None,
         bound_source="exhaustive-search" if complete else None,
         solver={"name": "placement-enumeration", "version": None, "algorithm": "depth-first search", "options": {}},

@@ -7,8 +7,8 @@ strategy-front
 alternating
     1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: parts of one kind to
        another way within the memory; accepted with probability min(1, exp(-change / temperature))), by Eq. (1) with the
-       loads of shortest paths: T = C + R/(n B) + (largest point-to-point load of a circuit) / b. These loads are linear
-       in the strategy, so a move costs one vector.
+       loads of shortest paths: T = C(x) + R(x)/(n B) + (largest point-to-point load of a circuit) / b. These loads are
+       linear in the strategy, and so is its computing time C(x), so a move costs one vector.
     2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
     3. Repeat from the new circuits until T does not fall, or for ``rounds`` rounds.
 """
@@ -146,17 +146,21 @@ def way_loads(data: Plane, circuits: I64) -> F64:
 
 def time_over(data: Plane, x: I64, loads: F64) -> float:
     """T of a strategy [s] over circuits with these loads, ``(K, C, m)``."""
-    reduce = float((data.reduced * x).sum())
+    reduce, computing = float((data.reduced * x).sum()), data.computing + float((data.work * x).sum())
     worst = float(np.tensordot(x, loads, axes=2).max(initial=0.0))
-    return data.computing + reduce / (data.pool.n * data.pool.degree * data.bandwidth) + worst / data.bandwidth
+    return computing + reduce / (data.pool.n * data.pool.degree * data.bandwidth) + worst / data.bandwidth
 
 
 def first_strategy(data: Plane) -> I64:
-    """All kinds replicated; while they exceed the memory, the largest kinds in the way that holds the fewest bytes."""
+    """All kinds replicated, or in their first way if they cannot be.
+
+    While they exceed the memory, the largest kinds take the way that holds the fewest bytes.
+    """
     allowed = np.where(data.allowed, data.held, np.inf)
     x = np.zeros(data.allowed.shape, dtype=np.int64)
-    x[:, 0] = data.count
-    for k in np.argsort(-(data.held[:, 0] * data.count), kind="stable").tolist():
+    kinds, first = np.arange(len(data.kinds)), data.allowed.argmax(axis=1)
+    x[kinds, first] = data.count
+    for k in np.argsort(-(data.held[kinds, first] * data.count), kind="stable").tolist():
         if data.memory <= 0 or float((data.held * x).sum()) <= data.memory:
             break
         x[k] = 0

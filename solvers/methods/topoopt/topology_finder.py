@@ -8,7 +8,12 @@ TopologyFinder:
 2. Every group k gets d_k of them in proportion to its bytes, and as many +p rings (TotientPerms, SelectPermutations),
    which share its all-reduce evenly.
 3. The remaining ports get circuits by maximum-weight matchings of the point-to-point traffic.
-4. Ring hops take their own circuits; point-to-point traffic takes shortest paths over all circuits, or CoinChangeMod's.
+4. Ring hops take their own circuits. Point-to-point traffic takes shortest paths over all circuits, or CoinChangeMod's,
+   except between servers with a circuit of their own; or every pair splits it over its k shortest paths, a circuit of
+   its own included (line 20 with the text of section 4.2, "k-shortest path routing for the MP transfers").
+
+``binary`` applies appendix E.2's rule: a group of k servers gets at most log2 k rings, rounded up, and where that is
+fewer than its share, their ratio is 2. The ports it saves go to the matchings of point-to-point traffic.
 
 Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
 (d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members; the
@@ -209,7 +214,7 @@ def _filled(n: int, circuits: I64, degree: int) -> list[tuple[int, int]]:
 
 # TopologyFinder and OCS-reconfig -------------------------------------------------------------------------------
 
-Forwarding = Literal["shortest", "coin-change"]
+Forwarding = Literal["shortest", "coin-change", "k-shortest"]
 
 
 def ring_ports(pool: ServerPool) -> int:
@@ -235,7 +240,9 @@ def group_ports(pool: ServerPool) -> list[int]:
     return ports
 
 
-def group_rings(pool: ServerPool, *, primes: bool = False) -> tuple[list[Ring], list[tuple[int, int]]]:
+def group_rings(
+    pool: ServerPool, *, primes: bool = False, binary: bool = False
+) -> tuple[list[Ring], list[tuple[int, int]]]:
     """Rings of all groups, and the circuits of those that have ports."""
     rings: list[Ring] = []
     circuits: list[tuple[int, int]] = []
@@ -243,9 +250,10 @@ def group_rings(pool: ServerPool, *, primes: bool = False) -> tuple[list[Ring], 
         if count == 0:
             rings.append(Ring(k, 1.0, group.members))
             continue
-        for step in selected(group.size, count, primes):
+        steps = selected(group.size, count, primes, binary)
+        for step in steps:
             order = group.ring(step)
-            rings.append(Ring(k, 1.0 / count, tuple(order.tolist())))
+            rings.append(Ring(k, 1.0 / len(steps), tuple(order.tolist())))
             circuits += zip(order.tolist(), np.roll(order, -1).tolist(), strict=True)
     return rings, circuits
 
@@ -254,6 +262,7 @@ def topology_finder(
     pool: ServerPool,
     *,
     primes: bool = False,
+    binary: bool = False,
     matching: Matching = "blossom",
     paths: int = 1,
     forwarding: Forwarding = "shortest",
@@ -266,27 +275,32 @@ def topology_finder(
         Servers, all-reduce groups, point-to-point traffic.
     primes
         Only prime steps (and +1).
+    binary
+        Fewer rings of ratio 2 where the ratio would be smaller (appendix E.2).
     matching
         ``blossom`` as in the paper, or ``assignment`` of senders to receivers.
     paths
         Number of shortest paths that a forwarded demand is split over.
     forwarding
-        ``shortest``, or ``coin-change`` over the rings of a group of all servers in order.
+        ``shortest``; ``coin-change`` over the rings of a group of all servers in order; ``k-shortest``: point-to-point
+        traffic of every pair over its ``paths`` shortest paths, also between servers with circuits of their own.
 
     Raises
     ------
     NotApplicable
         For coin change if no such group has rings.
     """
-    rings, ringed = group_rings(pool, primes=primes)
+    rings, ringed = group_rings(pool, primes=primes, binary=binary)
     own = sorted_circuits(ringed)
     matched = matched_circuits(pool.point_to_point, *ports_left(pool.n, pool.degree, own), matching)
     circuits = connected(pool.n, np.concatenate([own, matched]), pool.degree, pool.traffic)
-    if forwarding == "shortest":
-        return routed_design(pool, circuits, rings, paths=paths)
+    if forwarding != "coin-change":
+        return routed_design(pool, circuits, rings, paths=paths, spread=forwarding == "k-shortest")
     everyone = tuple(range(pool.n))
     counts = zip(pool.groups, group_ports(pool), strict=True)
-    coins = [p for g, count in counts if count and g.members == everyone for p in selected(pool.n, count, primes)]
+    coins = [
+        p for g, count in counts if count and g.members == everyone for p in selected(pool.n, count, primes, binary)
+    ]
     if not coins:
         msg = "coin change: no group has a ring over all servers in numerical order; use forwarding=shortest"
         raise NotApplicable(msg)
@@ -333,6 +347,7 @@ def run_topology_finder(context: Context) -> Answer:
     design = topology_finder(
         context.instance,
         primes=bool(settings["primes"]),
+        binary=bool(settings["binary"]),
         matching=cast("Matching", settings["matching"]),
         paths=int(settings["split"]),
         forwarding=cast("Forwarding", settings["forwarding"]),
@@ -357,11 +372,12 @@ TOPOLOGY_FINDER = Method(
     applies=lambda formulation: formulation.name == "topoopt.topology",
     parameters=(
         Parameter("primes", bool, default=False, help="prime ring steps (and +1) only"),
+        Parameter("binary", bool, default=False, help="at most log2 n rings, of ratio 2 where it would be smaller"),
         Parameter("matching", str, default="blossom", help="matching of pairs, or of senders with receivers",
                   choices=("blossom", "assignment")),
         Parameter("split", int, default=1, help="number of shortest paths that forwarded traffic is split over"),
-        Parameter("forwarding", str, default="shortest", help="routes of demand without a circuit of its own",
-                  choices=("shortest", "coin-change")),
+        Parameter("forwarding", str, default="shortest", help="routes of demand without its own circuit, or of all",
+                  choices=("shortest", "coin-change", "k-shortest")),
     ),
     run=run_topology_finder,
     construct=topology_finder,

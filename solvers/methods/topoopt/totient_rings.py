@@ -7,6 +7,8 @@ so there are phi(k) different ones. d of them together are a directed circulant,
 places on in as many hops as the fewest coins p_1 .. p_d that add up to m modulo k. CoinChangeMod tabulates these
 numbers breadth first, with the last coin of every entry to trace routes back; one table serves all servers.
 
+Appendix E.2 adds that where k^(1/d) < 2 a ratio of 2 is better, with log2 k rings, rounded up; ``binary`` applies it.
+
 Theorem 1: d rings near a geometric sequence of ratio x = k^(1/d) have a diameter of O(d k^(1/d)). Appendix E.2 argues
 with coins 1, x, .. x^(d-1) for an integer x and k = x^d, without wrapping round: the largest amount, k - 1, then takes
 x - 1 of each coin, d (x - 1) together (the text bounds this by d x).
@@ -143,8 +145,8 @@ def is_single_ring(size: int, step: int) -> bool:
     return place == 0
 
 
-def select_permutations(size: int, count: int, candidates: Sequence[int]) -> list[int]:
-    """Steps of ``count`` rings near a geometric sequence of ratio size^(1/count) (Algorithm 3).
+def select_permutations(size: int, count: int, candidates: Sequence[int], ratio: float | None = None) -> list[int]:
+    """Steps of ``count`` rings near a geometric sequence of ``ratio``, size^(1/count) by default (Algorithm 3).
 
     Starts at the least candidate. The next one is always the unused candidate nearest to the ratio times the previous
     one, the lower of two at the same distance. With fewer candidates than rings, all are used before any is reused.
@@ -157,13 +159,13 @@ def select_permutations(size: int, count: int, candidates: Sequence[int]) -> lis
     if not candidates or count < 1:
         msg = f"rings: cannot choose {count} rings from {len(candidates)} candidates; take at least one of each"
         raise NotApplicable(msg)
-    ratio = size ** (1.0 / count)
+    factor = size ** (1.0 / count) if ratio is None else ratio
     unused = sorted(candidates)
     chosen = [unused.pop(0)]
     while len(chosen) < count:
         if not unused:
             unused = sorted(candidates)
-        goal = ratio * chosen[-1]
+        goal = factor * chosen[-1]
         chosen.append(unused.pop(int(np.argmin(np.abs(np.array(unused) - goal)))))
     return chosen
 
@@ -183,9 +185,15 @@ def hops(size: int, steps: Sequence[int]) -> I64:
 
 
 @lru_cache(maxsize=65536)
-def selected(size: int, count: int, primes: bool = False) -> tuple[int, ...]:
-    """Steps that SelectPermutations chooses among those of TotientPerms."""
-    return tuple(select_permutations(size, count, totient_perms(size, primes=primes)))
+def selected(size: int, count: int, primes: bool = False, binary: bool = False) -> tuple[int, ...]:
+    """Steps that SelectPermutations chooses among those of TotientPerms.
+
+    With ``binary`` and size^(1/count) < 2 there are only log2(size) rings, rounded up, of ratio 2 (appendix E.2).
+    """
+    candidates = totient_perms(size, primes=primes)
+    if binary and size < 2**count:
+        return tuple(select_permutations(size, (size - 1).bit_length(), candidates, ratio=2.0))
+    return tuple(select_permutations(size, count, candidates))
 
 
 def diameter(size: int, steps: Sequence[int]) -> int:

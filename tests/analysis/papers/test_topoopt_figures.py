@@ -7,10 +7,13 @@ import json
 import pandas as pd
 import pytest
 
+from opticoll.analysis.papers.topoopt import traffic_figures
 from opticoll.analysis.papers.topoopt.figures import FIGURES
 
+COMPUTED = [one for one in (*FIGURES, *traffic_figures.FIGURES) if one.study is None]
 
-@pytest.mark.parametrize("figure", [f for f in FIGURES if f.study is None], ids=lambda figure: figure.name)
+
+@pytest.mark.parametrize("figure", COMPUTED, ids=lambda figure: figure.name)
 def test_figures_of_constructions(figure):
     """They need no store."""
     empty = pd.DataFrame({name: [] for name in ("ok", "formulation", "proof", "metrics", "settings", "instance", "n")})
@@ -37,3 +40,30 @@ def test_figure_15_takes_the_optimum_from_the_store():
     assert set(rows["routing"]) == {"optimal routing", "shortest paths, hashed", "CoinChangeMod"}
     assert len(figure.draw(rows).axes) == 1
     assert "optimal routing 100.0 MB, least 0.80" in figure.finding(rows)
+
+
+def test_traffic_of_figures_1_8_and_9_by_hand():
+    rows = {one.name: one.select(pd.DataFrame()) for one in traffic_figures.FIGURES}
+    first = rows["topoopt-1"].groupby("panel")["bytes"]
+    assert first.max().to_dict() == pytest.approx({"data parallel": 44e9, "hybrid": 4e9 + 8192 * 512 * 8})
+    assert first.count()["data parallel"] == 16
+    tables = (0, 3, 8, 13)
+    for panel, here in rows["topoopt-8"].groupby("panel"):
+        step = int(panel.removeprefix("+").removesuffix(" ring"))
+        ring = here[(here["target"] - here["source"]) % 16 == step]
+        assert len(ring) == 16
+        assert ring["bytes"].min() >= 4e9
+        rest = here[(here["target"] - here["source"]) % 16 != step]
+        assert (rest["source"].isin(tables) | rest["target"].isin(tables)).all()
+    circuits = rows["topoopt-9"][rows["topoopt-9"]["panel"] == "circuits"]
+    assert set((circuits["target"] - circuits["source"]) % 16) == {1, 3, 7}
+
+
+def test_trees_of_figure_23_are_those_of_the_paper():
+    """Leaves of the first trees of (b) and (c) as printed, and every server twice the data (the roots less)."""
+    leaves = [[order[v] for v in range(1, 16, 2)] for order in traffic_figures.tree_orders()]
+    assert leaves[1] == [1, 7, 13, 3, 9, 15, 5, 11]
+    assert leaves[2] == [8, 11, 14, 1, 4, 7, 10, 13]
+    for panel, here in traffic_figures.FIGURES[-1].select(pd.DataFrame()).groupby("panel"):
+        sent = here.groupby("source")["bytes"].sum()
+        assert sorted(sent)[2] == pytest.approx(sent.max()), panel

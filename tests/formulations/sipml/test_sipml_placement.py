@@ -17,7 +17,7 @@ from opticoll.instances import BadInput, parse
 from opticoll.instances.op_graph import OpGraph
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled
+from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids
 from opticoll.solvers.methods.sipml.placement_enumeration import Enumeration
 from opticoll.solvers.task import Proof, Task
 
@@ -86,6 +86,125 @@ def test_milp_is_exhaustive_search(parameters):
     assert search.search()
     assert placement.objective(data, values) == pytest.approx(value, rel=1e-5)
     assert search.best == pytest.approx(value, rel=1e-5)
+
+
+def heavy_graph(rng, n):
+    graph = random_graph(rng, n)
+    return OpGraph(
+        graph.duration, graph.operation, graph.tail, graph.head, graph.volume, rng.integers(1, 9, n), spec="heavy"
+    )
+
+
+def limited(rng, n, share, **parameters):
+    """A graph and a memory this share between what the sub-operations need at least and what one GPU for all needs."""
+    graph = heavy_graph(rng, n)
+    held = placement.prepare(graph, parameters).occupied
+    least = max(held.max(), held.sum() / parameters["k"])
+    return placement.prepare(graph, {**parameters, "memory": (least + share * (held.sum() - least)) / 2**30})
+
+
+MEMORY = (
+    {"k": 2, "degree": 2}, {"k": 3, "degree": 2, "bandwidth": 1e6}, {"k": 3, "degree": 3, "rule": "degree"},
+    {"k": 2, **FREE, "bandwidth": 5e5},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", MEMORY)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
+def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
+    """All orders and GPUs whose memory suffices; the program and the search find the same, or that there is none."""
+    rng = np.random.default_rng(int(10 * share) + len(str(parameters)))
+    for n in (3, 4, 5):
+        data = limited(rng, n, share, **parameters)
+        graph, best = data.graph, np.inf
+        before = [set(graph.tail[graph.head == v].tolist()) for v in range(n)]
+        orders = [o for o in itertools.permutations(range(n)) if all(before[v] <= set(o[:i]) for i, v in enumerate(o))]
+        needs = 2 * graph.weights + np.array([graph.volume[graph.head == v].sum() for v in range(n)])
+        for chosen in itertools.product(range(data.devices), repeat=n):
+            device = np.array(chosen)
+            held = max(needs[device == g].sum() for g in range(data.devices))
+            if held <= data.memory * (1 + 1e-9) and placement._beyond(data, device) == 0:
+                ends = [placement.starts(data, device, np.array(order)) + graph.duration for order in orders]
+                best = min(best, *(float(end.max()) for end in ends))
+        search = Enumeration(data, 10**6)
+        assert search.search()
+        assert search.best == pytest.approx(best)
+        if not np.isfinite(best):
+            continue
+        values = {"device": search.device.astype(float), "start": search.start}
+        assert max(placement.residuals(data, values).values()) == 0
+        assert all(bound.value <= best for bound in placement.bounds(data))
+        for kind in (Unrolled, Repair):
+            found = placed_by(kind, data)
+            if found is not None:
+                assert max(placement.residuals(data, found).values()) == 0
+                assert placement.objective(data, found) >= best * (1 - 1e-9)
+    form = compile_model(placement.build_cvxpy(data))
+    assert_one_matrix(form, compile_model(placement.build_pyomo(data)))
+    assert placement.estimate(data) == form.size
+    if np.isfinite(best):
+        value, x = optimum(form)
+        assert value == pytest.approx(best, rel=1e-5)
+        assert max(placement.residuals(data, placement.repair(data, form.values(x))).values()) == 0
+
+
+def test_memory_forces_delays_and_is_checked():
+    """Two sub-operations of 3 bytes each, one byte between them, and GPUs of 4 bytes: they must be apart."""
+    graph = OpGraph([2.0, 3.0], [0, 1], [0], [1], [1.0], [3.0, 2.0])
+    parameters = {"k": 2, "degree": 2, "bandwidth": 1e6, "states": 1}
+    tight = placement.prepare(graph, {**parameters, "memory": 4 / 2**30})
+    assert tight.occupied.tolist() == [3.0, 3.0]
+    chain = next(bound for bound in placement.bounds(tight) if bound.name == "critical-path")
+    assert chain.value == pytest.approx(6.0)
+    roomy = placement.prepare(graph, {**parameters, "memory": 6 / 2**30})
+    for data, end in ((tight, 6.0), (roomy, 5.0)):
+        search = Enumeration(data, 1000)
+        assert search.search()
+        assert search.best == pytest.approx(end)
+    together = {"device": np.zeros(2), "start": np.array([0.0, 2.0])}
+    assert max(placement.residuals(roomy, together).values()) == 0
+    assert placement.residuals(tight, together)["memory"] == pytest.approx(0.5)
+    with pytest.raises(NotApplicable, match=r"at least 2\.794e-09 GiB per GPU"):
+        placement.prepare(graph, {**parameters, "memory": 2 / 2**30})
+
+
+def test_memory_end_to_end():
+    """A memory that just holds an even spread: Algorithm 1 keeps to it or says which sub-operation has no room."""
+    spec = "op-graph:model=transformer,layers=2,parts=4,hidden=256"
+    named = {"k": "4", "degree": "4", "replicas": "1"}
+    whole = placement.prepare(parse(spec), {"k": 4, "degree": 4, "replicas": 1})
+    total = whole.occupied.sum() / 2**30
+    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.5)}))
+    assert run.verified
+    assert run.record["metrics"]["most_memory_gib"] <= total * 0.5
+    run = runner.solve(Task(NAME, spec, method="degree-aware", settings={**named, "memory": str(total * 0.2501)}))
+    assert run.verified or "memory for sub-operation" in run.record["message"]
+    never = OpGraph([1, 1, 1], [0, 1, 2], [], [], [], [2, 2, 2])
+    asked = {"k": "2", "degree": "2", "replicas": "1", "memory": str(3 / 2**30), "states": "1"}
+    run = runner.solve(Task(NAME, never, method="placement-enumeration", settings=asked))
+    assert run.termination == "infeasible"
+
+
+def test_hybrids_by_hand_and_by_what_they_leave_out():
+    """Every divisor of N: the makespan is Algorithm 1's, the ring adds 2 (l-1)/l of the fullest GPU's parameters."""
+    spec = "op-graph:model=dlrm,layers=1,hidden=64"
+    tried = hybrids(spec, 12, 24, degree=4, bandwidth=1e9)
+    assert [(one.k, one.replicas) for one in tried] == [(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)]
+    for one in tried:
+        asked = {"k": one.k, "degree": 4, "replicas": one.replicas, "bandwidth": 1e9}
+        data = placement.prepare(parse(f"{spec},parts={one.k},batch={24 // one.replicas}"), asked)
+        found = [placed for kind in (Unrolled, Repair) if (placed := placed_by(kind, data, 20 * data.n)) is not None]
+        best = min(found, key=lambda placed: placement.objective(data, placed))
+        assert one.makespan == placement.objective(data, best)
+        held = np.bincount(best["device"].astype(int), data.graph.weights).max()
+        assert one.all_reduce == pytest.approx(2 * (one.replicas - 1) / one.replicas * held / 1e9 * 1e6)
+        assert one.time == one.makespan + one.all_reduce
+    assert [one.k for one in hybrids(spec, 12, 8, degree=4, bandwidth=1e9)] == [3, 6, 12]
+    assert [one.k for one in hybrids(spec, 4, 4, degree=1, bandwidth=1e9)] == [1, 4]
+    small = hybrids(spec, 4, 4, degree=4, bandwidth=1e9, memory=1.2 * 4 * 64e6 * 4 / 4 / 2**30)
+    assert [one.k for one in small] != [1, 2, 4]
+    with pytest.raises(NotApplicable, match="bandwidth=0"):
+        hybrids(spec, 4, 4, degree=3, bandwidth=0)
 
 
 def test_closed_forms():
@@ -209,6 +328,26 @@ def test_graphs_keep_work_bytes_and_order(model, layers, broadcast):
     counts = np.bincount(split.operation)
     assert counts.max() == 6
     assert parse(f"{spec},quantum=1e12{text}").n == whole.n
+
+
+def test_every_product_is_split_by_the_dimension_that_moves_fewer_bytes():
+    """Few samples: inputs are smaller than parameters, and products are split by channel; many: by sample."""
+    spec = "op-graph:model=transformer,layers=1,parts=4,quantum=1e-6,hidden=1024"
+    tokens = {batch: batch * 512 for batch in (1, 64)}
+    for batch, wide in ((1, True), (64, False)):
+        graph = parse(f"{spec},batch={batch},choose=true")
+        sample, channel = (parse(f"{spec},batch={batch},broadcast={flag}") for flag in ("false", "true"))
+        # The third product (operation 3) takes h numbers a token, and has 4 h^2 parameters, at two bytes each.
+        assert (tokens[batch] * 1024 < 4 * 1024**2) == wide
+        into = [int(((g.operation[g.head] == 3) & (g.operation[g.tail] == 2)).sum()) for g in (graph, sample, channel)]
+        assert into == [16 if wide else 4, 4, 16]
+        held = graph.weights[graph.operation == 3]
+        assert held == pytest.approx([4 * 1024**2 * 2 / (4 if wide else 1)] * 4)
+    still = parse(f"{spec},batch=1,choose=true,training=false")
+    assert still.dependencies == parse(f"{spec},batch=1,training=false").dependencies
+    for bad in (f"{spec},choose=true,broadcast=true", "op-graph:model=random,layers=4,choose=true"):
+        with pytest.raises(BadInput, match="choose=true picks"):
+            parse(bad)
 
 
 def test_quantum_sets_the_parts():

@@ -260,6 +260,42 @@ def test_coin_change_forwards_over_rings_and_is_refused_without():
         ocs_reconfig(pool, discount=0.0)
 
 
+def test_k_shortest_paths_carry_all_point_to_point_traffic():
+    """Line 20: every pair over its k shortest paths, a circuit of its own being the first; rings keep their hops."""
+    pool = parse("servers:n=12,degree=3,traffic=dlrm,section=5.4")
+    found = topology_finder(pool, forwarding="k-shortest", paths=3)
+    assert worst(pool, found) < 1e-12
+    graph = nx.MultiDiGraph(found.circuits.tolist())
+    simple = nx.DiGraph(graph)
+    carried = np.zeros((12, 12))
+    for ring in found.rings:
+        for u, v in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+            carried[u, v] += ring.share * pool.groups[ring.group].transfer
+    least = 0.0
+    for s, t in np.argwhere(pool.point_to_point > 0).tolist():
+        lengths = [len(path) - 1 for path in itertools.islice(nx.shortest_simple_paths(simple, s, t), 3)]
+        least += pool.point_to_point[s, t] * sum(lengths) / len(lengths)
+    assert found.loads.sum() == pytest.approx(carried.sum() + least, rel=1e-9)
+    one = topology_finder(pool, forwarding="k-shortest", paths=1)
+    assert one.bandwidth_tax == pytest.approx(topology_finder(pool).bandwidth_tax)
+    rings_alone = parse("servers:n=12,degree=3,traffic=vgg")
+    same = topology_finder(rings_alone, forwarding="k-shortest", paths=2)
+    np.testing.assert_allclose(same.loads, topology_finder(rings_alone).loads)
+
+
+def test_the_rule_of_ratio_two_leaves_ports_to_the_matchings():
+    """16 servers, 8 ports, 16^(1/8) < 2: four rings of ratio 2 instead, and four ports for point-to-point traffic."""
+    pool = parse("servers:n=16,degree=8,traffic=dlrm,section=5.4,batch=64")
+    plain, rule = (topology_finder(pool, binary=binary) for binary in (False, True))
+    assert len(plain.rings) == 8
+    assert len(rule.rings) == 4
+    assert [ring.order[1] - ring.order[0] for ring in rule.rings] == [1, 3, 5, 9]
+    assert worst(pool, rule) < 1e-12
+    assert rule.circuits.shape[0] == 16 * 8
+    few = parse("servers:n=16,degree=4,traffic=dlrm,section=5.4,batch=64")
+    np.testing.assert_array_equal(topology_finder(few, binary=True).circuits, topology_finder(few).circuits)
+
+
 @pytest.mark.parametrize(("instance", "says"), [
     ("ring:8", "server pool"), (ServerPool(3, 1, np.zeros((3, 3))), "no traffic"),
 ])  # fmt: skip
@@ -275,7 +311,8 @@ def test_bad_pools_are_refused(spec):
 
 
 @pytest.mark.parametrize(("name", "given"), [
-    ("topology-finder", {"primes": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"}),
+    ("topology-finder",
+     {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"}),
     ("ocs-reconfig", {"discount": 0.5, "split": 2}),
 ])  # fmt: skip
 def test_methods_return_designs(name, given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from itertools import product
 
@@ -15,6 +16,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topoopt import strategy
 from opticoll.formulations.topoopt.design import residuals as design_residuals
 from opticoll.instances import parse
+from opticoll.instances.compute_times import SPLIT_TABLE
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training_jobs import JOBS, traffic_of, training_job
 from opticoll.solvers.choice import LARGEST
@@ -95,13 +97,67 @@ def test_the_front_is_what_enumeration_finds(part):
 
 
 @pytest.mark.parametrize(
-    ("model", "given"), [("bert", {}), ("dlrm", {}), ("vgg", {"memory": 3.0}), ("ncf", {"alpha": 2.0})]
-)
+    ("model", "given"),
+    [
+        ("bert", {}), ("dlrm", {}), ("vgg", {"memory": 3.0}), ("ncf", {"alpha": 2.0}),
+        ("dlrm,section=5.6", {"operators": "measured"}),
+        ("candle,section=5.6", {"operators": "measured", "memory": 2.0, "computing": 0.01}),
+    ],
+)  # fmt: skip
 def test_both_builds_are_one_matrix_of_the_size_foreseen(model, given):
-    data = plane(f"servers:n=8,degree=4,traffic={model}", **given)
+    data = plane(f"servers:n={16 if 'operators' in given else 8},degree=4,traffic={model}", **given)
     first, other = compile_model(strategy.build_cvxpy(data)), compile_model(strategy.build_pyomo(data))
     assert_one_matrix(first, other)
     assert first.size == strategy.estimate(data)
+
+
+MEASURED = [("dlrm", "5.6", 16), ("candle", "5.6", 16), ("bert", "5.6", 16), ("vgg", "5.6", 16), ("ncf", "5.3", 128)]
+
+
+@pytest.mark.parametrize(("model", "section", "n"), MEASURED)
+def test_measured_operators_add_their_times_to_eq_1(model, section, n):
+    """Least time of every kind over its ways from the table itself; data parallelism takes the published total."""
+    spec = f"servers:n={n},degree=4,traffic={model},section={section}"
+    data = plane(spec, operators="measured")
+    times, _, found = front(data)
+    value, _ = optimum(compile_model(strategy.build_pyomo(data)))
+    assert times[0] == pytest.approx(value, rel=1e-6)
+    assert strategy.describe(data, {"x": found[0]})["computing_time"] <= times[0]
+    whole = first_strategy(data)
+    batch = training_job(model, section).batch
+    with SPLIT_TABLE.open() as file:
+        rows = [
+            row for row in csv.DictReader(file)
+            if (row["model"], row["servers"], row["samples_per_gpu"]) == (model, str(n), str(batch))
+        ]  # fmt: skip
+    least, alone = {}, 0.0
+    for row in rows:
+        seconds = (float(row["forward_ms"]) + float(row["backward_ms"])) / 1e3
+        sizes = row["operator"].split("_")
+        if sizes[0] == "Embed" or row["parts"] == row["servers"]:
+            alone += seconds * (-(-int(row["occurrences"]) // n) if sizes[0] == "Embed" else int(row["occurrences"]))
+        if sizes[0] == "Embed":
+            seconds *= -(-int(row["occurrences"]) // n)
+        elif sizes[0] in {"Dense", "MultiHeadAttention"}:
+            units = {"102416": 16, "76812": 12}.get(sizes[-1], int(sizes[-1]))
+            seconds = seconds * int(row["parts"]) / n if units % (n // int(row["parts"])) == 0 else np.inf
+            seconds *= int(row["occurrences"])
+        else:
+            seconds = seconds * int(row["occurrences"]) if int(row["parts"]) == n else np.inf
+        least[row["operator"]] = min(seconds, least.get(row["operator"], np.inf))
+    assert strategy.describe(data, {"x": whole})["computing_time"] == pytest.approx(alone)
+    free = plane(spec, operators="measured", bandwidth=1e30)
+    assert front(free)[0][0] == pytest.approx(sum(least.values()), rel=1e-9)
+
+
+def test_the_plane_of_measured_operators_depends_on_strategy_and_network():
+    """On a fast network BERT's attention is split, since it computes faster; on a slow one it is not."""
+    spec = "servers:n=16,degree=4,traffic=bert,section=5.6"
+    slow, fast = (plane(spec, operators="measured", bandwidth=b) for b in (1e8, 1e13))
+    split = [float(front(data)[2][0][:, 1:].sum()) for data in (slow, fast)]
+    assert split[0] < split[1]
+    best, _ = alternate(fast, rounds=3, steps=400, seed=0, tick=lambda _: None)
+    assert front(fast)[0][0] * (1 - 1e-9) <= best.time < planned(fast, first_strategy(fast)).time * 0.9
 
 
 @pytest.mark.parametrize("model", ["candle", "bert", "vgg", "resnet50"])
@@ -212,6 +268,8 @@ def test_methods_end_to_end(method):
         ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
         ("servers:n=4,degree=2,traffic=dlrm,section=5.3", {"memory": 1.0}, "at least"),
+        ("servers:n=4,degree=2,traffic=dlrm", {"operators": "measured"}, "none of dlrm at 128 .* on 4 servers"),
+        ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "none of resnet50"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_line(spec, given, told):

@@ -31,7 +31,8 @@ from opticoll.solvers.methods.sipml import degree_aware
 PAPER = "sipml"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
 VERDICTS = verdicts_of(PAPER, {
-    REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap",
+    REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
+    "figure-4 hybrid-search",
     DEPENDS: "distance hybrid-degree convergence",
     UNTESTABLE: "evaluation",
 })  # fmt: skip
@@ -60,6 +61,7 @@ FALSIFIED = [
     ("duty-cycle", {"hold time over r": 9}, DEPENDS), ("duty-cycle", {"hold time over r": 8}, NOT),
     ("example", {"Delta": 3}, NOT), ("example", {"parts of C": 3}, NOT),
     ("hybrid-degree", {"k": 3}, REPRODUCED),
+    ("figure-4", {"Delta": 1}, NOT), ("hybrid-search", {"D": 1}, NOT),
     ("distance", {"seeds": 1, "graphs per seed": 5}, NOT,
      (placement_claims, "partners", constant({placement_claims.PER_DIRECTION: 99, placement_claims.BOTH: 99}))),
     ("switches-degree", {"seeds": 1, "assignments per seed": 3}, NOT,
@@ -140,6 +142,42 @@ def problem(text):
     durations = [float(word) for word in re.search(r"durations ([\d. ]+)", text)[1].split()]
     arcs = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)>(\d+)", text)]
     return k, delta, durations, arcs
+
+
+@measurements.second("sipml.figure-4")
+def one_placement_by_hand(row):
+    """A on GPU 0, B on 0, C on 0, 1, 2 and D on 2: sends 0 > 1, 2 and 1 > 2, at most two, ahead by at most two."""
+    assert all("1 and 1" in choice.measured for choice in row.choices)
+    sends = {(0, 1), (0, 2), (1, 2)}
+    assert all((h - g) % 4 <= 2 for g, h in sends)
+    assert all(len({g for g, h in sends if h == v} | {h for g, h in sends if g == v}) <= 2 for v in range(4))
+    assert not any("4 and" in choice.measured for choice in row.choices)
+    for a, d in itertools.product(range(1, 5), repeat=2):  # all GPUs of B and D, counted apart in each direction
+        fits = any(
+            len(set(first) - {0}) <= 2 and all(len(set(third) - {g}) <= 2 for g in [0])
+            and all(len(set(last) - {g}) <= 2 for g in third) and all(len(set(third) - {g}) <= 2 for g in last)
+            and all(len(({0} if g in third else set()) - {g} | (set(third) - {g} if g in last else set())) <= 2
+                    for g in range(4))
+            and all(len(({0} - {g} if g in first else set()) | (set(last) - {g} if g in third else set())
+                        | (set(third) - {g} if g == 0 else set())) <= 2 for g in range(4))
+            and all(len((set(first) - {g} if g == 0 else set()) | ({0} - {g} if g in third else set())
+                        | (set(third) - {g} if g in last else set())) <= 2 for g in range(4))
+            for first in itertools.combinations(range(4), a) for third in itertools.combinations(range(4), 3)
+            for last in itertools.combinations(range(4), d)
+        )  # fmt: skip
+        assert (f" {a} and {d}" in row.choices[1].measured) == fits
+
+
+@measurements.second("sipml.hybrid-search")
+def data_parallelism_by_hand(row):
+    """k = 1: the whole graph on one GPU with 1/16 of the batch, and a ring of 16 for all parameters."""
+    for model, layers, hidden, batch in row.scope["(model, layers, width, batch)"]:
+        graph = parse(f"op-graph:model={model},layers={layers},hidden={hidden},parts=1,batch={batch // 16}")
+        ring = sum(2 * graph.weights.sum() / 16 / 1e12 for _ in range(15)) * 1e6
+        assert row.measured[model]["iteration by k [us]"]["k = 1"] == pytest.approx(
+            graph.duration.sum() + ring, abs=0.06
+        )
+    assert [row.measured[model]["best k"] for model in ("transformer", "resnet", "dlrm")] == [1, 1, 8]
 
 
 @measurements.second("sipml.duty-cycle")

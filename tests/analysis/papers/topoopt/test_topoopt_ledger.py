@@ -41,7 +41,7 @@ VERDICTS = verdicts_of(PAPER, {
     REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
     "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six",
     DEPENDS: "kappa algorithm-4 dlrm-size all-reduce-44 hybrid-transfer all-to-all-share testbed-share path-length "
-    "bandwidth-tax imbalance-d4 imbalance-d8 optimal-alpha cost-ideal cost-ocs alternating fat-tree-at-128 "
+    "bandwidth-tax imbalance-d4 imbalance-d8 optimal-alpha cost-ideal cost-ocs equal-cost alternating fat-tree-at-128 "
     "over-fat-tree like-ideal degree-mitigates degree-candle degree-bert",
     CONTRADICTED: "fat-tree-ports",
     UNTESTABLE: "abstract shared-mean shared-tail iteration-time below-ideal degree-dlrm forwarding-bert "
@@ -93,6 +93,7 @@ FALSIFIED = [
     ("optical-switches", {"times": {"cost of a port": 4, "ports": 3}}, NOT),
     ("cost-ocs", {"printed": "1.50"}, NOT),
     ("cost-ideal", {"printed": "5.0"}, NOT),
+    ("equal-cost", {"links [Gb/s]": [10]}, NOT), ("equal-cost", {"links [Gb/s]": [100]}, REPRODUCED),
     ("fat-tree-ports", {"ports of a switch": 8}, REPRODUCED),
     ("degree-bert", {"links [Gb/s]": [10]}, UNTESTABLE),
     ("degree-candle", {"links [Gb/s]": [200]}, UNTESTABLE),
@@ -292,6 +293,29 @@ def prices(row):
     (choice,) = [c for c in row.choices if c.tried == key]
     assert choice.measured == pytest.approx(np.mean(ratios), abs=1e-3)
     assert choice.verdict is REPRODUCED
+
+
+@measurements.second("topoopt.equal-cost")
+def price_of_a_fat_tree(row):
+    """Bisect the link of a fat-tree, six transceivers and five ports a server, that costs four or eight interfaces."""
+    table = {10: (20, 94), 25: (39, 144), 40: (39, 144), 100: (99, 187), 200: (198, 374)}
+
+    def tree(rate):
+        low = max(r for r in table if r <= rate)
+        high = min((r for r in table if r >= rate), default=low)
+        part = (rate - low) / (high - low) if high > low else 0.0
+        ends = [6 * table[r][0] + 5 * table[r][1] + 450 for r in (low, high)]
+        return ends[0] + part * (ends[1] - ends[0])
+
+    ours = 4 * (99 + 25 + 2 * (100 + 150))
+    low, high = 10.0, 200.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tree(middle) < ours else (low, middle)
+    (choice,) = [c for c in row.choices if c.tried == "100 Gb/s; NICs not counted; 2"]
+    assert choice.measured.split()[0] == f"{400 / low:.2f}"
+    assert {c.verdict for c in row.choices if c.tried.startswith("10 Gb/s")} == {NOT}
+    assert {c.verdict for c in row.choices if c.tried.startswith("100 Gb/s")} == {REPRODUCED}
 
 
 @measurements.second("topoopt.fat-tree-at-128")

@@ -51,6 +51,19 @@ def test_theorem_1_over_a_sweep():
             assert rings.diameter(n, rings.selected(n, d)) <= rings.theorem_1(n, d)
 
 
+def test_the_rule_of_ratio_two():
+    """Appendix E.2: fewer rings where n^(1/d) < 2, and a diameter of at most 1.2 log2 n; elsewhere the same rings."""
+    for n in (5, 6, 12, 16, 17, 64, 100, 128):
+        for d in range(1, 12):
+            found = rings.selected(n, d, binary=True)
+            if n ** (1 / d) < 2:
+                assert len(found) == math.ceil(math.log2(n)) <= d
+                assert rings.diameter(n, found) <= 1.2 * math.log2(n)
+            else:
+                assert found == rings.selected(n, d)
+    assert rings.selected(128, 10, binary=True)[:4] == (1, 3, 5, 9)
+
+
 @pytest.mark.parametrize(("ratio", "count"), [(2, 3), (3, 3), (4, 2), (2, 8), (10, 2)])
 def test_coins_of_a_geometric_sequence(ratio, count):
     assert rings.geometric_coins(ratio, count) == count * (ratio - 1) < count * ratio

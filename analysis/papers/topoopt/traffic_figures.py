@@ -1,0 +1,284 @@
+"""Figures 1, 7-9 and 22-24 of the TopoOpt paper: rings, trees and the traffic between 16 servers.
+
+The paper prints the range of a colour scale, not the numbers of its cells. Figures 22 and 24 use double binary trees;
+the server orders of the second and third tree are read off figure 23.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.analysis.papers import PaperFigure
+from opticoll.analysis.plots.style import INK, MUTED, new_figure, series, style
+from opticoll.formulations.topoopt.design import Ring, ring_demand
+from opticoll.instances import parse
+from opticoll.instances.servers import ServerPool
+from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.solvers.methods.topoopt import totient_rings as rings
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    F64 = NDArray[np.float64]
+    Panels = dict[str, F64]
+
+SERVERS = 16
+#: Steps of the rings in figures 7 and 8.
+STEPS = (1, 3, 7)
+#: Traffic below this is not distinguished from none [bytes].
+LEAST = 1e6
+
+
+def dlrm(placement: str = "hybrid") -> ServerPool:
+    """The DLRM of section 2.1 on 16 servers of three interfaces."""
+    return parse(f"servers:n={SERVERS},degree=3,traffic=dlrm,parallel={placement}")
+
+
+def ringed(pool: ServerPool, *steps: int) -> F64:
+    """Traffic with the all-reduce of all servers in equal parts on +p rings [bytes], ``(n, n)``."""
+    (group,) = pool.groups
+    chosen = [Ring(0, 1.0 / len(steps), tuple(group.ring(step).tolist())) for step in steps]
+    return ring_demand(pool, chosen)
+
+
+def tree_orders() -> tuple[list[int], ...]:
+    """New number of every server in the three double binary trees of figure 23."""
+    evens_first = [v // 2 if v % 2 == 0 else 8 + v // 2 for v in range(SERVERS)]
+    return (
+        list(range(SERVERS)),
+        [(3 * v - 2 * (v % 2)) % SERVERS for v in range(SERVERS)],
+        [3 * place % SERVERS for place in evens_first],
+    )
+
+
+def treed(pool: ServerPool, size: float) -> list[F64]:
+    """Point-to-point traffic, and an all-reduce of ``size`` bytes over each tree of figure 23 [bytes]."""
+    trees = rings.double_binary_tree(SERVERS)
+    return [pool.point_to_point + rings.tree_traffic(rings.permuted(trees, order), size) for order in tree_orders()]
+
+
+@lru_cache(maxsize=16)
+def _panels(name: str) -> Panels:
+    hybrid = dlrm()
+    (group,) = hybrid.groups
+    size = group.transfer * SERVERS / (2 * (SERVERS - 1))
+    if name == "1":
+        return {"data parallel": ringed(dlrm("data"), 1), "hybrid": ringed(hybrid, 1)}
+    if name == "8":
+        return {f"+{step} ring": ringed(hybrid, step) for step in STEPS}
+    if name == "22":
+        return {f"trees {number}": found for number, found in enumerate(treed(hybrid, size), 1)}
+    idle = ServerPool(SERVERS, 3, np.zeros((SERVERS, SERVERS)))
+    weights = training_job("candle", "5.6").dense_weights
+    return {f"trees {number}": found for number, found in enumerate(treed(idle, NUMBER_BYTES * weights), 1)}
+
+
+def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def select(_: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame([
+            {"panel": panel, "source": s, "target": t, "bytes": float(matrix[s, t])}
+            for panel, matrix in _panels(name).items() for s, t in np.argwhere(matrix > 0).tolist()
+        ])  # fmt: skip
+
+    return select
+
+
+def heat(figure: Figure, panels: Panels, axes: list[Axes]) -> None:
+    """One heat map for each of the axes, on one logarithmic scale from 1 MB."""
+    import matplotlib as mpl
+    from matplotlib.colors import LogNorm
+
+    most = max(float(matrix.max()) for matrix in panels.values())
+    scale = LogNorm(LEAST, most)
+    edges = np.arange(SERVERS + 1) - 0.5
+    drawn: Any = None
+    for here, (name, matrix) in zip(axes, panels.items(), strict=True):
+        shown = np.ma.masked_less(matrix, LEAST)
+        drawn = here.pcolormesh(edges, edges, shown, norm=scale, cmap=mpl.colormaps["viridis_r"], linewidth=0)
+        here.set_aspect("equal")
+        here.invert_yaxis()
+        here.set_xticks([0, 5, 10, 15])
+        here.set_yticks([0, 5, 10, 15])
+        here.set_xlabel("to server")
+        here.set_title(name)
+    axes[0].set_ylabel("from server")
+    bar = figure.colorbar(drawn, ax=axes, shrink=0.85)
+    bar.ax.set_xlabel("bytes")
+    decades = [10.0**k for k in range(6, 11) if LEAST <= 10.0**k <= most]
+    bar.set_ticks(decades, labels=[f"{size / 1e6:g} MB" if size < 1e9 else f"{size / 1e9:g} GB" for size in decades])
+
+
+def _heat(rows: pd.DataFrame) -> Figure:
+    panels: Panels = {}
+    for name, here in rows.groupby("panel", sort=False):
+        matrix = np.zeros((SERVERS, SERVERS))
+        matrix[here["source"], here["target"]] = here["bytes"]
+        panels[str(name)] = matrix
+    with style():
+        figure = new_figure(2.6 * len(panels) + 1.0, 3.0)
+        heat(figure, panels, list(np.atleast_1d(figure.subplots(1, len(panels), sharey=True))))
+    return figure
+
+
+def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
+    def finding(rows: pd.DataFrame) -> str:
+        parts = [
+            f"{panel}: {len(here)} pairs, at most {here['bytes'].max() / 1e9:.3g} GB, least "
+            f"{here['bytes'].min() / 1e6:.3g} MB" for panel, here in rows.groupby("panel", sort=False)
+        ]  # fmt: skip
+        return "; ".join(parts) + f". {printed}"
+
+    return finding
+
+
+# rings and trees ------------------------------------------------------------------------------------------------
+
+
+def _around(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
+    angle = np.pi / 2 - 2 * np.pi * np.arange(SERVERS) / SERVERS
+    x, y = np.cos(angle), np.sin(angle)
+    arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 0.9, "shrinkA": 7, "shrinkB": 7}
+    for s, t in links:
+        axes.annotate("", (x[t], y[t]), (x[s], y[s]), arrowprops=arrow)
+    axes.plot(x, y, linestyle="none", marker="o", markersize=3, color=MUTED)
+    for v in range(SERVERS):
+        axes.text(1.15 * x[v], 1.15 * y[v], str(v), ha="center", va="center", fontsize=7, color=INK)
+    axes.set_aspect("equal")
+    axes.set_axis_on()
+    axes.set_xlim(-1.35, 1.35)
+    axes.set_ylim(-1.35, 1.35)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xlabel(name)
+
+
+def _link_rows(_: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame([
+        {"panel": f"“+{step}” permutation", "source": i, "target": (i + step) % SERVERS}
+        for step in STEPS for i in range(SERVERS)
+    ])  # fmt: skip
+
+
+def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    trees = rings.double_binary_tree(SERVERS)
+    return pd.DataFrame([
+        {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
+        for number, order in enumerate(tree_orders(), 1)
+        for which, parent in enumerate(rings.permuted(trees, order), 1)
+        for v in np.flatnonzero(parent >= 0).tolist()
+    ])  # fmt: skip
+
+
+def _links(rows: pd.DataFrame) -> Figure:
+    groups = list(rows.groupby("panel", sort=False))
+    with style():
+        figure = new_figure(8.0, 2.8 * -(-len(groups) // 3))
+        grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
+        for number, (axes, (name, here)) in enumerate(zip(grid, groups, strict=True)):
+            ends = list(zip(here["source"].tolist(), here["target"].tolist(), strict=True))
+            _around(axes, ends, series(number % 3)[0], str(name))
+    return figure
+
+
+def _ring_finding(rows: pd.DataFrame) -> str:
+    single = sum(rings.is_single_ring(SERVERS, step) for step in STEPS)
+    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {len(rings.totient_perms(SERVERS))}."
+
+
+def _tree_finding(rows: pd.DataFrame) -> str:
+    trees = rings.double_binary_tree(SERVERS)
+    depths = {rings.depth(tree) for order in tree_orders() for tree in rings.permuted(trees, order)}
+    return f"{rows['panel'].nunique()} trees of depth {', '.join(map(str, sorted(depths)))}, as in the paper."
+
+
+# figure 9 -------------------------------------------------------------------------------------------------------
+
+
+def _finder_rows(_: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    design = topology_finder(dlrm())
+    loads = design.loads
+    return pd.DataFrame([
+        {"panel": "circuits", "source": int(s), "target": int(t), "bytes": float(load)}
+        for (s, t), load in zip(design.circuits.tolist(), loads.tolist(), strict=True)
+    ] + [
+        {"panel": "traffic", "source": s, "target": t, "bytes": float(design.demand[s, t])}
+        for s, t in np.argwhere(design.demand > 0).tolist()
+    ])  # fmt: skip
+
+
+def _finder(rows: pd.DataFrame) -> Figure:
+    circuits, traffic = (rows[rows["panel"] == name] for name in ("circuits", "traffic"))
+    matrix = np.zeros((SERVERS, SERVERS))
+    matrix[traffic["source"], traffic["target"]] = traffic["bytes"]
+    with style():
+        figure = new_figure(7.6, 3.6)
+        left, right = figure.subplots(1, 2)
+        ends = list(zip(circuits["source"].tolist(), circuits["target"].tolist(), strict=True))
+        _around(left, ends, series(0)[0], "circuits")
+        heat(figure, {"traffic": matrix}, [right])
+    return figure
+
+
+def _finder_finding(rows: pd.DataFrame) -> str:
+    circuits, traffic = (rows[rows["panel"] == name] for name in ("circuits", "traffic"))
+    steps = sorted({int((t - s) % SERVERS) for s, t in zip(circuits["source"], circuits["target"], strict=True)})
+    largest = traffic["bytes"].max() / 1e9
+    return (
+        f"Rings +{', +'.join(map(str, steps))}; largest transfer {largest:.3g} GB instead of 4 GB on one ring, busiest "
+        f"circuit {circuits['bytes'].max() / 1e9:.3g} GB with forwarding. The paper's scale ends at 4 GB."
+    )
+
+
+_TREES = "Every server sends and receives at most twice the data; model-parallel transfers stay where they are."
+FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        "topoopt-1", "topoopt", "figure 1", "Traffic of a DLRM on 16 servers, by parallelization",
+        "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
+        None, _heat_rows("1"), _heat, _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
+    ),
+    PaperFigure(
+        "topoopt-7", "topoopt", "figure 7", "Rings of 16 servers", "+1, +3 and +7 are ring-all-reduce permutations.",
+        None, _link_rows, _links, _ring_finding,
+    ),
+    PaperFigure(
+        "topoopt-8", "topoopt", "figure 8", "Traffic of the hybrid DLRM with three rings",
+        "The ring moves with the permutation, the model-parallel transfers stay.",
+        None, _heat_rows("8"), _heat, _heat_finding("Paper: up to 4 GB in all three."),
+    ),
+    PaperFigure(
+        "topoopt-9", "topoopt", "figure 9", "TopoOpt's circuits and traffic for the hybrid DLRM",
+        "Three rings together load-balance the all-reduce.", None, _finder_rows, _finder, _finder_finding,
+    ),
+    PaperFigure(
+        "topoopt-22", "topoopt", "figure 22", "Traffic of the hybrid DLRM with double binary trees", _TREES,
+        None, _heat_rows("22"), _heat, _heat_finding("No number is legible in the paper."),
+    ),
+    PaperFigure(
+        "topoopt-23", "topoopt", "figure 23", "Double binary trees of 16 servers, three permutations",
+        "Permuting the labels gives other trees for the same all-reduce.", None, _tree_rows, _links, _tree_finding,
+    ),
+    PaperFigure(
+        "topoopt-24", "topoopt", "figure 24", "Traffic of CANDLE with double binary trees",
+        "The scale ends at 2 GB.", None, _heat_rows("24"), _heat,
+        _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."),
+    ),
+)  # fmt: skip
