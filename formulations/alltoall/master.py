@@ -77,6 +77,7 @@ FORMULATION = Formulation(
     metrics=model.traffic_metrics,
     estimate=model.estimate,
     early_estimate=early_estimate,
+    derived=model.derived,
     concurrent="F",
     size="|S| m + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

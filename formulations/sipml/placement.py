@@ -176,13 +176,13 @@ def _refuse_large(data: Placement) -> None:
 
 def derived(data: Placement) -> list[Fraction]:
     """Durations and delays in units of the total, their differences to 1, 2 and 3, and the total."""
-    durations = [outward.entered(value) for value in data.graph.duration.tolist()]
+    durations = [outward.decimal(value) for value in data.graph.duration.tolist()]
     work = sum(durations, Fraction(0))
     shares = {value / work for value in durations}
     found = [work, *shares, *(k - share for k in (1, 2, 3) for share in shares)]
     if data.bandwidth:
         rate = outward.entered(data.bandwidth) / 10**6 * work
-        found += [outward.entered(value) / rate for value in data.graph.volume.tolist()]
+        found += [outward.decimal(value) / rate for value in data.graph.volume.tolist()]
     return found
 
 
