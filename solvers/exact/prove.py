@@ -135,7 +135,7 @@ def needed_arrays(run: Run) -> Arrays | None:
     if first.exact is not None and first.exact[1].x is not None:
         form, x = first.exact[0], first.exact[1].x
         return {
-            name: (block.index.shape, {k: x[j] for k, j in enumerate(block.index.ravel().tolist()) if j >= 0 and x[j]})
+            name: (tuple(block.shape), {k: x[j] for k, j in enumerate(block.index.ravel().tolist()) if j >= 0 and x[j]})
             for name, block in form.columns.items()
         }
     if first.plan.formulation.problem == "LP":
