@@ -5,6 +5,7 @@
     fill [NAME]...     solve exactly what has no certificate yet, problem by problem; it can be stopped and run again
     check [NAME]...    verify the certificates that are shipped
     table              print fractions, sizes and times
+    families           print the exact T of the all-to-all for an example of every family
 
 Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
@@ -41,6 +42,10 @@ FOLDER = STUDIES / f"{STUDY}-certificates"
 INDEX = FOLDER.with_suffix(".json")
 #: Largest file that is shipped [bytes].
 MOST_BYTES = 100_000
+
+
+#: Largest topologies in the table of families.
+MOST_RANKS = 64
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,33 @@ def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None
     for problem, found in fill(_named(names), time_limit, again=again):
         said = found.value or f"nothing is proven: {found.reason}"
         click.echo(f"{problem.name}: {said} ({found.bytes} bytes{'' if found.file else ', not shipped'})")
+
+
+@cli.command("families")
+@click.argument("specs", nargs=-1, metavar="[INSTANCE]...")
+@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Of each solve [s].")
+def families_command(specs: tuple[str, ...], time_limit: float) -> None:
+    """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
+    from opticoll.instances import Topology, parse
+    from opticoll.instances.spec import FAMILIES
+    from opticoll.solvers import runner
+    from opticoll.solvers.task import Task
+
+    click.echo("| instance | ranks | T | decimal |")
+    click.echo("|---|---:|---:|---:|")
+    for spec in specs or [family.example for family in FAMILIES.values()]:
+        try:
+            instance = parse(spec)
+            if not isinstance(instance, Topology) or not 2 <= instance.ranks <= MOST_RANKS:
+                continue
+            run = runner.solve(Task("alltoall.master", instance.spec, time_limit_s=time_limit, threads=1, exact=True))
+        except OpticollError as error:
+            if specs or not isinstance(error, BadFile | BadInput):
+                click.echo(f"{spec}: {error}", err=True)
+            continue
+        exact = run.objective_exact
+        said = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
+        click.echo(f"| `{instance.spec}` | {instance.ranks} | {said} |")
 
 
 @cli.command("check")
