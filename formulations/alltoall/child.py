@@ -128,7 +128,7 @@ FORMULATION = Formulation(
     links=model.links,
     estimate=model.estimate,
     needs="alltoall.master",
-    derived=model.derived,
+    derived=lambda data: outward.decimals(data.demand),
     concurrent="F",
     size="(N-1) m + 1 variables",
 )

@@ -28,7 +28,6 @@ so that approximate duals of any solver are sufficient.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -116,11 +115,6 @@ class ConcurrentFlow:
         wanted = self.traffic
         ones = np.count_nonzero(wanted == 1.0)
         return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
-
-
-def derived(data: ConcurrentFlow) -> list[Fraction]:
-    """The demands: seeded random ones have more digits than a number that was entered."""
-    return outward.decimals(data.demand)
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
