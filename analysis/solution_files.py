@@ -319,7 +319,7 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     import time
 
     from opticoll.errors import BadInput, ModelError
-    from opticoll.solvers.exact import vipr_file, vipr_verify
+    from opticoll.solvers.exact import prove, vipr_file, vipr_verify
 
     if run.exact is None or not vipr_file.is_certificate(path):
         reason = (
@@ -330,7 +330,8 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     form, answer = run.exact
     began = time.perf_counter()
     try:
-        facts = vipr_file.write(path, form, answer, f"{run.record.formulation} on {run.record.instance}")
+        title = f"{run.record.formulation} on {run.record.instance}"
+        facts = vipr_file.write(path, form, answer, title, prove.needed_lines(prove.needed_arrays(run)))
         written = time.perf_counter()
         verdict = vipr_verify.verify(path, form)
     except ModelError as error:

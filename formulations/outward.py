@@ -10,6 +10,7 @@ underflow. Overflow gives an infinite, hence useless but valid, result.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ import numpy as np
 from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
 UNIT = 2.0**-53
@@ -58,14 +57,17 @@ def entered(value: float) -> Fraction:
     return decimal(value)
 
 
-def not_rational(reason: str) -> Callable[[object], list[Fraction]]:
-    """The hook ``derived`` of a formulation whose coefficients are known in floating point alone: it refuses."""
+def digits_up(value: float, digits: int) -> float:
+    """A float at least ``value`` that stands for a decimal of at most ``digits`` <= 12 digits."""
+    near = float(f"{value:.{digits - 1}e}")
+    if decimal(near) >= Fraction(value):
+        return near
+    return float(Fraction(repr(near)) + Fraction(10) ** (math.floor(math.log10(abs(value))) - digits + 1))
 
-    def refuse(data: object) -> list[Fraction]:
-        msg = f"exact: {reason} in floating point; solve without exact"
-        raise BadInput(msg)
 
-    return refuse
+def decimals(values: ArrayLike) -> list[Fraction]:
+    """The shortest decimals that round to the numbers of an array, each once: what seeded random data stand for."""
+    return [decimal(value) for value in np.unique(np.asarray(values, dtype=float)).tolist()]
 
 
 def gamma(terms: int) -> float:
@@ -90,9 +92,17 @@ def down(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
     return -up(-np.asarray(value, dtype=float), roundings)
 
 
+def whole(terms: NDArray[np.float64]) -> bool:
+    """Whether terms are whole numbers whose sum has no rounding, in any order: their sizes add up to less than 2^53."""
+    with np.errstate(all="ignore"):
+        return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
+
+
 def sum_up(terms: ArrayLike) -> float:
-    """At least the exact sum of ``terms``, whatever their signs."""
+    """At least the exact sum of ``terms``, whatever their signs; the sum itself of :func:`whole` terms."""
     terms = np.asarray(terms, dtype=float).ravel()
+    if whole(terms):
+        return float(terms.sum())
     with np.errstate(all="ignore"):
         total, roundings = _sum(terms)
         if not np.isfinite(total):

@@ -100,9 +100,6 @@ def make_plan(
     if form not in model.forms:
         msg = f"{model.name} is not stated in {form!r}; it is in {', '.join(model.forms)}"
         raise BadInput(msg)
-    if task.exact and model.needs is not None:
-        msg = f"exact: {model.name} takes its data from a floating-point solution of {model.needs}; solve that exactly"
-        raise BadInput(msg)
     _refuse_unknown_method(task.method, model)
 
     settings = dict(task.settings)

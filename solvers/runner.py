@@ -207,8 +207,13 @@ def _solve_needed(
     parameter = METHOD_PARAMETERS.get(model.name)
     method = "auto" if parameter is None else str(plan.parameters[parameter])
     shared = shared_parameters(model, plan.parameters)
-    basis = msgspec.structs.replace(task, formulation=name, method=method, form=None, settings=shared, repetition=0)
+    exact = task.exact and formulation(name).problem == "LP"  # the others' data are whole numbers
+    basis = msgspec.structs.replace(
+        task, formulation=name, method=method, form=None, settings=shared, repetition=0, exact=exact
+    )
     first = _solve(basis, instance, on_progress, stop, Budget(basis, stop))
+    if exact:
+        first = proven_exactly(first, stop)
     if first.values is None or not first.verified:
         msg = f"{task.formulation} takes its data from {name}, which ended with {first.termination}; raise the limits"
         raise NoSolution(msg)

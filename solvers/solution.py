@@ -132,9 +132,7 @@ def check(
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path, parameters)
     if is_certificate(path):
-        from opticoll.solvers.exact.vipr_verify import check_certificate
-
-        return check_certificate(model, instance, path, parameters)
+        return _check_certificate(model, instance, path, parameters)
     document = read_document(path)
     if is_schedule(document):
         if document.get("kind") == "rounds":
@@ -195,6 +193,31 @@ class StatedSolution:
     violations: dict[str, float]
     objective: float
     bound: Bound | None
+
+
+def _check_certificate(
+    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Verify a certificate, with the solution in its comments if the formulation takes its data from one."""
+    from opticoll.solvers.exact.prove import in_floats, read_needed
+    from opticoll.solvers.exact.vipr_verify import check_certificate
+
+    if model.needs is None:
+        return check_certificate(model, instance, path, parameters)
+    basis, needed = formulation(model.needs), read_needed(path)
+    data, values = _basis_data(model, instance, parameters), in_floats(needed)
+    declared = declared_arrays(basis, data, values)
+    for name, array in declared.items():
+        if (array.required and name not in values) or (name in values and values[name].shape != array.shape):
+            msg = f"certificate {path}: its comments do not state {name} of {basis.name}, of shape {array.shape}"
+            raise BadFile(msg)
+    worst = max(_residuals(basis, data, values).values(), default=0.0)
+    if worst > FEASIBLE:
+        msg = f"certificate {path}: its solution of {basis.name} has a violation of {worst:.3g}"
+        raise BadFile(msg)
+    found = check_certificate(model, instance, path, parameters, needed)
+    found["notes"].append(f"the data are the file's own solution of {basis.name}, which was checked as well")
+    return found
 
 
 def read_solution(

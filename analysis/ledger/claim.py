@@ -249,9 +249,9 @@ class Laboratory:
 
     def solve(
         self, formulation: str, instance: str, *, method: str = "auto", time_limit_s: float | None = 120.0,
-        tol: float = 1e-6, seed: int = 0, **settings: Any,
+        tol: float = 1e-6, seed: int = 0, exact: bool = False, **settings: Any,
     ) -> Record:  # fmt: skip
-        """Return the record of a run: the stored one of the same task, or a new one.
+        """Return the record of a run, with ``exact`` solved exactly: the stored one of the same task, or a new one.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class Laboratory:
         from opticoll.solvers.task import Task
 
         texts = {name: str(value) for name, value in settings.items()}
-        return self.record(Task(formulation, instance, method, None, texts, time_limit_s, None, tol, seed))
+        return self.record(Task(formulation, instance, method, None, texts, time_limit_s, None, tol, seed, exact=exact))
 
     def proven(self, formulation: str, instance: str, **options: Any) -> Record:
         """Return the record of a run that proves its optimum; arguments as for :meth:`solve`.

@@ -128,6 +128,7 @@ FORMULATION = Formulation(
     links=model.links,
     estimate=model.estimate,
     needs="alltoall.master",
+    derived=lambda data: outward.decimals(data.demand),
     concurrent="F",
     size="(N-1) m + 1 variables",
 )

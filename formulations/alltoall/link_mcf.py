@@ -264,6 +264,7 @@ FORMULATION = Formulation(
     metrics=lambda data, value: model.traffic_metrics(data.flow, value),
     estimate=lambda data: model.estimate(data.flow),
     early_estimate=early_estimate,
+    derived=lambda data: outward.decimals(data.flow.demand),
     concurrent="F",
     size="N(N-1) m + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
@@ -77,6 +78,7 @@ FORMULATION = Formulation(
     metrics=model.traffic_metrics,
     estimate=model.estimate,
     early_estimate=early_estimate,
+    derived=lambda data: outward.decimals(data.demand),
     concurrent="F",
     size="|S| m + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

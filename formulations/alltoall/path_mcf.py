@@ -310,6 +310,7 @@ FORMULATION = Formulation(
     metrics=metrics,
     restriction=restriction,
     estimate=estimate,
+    derived=lambda data: outward.decimals(data.amount),
     concurrent="F",
     size="|P| + 1 variables",
     meaning="concurrent flow F [link bandwidths / shard]; T = 1/F",

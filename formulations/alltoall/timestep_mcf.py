@@ -514,9 +514,13 @@ def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray
 
 
 def derived(data: StepFlow) -> list[Fraction]:
-    """The bounds of variables that are sums and quotients of the data: the groups' demands, and ``longest``."""
-    each = [sum(map(outward.entered, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
-    return [*each, sum(each, Fraction(0)) / outward.entered(float(data.topology.capacity.min()))]
+    """The demands, and the bounds of variables that are their sums and quotients: by group, and ``longest``."""
+    each = [sum(map(outward.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
+    return [
+        *outward.decimals(data.groups.demand),
+        *each,
+        sum(each, Fraction(0)) / outward.entered(float(data.topology.capacity.min())),
+    ]
 
 
 FORMULATION = Formulation(

@@ -64,9 +64,9 @@ def largest_load(data: PathFlow) -> float:
 
 
 def derived(data: PathFlow) -> list[Fraction]:
-    """The bound of Lambda, the sum of all amounts over the least capacity."""
-    total = sum(map(outward.entered, data.amount.tolist()), Fraction(0))
-    return [total / outward.entered(float(data.topology.capacity.min()))]
+    """The amounts, and the bound of Lambda, their sum over the least capacity."""
+    total = sum(map(outward.decimal, data.amount.tolist()), Fraction(0))
+    return [*outward.decimals(data.amount), total / outward.entered(float(data.topology.capacity.min()))]
 
 
 def carried(data: PathFlow, paths: PathSet, x: NDArray[np.float64]) -> NDArray[np.float64]:

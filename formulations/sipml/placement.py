@@ -192,11 +192,11 @@ def _refuse_large(data: Placement) -> None:
 
 def derived(data: Placement) -> list[Fraction]:
     """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
-    durations = [outward.entered(value) for value in data.graph.duration.tolist()]
+    durations = [outward.decimal(value) for value in data.graph.duration.tolist()]
     horizon, delays = sum(durations, Fraction(0)), []
     if data.bandwidth:
         rate = outward.entered(data.bandwidth) / 10**6
-        delays = [outward.entered(value) / rate for value in data.graph.volume.tolist()]
+        delays = [outward.decimal(value) / rate for value in data.graph.volume.tolist()]
     if data.memory:
         horizon += sum(delays, Fraction(0))
     shares = {value / horizon for value in durations}

@@ -234,10 +234,10 @@ def chord_count(low: I64, high: I64) -> int:
 
 def derived(transfers: Transfers, high: I64) -> list[Fraction]:
     """The fractions behind the coefficients of :func:`chords` for low = 1, and behind the unit of time."""
-    largest = outward.entered(float(transfers.volume.max()))
+    largest = outward.decimal(float(transfers.volume.max()))
     most: dict[Fraction, int] = {}
     for volume, top in zip(transfers.volume.tolist(), high.tolist(), strict=True):
-        share = outward.entered(volume) / largest
+        share = outward.decimal(volume) / largest
         most[share] = max(most.get(share, 0), top)
     found = [largest / outward.entered(transfers.bandwidth)]
     for share, top in most.items():

@@ -39,6 +39,7 @@ equal loads; an ideal switch has alpha = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -438,6 +439,26 @@ def lower_bounds(pool: ServerPool) -> dict[str, Bound]:
     if spread > worst:
         load = Bound("reach", spread, f"{reach}, load spread evenly over all circuits", "topoopt")
     return {"max-load": load, "bandwidth-tax": Bound("reach", tax, reach, "topoopt")}
+
+
+def demand_fractions(
+    pool: ServerPool, fixed: F64, pairs: I64 | None, *, free_rings: bool
+) -> tuple[list[Fraction], Fraction]:
+    """Demands of a pool in rational numbers, each float read as its shortest decimal [bytes]; and all demand.
+
+    Those of pairs, ``fixed`` ``(n, n)``; bytes of a hop of each group's ring; largest demands over all choices of
+    rings, of servers, and of ``pairs`` ``(k, 2)``. Without ``free_rings``, ``fixed`` contains the rings.
+    """
+    value = {one: outward.decimal(one) for one in np.unique(fixed).tolist()}
+    groups = [(set(group.members), outward.decimal(group.transfer)) for group in pool.groups if free_rings]
+    found = [*value.values(), *(size for _, size in groups)]
+    for s, t in [] if pairs is None else pairs.tolist():
+        found.append(value[fixed[s, t]] + sum((size for own, size in groups if {s, t} <= own), Fraction(0)))
+    for s, row in enumerate(fixed.tolist()):
+        of_rings = (size for own, size in groups if s in own)
+        found.append(sum((value[one] for one in row), Fraction(0)) + sum(of_rings, Fraction(0)))
+    direct = sum(map(outward.decimal, pool.point_to_point.ravel().tolist()), Fraction(0))
+    return found, direct + sum((group.size * outward.decimal(group.transfer) for group in pool.groups), Fraction(0))
 
 
 def _layers(others: int, degree: int) -> I64:

@@ -70,9 +70,17 @@ def most_within(demand: F64, count: int) -> float:
     for _ in range(ROUNDS):
         rows = np.maximum(np.sort(demand - columns[None, :], axis=1)[:, n - 1 - count], 0.0)
         columns = np.maximum(np.sort(demand - rows[:, None], axis=0)[n - 1 - count], 0.0)
-        excess = outward.sum_up(np.maximum(demand - rows[:, None] - columns[None, :], 0.0))
+        left = np.maximum(demand - rows[:, None] - columns[None, :], 0.0)
+        prices = np.concatenate([rows, columns])
+        if outward.whole(demand) and outward.whole(np.concatenate([left.ravel(), count * prices])):
+            value = float(left.sum() + count * prices.sum())
+            if value >= best:
+                break
+            best = value
+            continue
+        excess = outward.sum_up(left)
         # The two subtractions of a positive excess lose at most a few units in the last place of the demand.
-        dual = outward.up(count * outward.sum_up(np.concatenate([rows, columns])))
+        dual = outward.up(count * outward.sum_up(prices))
         value = outward.sum_up([float(dual), excess, float(outward.up(outward.gamma(4) * total))])
         if value >= best * (1 - 1e-12):
             break

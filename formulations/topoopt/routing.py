@@ -136,7 +136,7 @@ def flow_over(design: TopologyDesign) -> FixedCircuits:
 def derived(data: FixedCircuits) -> list[Fraction]:
     """The demands in units of Lambda_0."""
     n, demand = data.design.pool.n, data.design.demand
-    whole = {value: outward.entered(value) for value in np.unique(demand).tolist()}
+    whole = {value: outward.decimal(value) for value in np.unique(demand).tolist()}
     free = (np.maximum(-ports, 1).tolist() for ports in ports_left(n, 0, data.design.circuits))
     sums = ([sum((whole[v] for v in row), Fraction(0)) for row in side.tolist()] for side in (demand, demand.T))
     unit = max(total / circuits for side, ports in zip(sums, free, strict=True)

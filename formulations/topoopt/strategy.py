@@ -120,10 +120,10 @@ class Plane:
 
     @cached_property
     def reduced(self) -> F64:
-        """R_kc [bytes]."""
+        """R_kc [bytes]: k servers that sum w numbers of 4 bytes send 8 (k - 1) w, a whole number."""
         found = np.zeros(self.allowed.shape)
         for (k, c), (_, groups) in self.patterns.items():
-            found[k, c] = sum(group.total for group in groups)
+            found[k, c] = round(sum(group.total for group in groups))
         return found
 
     @cached_property
@@ -154,14 +154,15 @@ class Plane:
         """W_kc [bytes]."""
         found = np.zeros(self.allowed.shape)
         for k, c in self.patterns:
-            kind = self.kinds[k]
-            weights = float(kind.dense_weights + kind.table_weights)
-            if self.shards[c]:
-                weights /= self.shards[c]
-            elif self.ways[c] == "placed":
-                weights = max(-(-t.count // self.pool.n) * t.rows * t.columns for t in kind.tables)
-            found[k, c] = weights * self.weight_bytes
+            found[k, c] = float(self.weights(k, c)) * self.weight_bytes
         return found
+
+    def weights(self, k: int, c: int) -> Fraction:
+        """Weights of one part on the fullest server."""
+        kind = self.kinds[k]
+        if self.ways[c] == "placed":
+            return Fraction(max(-(-t.count // self.pool.n) * t.rows * t.columns for t in kind.tables))
+        return Fraction(kind.dense_weights + kind.table_weights) / (self.shards[c] or 1)
 
     def job_pool(self, x: I64) -> ServerPool:
         """The pool with the traffic of a strategy, ``(K, C)``; groups of the same members are merged."""
@@ -238,13 +239,16 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane
 def derived(data: Plane) -> list[Fraction]:
     """The time of one part in every way, and its share of the memory."""
     rate = data.pool.n * data.pool.degree * outward.entered(data.bandwidth)
-    parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, data.hops))
+    slow = outward.entered(data.alpha) if data.alpha > 0 else Fraction(1)
+    moved = data.direct if data.alpha > 0 else data.hops
+    parts = (array[data.allowed].tolist() for array in (data.work, data.reduced, moved))
     found = [
-        outward.entered(t) + (outward.entered(r) + outward.entered(a)) / rate for t, r, a in zip(*parts, strict=True)
+        outward.entered(t) + (outward.entered(r) + slow * outward.entered(a)) / rate
+        for t, r, a in zip(*parts, strict=True)
     ]
     if data.memory:
-        memory = outward.entered(data.memory)
-        found += [outward.entered(held) / memory for held in data.held[data.allowed].tolist()]
+        each = outward.entered(data.weight_bytes) / outward.entered(data.memory / 2**30) / 2**30
+        found += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
     return found
 
 

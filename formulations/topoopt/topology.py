@@ -42,6 +42,7 @@ Closed form: demand only from each server to its successors on d rings over all 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,7 @@ class Wiring:
 
     @cached_property
     def unit(self) -> float:
-        """U [bytes]: maximum load of circuits to the next servers, with default rings and a margin for round-off.
+        """U [bytes]: maximum load of circuits to the next servers, with default rings, rounded up to 6 digits.
 
         Every server has circuits to its next k = min(d, n-1) servers, d of them, shared out evenly. Demand over m
         servers takes floor(m/k) steps of k, then one of m modulo k: valid for every ``parallel`` and choice of rings.
@@ -163,7 +164,7 @@ class Wiring:
             if rest:
                 load[rest] += np.roll(demand, steps * widest)
         circuits = np.bincount(1 + np.arange(self.degree) % (n - 1), minlength=widest + 1)[1:]
-        return float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9)
+        return outward.digits_up(float((load[1:] / circuits[:, None]).max()) * (1 + 1e-9), 6)
 
     @cached_property
     def byte_hops(self) -> float:
@@ -171,6 +172,11 @@ class Wiring:
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
         by_depth = design.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
         return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
+
+    @cached_property
+    def hops(self) -> float:
+        """H [U], at most the least byte-hops: a decimal, as L and U: data of exact solves."""
+        return -outward.digits_up(-outward.quotient_down(self.byte_hops, self.unit), 9)
 
     @cached_property
     def judged(self) -> ServerPool:
@@ -191,7 +197,7 @@ class Wiring:
     def floor(self) -> float:
         """L [U]."""
         best = max(bound.value for bound in bounds(self)) if self.objective == "max-load" else 0.0
-        return min(best / self.unit, 1.0)
+        return min(-outward.digits_up(-outward.quotient_down(best, self.unit), 9), 1.0)
 
     @cached_property
     def commodities(self) -> tuple[I64, F64, F64]:
@@ -270,6 +276,13 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wirin
     )  # fmt: skip
 
 
+def derived(data: Wiring) -> list[Fraction]:
+    """The demands in units of U, and U over all demand; U, L and H are decimals."""
+    pairs = np.argwhere(data.most > 0) if data.by_pair else None
+    found, total = design.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
+    return [value / outward.entered(data.unit) for value in found] + [outward.entered(data.unit) / total]
+
+
 def build_cvxpy(data: Wiring) -> CvxpyModel:
     """The model in matrix form."""
     import cvxpy as cp
@@ -332,7 +345,7 @@ def build_cvxpy(data: Wiring) -> CvxpyModel:
         state("load_open", w - y <= 0, (n, n, p), cells)
         state("load_level", w - t - data.floor * y <= -data.floor, (n, n, p), cells)
         state("total_load", cp.sum(f) - n * data.degree * t <= 0, ())
-    state("total_hops", cp.sum(f) >= data.byte_hops / data.unit, ())
+    state("total_hops", cp.sum(f) >= data.hops, ())
     worth = data.unit * t if loads else data.unit / data.total * cp.sum(f)
     return CvxpyModel(cp.Problem(cp.Minimize(worth), constraints), variables, named)
 
@@ -406,7 +419,7 @@ def build_pyomo(data: Wiring) -> PyomoModel:
         loaded = (n, n, len(copies))
         variables |= {"w": loaded, "t": ()}
         named |= {"pair_load": (n, n), "load_open": loaded, "load_level": loaded, "total_load": ()}
-    model.total_hops = pyo.Constraint(expr=flow >= data.byte_hops / data.unit)
+    model.total_hops = pyo.Constraint(expr=flow >= data.hops)
     named["total_hops"] = ()
     worth = data.unit * model.t if loads else data.unit / data.total * flow
     model.worth = pyo.Objective(expr=worth, sense=pyo.minimize)
@@ -425,18 +438,13 @@ def estimate(data: Wiring) -> dict[str, int]:
     if loads:
         rows += m + 2 * m * p + 1
         nonzeros += flows + m * p + 2 * m * p + 3 * m * p + flows + 1
-    return {
-        "variables": m * p + flows + rings + (m * p + 1 if loads else 0),
-        "constraints": rows,
-        "nonzeros": nonzeros,
-        "integers": m * p,
-    }
+    columns = m * p + flows + rings + (m * p + 1 if loads else 0)
+    return {"variables": columns, "constraints": rows, "nonzeros": nonzeros, "integers": m * p}
 
 
 def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
     """The values with the design they describe added, if they describe one."""
-    kept = {name: np.asarray(array, dtype=float) for name, array in values.items()}
-    found = _design_of(data, kept)
+    found = _design_of(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
     return kept if found is None else {**kept, **found.values()}
 
 
@@ -520,9 +528,8 @@ def objective(data: Wiring, values: Mapping[str, F64]) -> float:
 
 def bounds(data: Wiring) -> list[Bound]:
     """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.forwarding`)."""
-    n, d = data.n, data.degree
+    n, d, hops = data.n, data.degree, data.byte_hops
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
-    hops = data.byte_hops
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
     value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
     return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
@@ -578,7 +585,7 @@ FORMULATION = Formulation(
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    derived=outward.not_rational(f"{NAME} has bounds on its load as coefficients, which are computed"),
+    derived=derived,
     residuals=residuals,
     objective=objective,
     bounds=bounds,

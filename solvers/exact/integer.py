@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 #: Relative gap at which the tree in floating point closes a leaf; the exact step decides about what is left.
 NEAR = 1e-9
+#: Longest search of HiGHS for a first solution [s].
+SEARCH_S = 30.0
+#: Priced columns are branched on first where at most one integer column of so many is priced.
+FEW = 10
 #: Largest denominators to which multipliers are rounded, tried in turn, and how far they may move.
 DENOMINATORS, MOVED = (1, 60, 5040, 10**6), 1e-6
 
@@ -49,7 +53,7 @@ def solve_integer(
     form
         The program.
     incumbent
-        A solution in floating point to start from, ``(columns,)``.
+        A solution in floating point to start from, ``(columns,)``; HiGHS looks for the values that are nan.
     remaining
         Gives the seconds left, None without a limit; raises TimeoutError when none are.
 
@@ -61,9 +65,27 @@ def solve_integer(
         When no time is left.
     """
     proof = _Proof(form, remaining)
+    if incumbent is None or np.isnan(incumbent).any():
+        incumbent = _completed(form, incumbent, remaining())
     if incumbent is not None:
         proof.offer(incumbent)
     return proof.run(incumbent)
+
+
+def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | None:
+    """A solution that HiGHS finds, with the integer columns that are known; None if it finds none in a while."""
+    from opticoll.solvers.isolation import solve_here
+    from opticoll.solvers.task import SolveRequest
+
+    floating = floating_form(form)
+    lower, upper = floating.col_lower.copy(), floating.col_upper.copy()
+    if known is not None:
+        fixed = form.integer & np.isfinite(known)
+        lower[fixed] = upper[fixed] = np.rint(known[fixed])
+    wanted = replace(floating, col_lower=lower, col_upper=upper, integer=form.integer)
+    limit = SEARCH_S if left is None else min(SEARCH_S, left / 4)
+    outcome = solve_here(wanted, "highs", SolveRequest(limit, 1, NEAR, 0), lambda *_: None)
+    return outcome.x
 
 
 class _Recording(Tree):
@@ -73,6 +95,12 @@ class _Recording(Tree):
         super().__init__(*args, **options)  # type: ignore[arg-type]
         self.splits: dict[int, tuple[int, int, int, int]] = {}
         self.leaves: dict[int, tuple[F64 | None, bool]] = {}
+
+    def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
+        """A priced column first, where these are few: fixing one moves the bound by a step of the objective."""
+        priced = candidates[self.form.cost[candidates] != 0]
+        few = FEW * np.count_nonzero(self.form.cost) <= self.whole.size
+        return super()._choose(bound, x, priced if few and priced.size else candidates, lower, upper)
 
     def _close(self, node: Node, bound: float, duals: F64 | None) -> None:
         super()._close(node, bound, duals)

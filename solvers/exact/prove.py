@@ -12,28 +12,31 @@ the whole problem: no property of the symmetries is taken on trust.
 from __future__ import annotations
 
 import heapq
+import math
 import pickle
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.outward import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.choice import fastest_form
 from opticoll.solvers.compile import compile_built, compile_model, import_layer
 from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.task import Proof, Termination
 
 if TYPE_CHECKING:
     import threading
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -51,6 +54,10 @@ NEAR = 1e-14
 #: Master LPs of fewer columns are solved as stated.
 ORBIT_COLUMNS = 1000
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
+#: Named arrays in rational numbers: shapes, and by place the values that are not 0.
+Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
+#: How a comment of a certificate begins that states such an array.
+NEEDED = "needed array"
 #: How infeasibility is proven.
 FARKAS = "multipliers of the rows in rational arithmetic"
 
@@ -89,8 +96,11 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
     return read
 
 
-def exact_problem(formulation: Formulation, data: Any, layer: str | None = None) -> ExactForm:
+def exact_problem(formulation: Formulation, data: Any, layer: str | None = None, needed: Arrays | None = None
+                  ) -> ExactForm:  # fmt: skip
     """The program of a formulation on its data, in rational numbers, built in a modelling layer, or the fastest.
+
+    ``needed`` is the solution from which the data are taken, if they are.
 
     Raises
     ------
@@ -104,8 +114,85 @@ def exact_problem(formulation: Formulation, data: Any, layer: str | None = None)
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros here, more than {MOST_NONZEROS:,}; take less"
         raise BadInput(msg)
-    derived = [] if formulation.derived is None else formulation.derived(data)
-    return ExactForm.of(built, reader(derived, formulation.name))
+    derived = [] if formulation.derived is None else list(formulation.derived(data))
+    taken = {value for _, values in (needed or {}).values() for value in values.values()}
+    return ExactForm.of(built, reader([*derived, *taken], formulation.name))
+
+
+def needed_arrays(run: Run) -> Arrays | None:
+    """The solution that a run's data are taken from: the exact one of a linear program, else its whole numbers.
+
+    None without one.
+
+    Raises
+    ------
+    NoSolution
+        If a linear program has no exact solution.
+    """
+    first = run.needed
+    if first is None or first.plan is None:
+        return None
+    if first.exact is not None and first.exact[1].x is not None:
+        form, x = first.exact[0], first.exact[1].x
+        return {
+            name: (tuple(block.shape), {k: x[j] for k, j in enumerate(block.index.ravel().tolist()) if j >= 0 and x[j]})
+            for name, block in form.columns.items()
+        }
+    if first.plan.formulation.problem == "LP":
+        msg = f"exact: the data are a solution of {first.record.formulation}, of which no exact one was found"
+        raise NoSolution(msg)
+    found: Arrays = {}
+    for name, array in (first.values or {}).items():
+        whole = np.rint(array)
+        if np.abs(whole - array).max(initial=0.0) <= verify.FEASIBLE:
+            places = np.flatnonzero(whole)
+            found[name] = (
+                np.shape(array), dict(zip(places.tolist(), map(Fraction, whole.ravel()[places].tolist()), strict=True))
+            )  # fmt: skip
+    return found
+
+
+def needed_lines(needed: Arrays | None) -> Iterator[str]:
+    """Comments of a certificate that state the solution from which its data are taken."""
+    for name, (shape, values) in (needed or {}).items():
+        words = (f"{place} {value}" for place, value in values.items())
+        yield " ".join([NEEDED, name, ",".join(map(str, shape)) or "-", *words])
+
+
+def read_needed(path: Path) -> Arrays:
+    """The solution that the comments of a certificate state, before its first other line.
+
+    Raises
+    ------
+    BadFile
+        If a comment is no array, or the file cannot be read.
+    """
+    found: Arrays = {}
+    for line in comments(path):
+        words = line.split()
+        if words[:2] != NEEDED.split():
+            continue
+        try:
+            name, shape = words[2], tuple(int(size) for size in words[3].split(",") if words[3] != "-")
+            places, values = [int(word) for word in words[4::2]], [Fraction(word) for word in words[5::2]]
+            found[name] = shape, dict(zip(places, values, strict=True))
+            if math.prod(shape) > MOST_NONZEROS or min(shape, default=0) < 0 or any(
+                not 0 <= place < math.prod(shape) for place in places
+            ):  # fmt: skip
+                raise ValueError
+        except (ValueError, IndexError, ZeroDivisionError):
+            msg = f"certificate {path}: the comment {line[:40]!r} is not NAME SHAPE PLACE VALUE ..."
+            raise BadFile(msg) from None
+    return found
+
+
+def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
+    """The arrays in floating point."""
+    found = {}
+    for name, (shape, values) in needed.items():
+        found[name] = np.zeros(shape)
+        found[name].flat[list(values)] = [float(value) for value in values.values()]
+    return found
 
 
 def in_worker(arguments: dict[str, Any], arrays: dict[str, NDArray[Any]], report: Report) -> tuple[Any, Any]:
@@ -267,7 +354,6 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if name != "solver_s")
     end = began + (LIMIT_S if task.time_limit_s is None else task.time_limit_s - used)
-    form = exact_problem(plan.formulation, plan.data)
 
     def solve(wanted: ExactForm) -> ExactAnswer:
         left = end - time.monotonic()
@@ -287,6 +373,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
 
     message, metrics, answer = "", dict(run.record.metrics or {}), None
     try:
+        form = exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
         metrics |= figures
         if (wrong := fault(form, answer)) is not None:
@@ -302,13 +389,13 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
-    """The column vector of named arrays; None if they leave a column open."""
+    """The column vector of named arrays, nan where they leave a column open; None if they leave all open."""
     x = np.full(len(form.cost), np.nan)
     for name, block in form.columns.items():
         if name in values and np.size(values[name]) == block.index.size:
             here = block.index >= 0
             x[block.index[here]] = np.asarray(values[name], dtype=float).ravel()[here]
-    return None if np.isnan(x).any() else x
+    return None if np.isnan(x).all() else x
 
 
 def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:

@@ -44,6 +44,24 @@ _NUMBER = re.compile(rb"([+-]?)([0-9]+)(?:/([0-9]+)|\.([0-9]*))?|([+-]?)\.([0-9]
 _COMMENT = re.compile(rb"(?:^|(?<=\s))%[^\n]*")
 
 
+def comments(path: Path) -> Iterator[str]:
+    """The comments with which a certificate begins, one a line.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be read.
+    """
+    untrusted.check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
+            while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
+                yield line[1:].decode("utf-8", "replace").strip()
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"certificate {path} cannot be read ({error}); {_REMEDY}"
+        raise BadFile(msg) from None
+
+
 def is_certificate(path: Path) -> bool:
     """Whether a file is named as a certificate."""
     return path.name.lower().endswith(ENDINGS)
@@ -52,15 +70,17 @@ def is_certificate(path: Path) -> bool:
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> dict[str, int]:
+def write(
+    path: Path, form: ExactForm, answer: ExactAnswer, title: str = "", notes: Iterable[str] = ()
+) -> dict[str, int]:
     """Write the certificate of an answer, packed if the name ends in ``.gz``.
 
     Parameters
     ----------
     form, answer
         A problem and its exact answer, optimal or infeasible.
-    title
-        A comment in the first line.
+    title, notes
+        A comment in the first line, and further ones, each without a line break.
 
     Returns
     -------
@@ -83,7 +103,7 @@ def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> 
             stream = stack.enter_context(gzip.GzipFile("", "wb", 6, file, 0)) if packed else file
             pieces: list[str] = []
             size = 0
-            for line in lines(form, answer, title, facts):
+            for line in lines(form, answer, title, facts, notes):
                 pieces.append(line)
                 size += len(line)
                 if size > 1 << 16:
@@ -99,7 +119,10 @@ def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> 
     return {**facts, "bytes": path.stat().st_size}
 
 
-def lines(form: ExactForm, answer: ExactAnswer, title: str = "", facts: dict[str, int] | None = None) -> Iterator[str]:
+def lines(
+    form: ExactForm, answer: ExactAnswer, title: str = "", facts: dict[str, int] | None = None,
+    notes: Iterable[str] = (),
+) -> Iterator[str]:  # fmt: skip
     """The lines of the certificate, one after the other; arguments, errors and facts as for :func:`write`."""
     if answer.status == "unbounded":
         msg = "certificate: the problem is unbounded, which the VIPR format cannot state"
@@ -109,6 +132,7 @@ def lines(form: ExactForm, answer: ExactAnswer, title: str = "", facts: dict[str
         raise ModelError(msg)
     rows = _Rows(form)
     yield f"% {' '.join(title.split()) or 'Certificate of an exact answer'}\n"
+    yield from (f"% {note}\n" for note in notes)
     if form.offset:
         yield f"% The objective has a constant, which this file leaves out: {form.offset}\n"
     yield f"VER 1.0\nVAR {len(form.cost)}\n"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile
 from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
     from opticoll.solvers.exact.form import ExactForm
+    from opticoll.solvers.exact.prove import Arrays
 
 #: Largest number in a sum [bits].
 MOST_BITS = 4_000_000
@@ -90,11 +91,12 @@ class OtherProblem(Unproven):
 
 
 def check_certificate(
-    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]
+    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any], needed: Arrays | None = None
 ) -> dict[str, Any]:
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 
-    The matrix is built anew, as for the exact solve and then in every modelling layer, until one agrees.
+    The matrix is built anew, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
+    the solution from which the data are taken, if they are (:func:`opticoll.solvers.exact.prove.read_needed`).
 
     Returns
     -------
@@ -106,21 +108,16 @@ def check_certificate(
     ------
     BadFile
         If the file is no certificate.
-    BadInput
-        If the formulation takes its data from another solution.
     """
-    from opticoll.solvers.exact.prove import exact_problem
+    from opticoll.solvers.exact.prove import exact_problem, in_floats
     from opticoll.solvers.methods import prepared
 
-    if model.needs is not None:
-        msg = f"check: {model.name} takes its data from a solution of {model.needs}, which a certificate does not hold"
-        raise BadInput(msg)
     model = model if model.of_instance is None else model.of_instance(instance)
-    data = prepared(model, instance, parameters, None)
+    data = prepared(model, instance, parameters, None if needed is None else in_floats(needed))
     verdict, reason = None, ""
     for form in (None, *model.forms):
         try:
-            verdict = verify(path, exact_problem(model, data, form))
+            verdict = verify(path, exact_problem(model, data, form, needed))
         except OtherProblem as error:  # perhaps written from another layer
             reason = reason or error.reason
             continue

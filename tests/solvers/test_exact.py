@@ -13,11 +13,12 @@ import scipy.optimize
 import scipy.sparse as sp
 
 import opticoll as oc
-from opticoll.errors import BadInput
+from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
+from opticoll.solvers.compile import compile_built
 from opticoll.solvers.exact import prove
 from opticoll.solvers.exact.form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
@@ -324,10 +325,80 @@ def test_times_of_parallelization_are_exact():
 def test_computed_coefficients_without_a_fraction_are_refused():
     with pytest.raises(BadInput, match="no decimal of at most 12 digits"):
         problem("alltoall.master", oc.topology([(0, 1, 1 / 3), (1, 0, 1.0)]))
-    with pytest.raises(BadInput, match="computed in floating point"):
-        oc.solve("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", exact=True)
-    with pytest.raises(BadInput, match="floating-point solution of"):
-        oc.solve("alltoall.child", "ring:4", exact=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "instance", "settings"),
+    [
+        ("alltoall.link-mcf", "ring:3", {"demand": "random:1"}),
+        ("alltoall.path-mcf", "ring:4", {"demand": "gravity:2"}),
+        ("alltoall.min-congestion", "ring:3", {"demand": "random:3"}),
+        ("alltoall.timestep-mcf", "ring:3", {"demand": "random:2"}),
+        ("sipml.ocs-circuits", "servers:n=3,degree=4,traffic=random,seed=1", {}),
+        ("topoopt.routing", "servers:n=5,degree=2,traffic=random,seed=1", {}),
+        ("topoopt.topology", "servers:n=3,degree=2,traffic=random,seed=1", {"flows": "pair"}),
+        ("topoopt.topology", "servers:n=3,degree=2,traffic=vgg", {"objective": "bandwidth-tax"}),
+        ("topoopt.strategy", "servers:n=6,degree=2,traffic=bert", {"memory": 1.5}),
+        ("topoopt.strategy", "servers:n=6,degree=2,traffic=dlrm", {"alpha": 1.3}),
+        ("sipml.placement", "op-graph:random,layers=3,parts=2,seed=1,training=false", {"degree": 2, "k": 2}),
+    ],
+)
+def test_seeded_and_computed_data_are_the_decimals_of_their_floats(name, instance, settings):
+    model, data, form = problem(name, instance, **settings)
+    answer = prove.solve_exactly(form)
+    assert fault(form, answer) is None
+    built = compile_built(model, model.build["cvxpy"](data))  # in floating point
+    found = scipy.optimize.milp(
+        built.cost * form.flip, integrality=built.integer, bounds=(built.col_lower, built.col_upper),
+        constraints=scipy.optimize.LinearConstraint(built.A, built.row_lower, built.row_upper),
+    )  # fmt: skip
+    assert form.flip * found.fun + built.offset == pytest.approx(float(answer.objective), rel=1e-6)
+
+
+def test_the_demand_of_a_seed_is_its_shortest_decimal():
+    _, data, form = problem("alltoall.master", "ring:3", demand=DemandSpec("random:1"))
+    stated = {Q(repr(value)) for value in data.demand[data.demand > 0].tolist()}
+    assert stated <= {abs(value) for value in form.values}
+    # Two ways out of every node and in, of capacity 1: F is at most 2 over what it sends, exactly.
+    assert max(sum(Q(repr(v)) for v in column) for column in data.demand.T.tolist()) <= 2 / solve_linear(form).objective
+
+
+def test_a_child_takes_the_exact_flow_of_the_master(tmp_path):
+    demand = "random:1"
+    settings = {"demand": demand, "source": "1"}
+    found = oc.solve("alltoall.child", "kautz:d=2,D=1", exact=True, **settings)
+    master = oc.solve("alltoall.master", "kautz:d=2,D=1", exact=True, demand=demand)
+    assert found.objective_exact == master.objective_exact
+    assert len(str(found.objective_exact)) > 20  # not a short decimal
+    path = tmp_path / "child.vipr"
+    found.save(path)
+    check = oc.check("alltoall.child", "kautz:d=2,D=1", path, settings)
+    assert check["verified"]
+    assert check["objective_exact"] == str(found.objective_exact)
+    assert any("own solution of alltoall.master" in note for note in check["notes"])
+    text = path.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("% needed array g"))
+    name, value = line.split()[:-1], line.split()[-1]
+    for changed in (" ".join([*name, "7"]), " ".join([*name, "x"]), "%"):
+        path.write_text(text.replace(line, changed))
+        with pytest.raises(BadFile):
+            oc.check("alltoall.child", "kautz:d=2,D=1", path, settings)
+    assert Q(value) > 0
+
+
+def test_layers_for_given_routes_have_a_certificate(tmp_path):
+    found = oc.solve("alltoall.virtual-channels", "ring:4,directed", exact=True, layers=2)
+    assert found.objective_exact == 2
+    path = tmp_path / "layers.vipr.gz"
+    found.save(path)
+    assert oc.check("alltoall.virtual-channels", "ring:4,directed", path, {"layers": "2"})["objective_exact"] == "2"
+
+
+def test_a_partial_solution_is_completed():
+    # min x + y, x + y >= 3/2 and 2 z = x + y, all whole: 2; x is given as 1
+    form = linear([[1, 1, 0], [1, 1, -2]], ([1.5, 0], [INF, 0]), ([0] * 3, [5] * 3), [1, 1, 0], integer=[1] * 3)
+    answer = solve_integer(form, np.array([1.0, np.nan, np.nan]))
+    assert (answer.objective, fault(form, answer)) == (2, None)
 
 
 def test_a_reader_takes_the_fraction_and_refuses_two_that_are_too_near():

@@ -14,6 +14,7 @@ from opticoll.analysis.papers.lumorph.built_schedules import optical
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology, parse
+from opticoll.solvers.exact.prove import FARKAS
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
@@ -71,10 +72,15 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
 
 
 def _algorithm_1(laboratory: Laboratory) -> Measurement:
-    choices = []
+    choices: list[Choice] = []
+    proven = ""
     for grid, kind in product(laboratory.scope["grids"], laboratory.scope["collectives"]):
-        record = laboratory.solve("lumorph.rounds", f"lightpath:{grid},lasers=1", method="highs", program="printed",
-                                  bounds="false", collective=kind)  # fmt: skip
+        spec = f"lightpath:{grid},lasers=1"
+        record = laboratory.solve("lumorph.rounds", spec, method="highs", program="printed", bounds="false",
+                                  collective=kind, exact=not choices)  # fmt: skip
+        if not choices and record["termination"] == "infeasible" and record["infeasible_by"] == FARKAS:
+            proven = (f", and in rational arithmetic: opticoll solve lumorph.rounds {spec} --set program=printed --set "
+                      f"bounds=false --set collective={kind} --certificate FILE.vipr")  # fmt: skip
         feasible = record["termination"] != "infeasible"
         choices.append(reading("instance", f"{kind} on {grid}", feasible, _outcome(record), otherwise=CONTRADICTED))
     return Measurement(
@@ -84,7 +90,8 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
                "matters. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
         witness="Section 3: a GPU may send a chunk it received in a previous round or had in the pre-condition. "
                 "Formula (2): in round 1 the sum is empty, hence 0, and every C is 0; formula (3) needs a sum of 1. "
-                f"Solved again: lumorph.rounds on lightpath:{laboratory.scope['grids'][0]},lasers=1, program=printed",
+                f"Solved again: lumorph.rounds on lightpath:{laboratory.scope['grids'][0]},lasers=1, program=printed"
+                f"{proven}",
         choices=tuple(choices),
     )  # fmt: skip
 

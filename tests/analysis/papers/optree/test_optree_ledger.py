@@ -152,6 +152,9 @@ def rounded_root(row):
     assert {n: round(depth(n)) for n in best} == {**best, 22: 2}
     assert steps(22, 1, 3) < steps(22, 1, 2)
     assert row.witness.startswith("n=22:")
+    # S(k) = c n^(1/k) (2 k - 1): the sixth power of the ratio is rational
+    assert row.witness.endswith("(S(3) / S(2))^6 = 15625/16038 exactly")
+    assert 5**6 * 22**2 * 16038 == 3**6 * 22**3 * 15625
     worse = [
         n for n in range(8, 2001) if steps(n, 1, round(depth(n))) > min(steps(n, 1, k) for k in range(1, 16)) + 1e-9
     ]

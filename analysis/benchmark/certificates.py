@@ -1,0 +1,291 @@
+"""Certificates of the benchmark's optima: fractions, and proofs that anybody can check.
+
+    python -m opticoll.analysis.benchmark.certificates COMMAND
+
+    fill [NAME]...     solve exactly what has no certificate yet, problem by problem; it can be stopped and run again
+    check [NAME]...    verify the certificates that are shipped
+    table              print fractions, sizes and times
+    families           print the exact T of the all-to-all for an example of every family
+
+Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. The index
+is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
+Of a larger one the index has the SHA-256, and ``table`` prints the command that writes it again. A problem whose exact
+solve ended without a proof is listed with the reason, and tried again with ``--again``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems
+from opticoll.analysis.study.study_file import STUDIES
+from opticoll.errors import BadFile, BadInput, OpticollError
+from opticoll.instances.spec import nearest
+from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.task import PROVEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opticoll.analysis.benchmark.benchmark_set import Problem
+
+FOLDER = STUDIES / f"{STUDY}-certificates"
+INDEX = FOLDER.with_suffix(".json")
+#: Largest file that is shipped [bytes].
+MOST_BYTES = 100_000
+
+
+#: Largest topologies in the table of families.
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True)
+class Certified:
+    """The exact optimum of a problem.
+
+    ``value`` is the optimum as a fraction, None where none is proven, for ``reason``. ``file`` is the certificate in
+    :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its own. ``instance_hash`` identifies
+    the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the usual solve, of the exact
+    step, and of writing and checking the certificate, on the machine that ran :func:`fill`.
+    """
+
+    instance_hash: str
+    value: str | None
+    reason: str | None = None
+    nonzeros: int = 0
+    file: str | None = None
+    sha256: str | None = None
+    bytes: int = 0
+    derivations: int = 0
+    solve_s: float | None = None
+    exact_s: float | None = None
+    write_s: float | None = None
+    check_s: float | None = None
+
+
+def certified(index: Path = INDEX) -> dict[str, Certified]:
+    """Exact optima by the problem's name; empty if the index does not exist.
+
+    Raises
+    ------
+    BadFile
+        If the index does not have the format that :func:`fill` writes.
+    """
+    if not index.exists():
+        return {}
+    try:
+        return {name: Certified(**entry) for name, entry in json.loads(index.read_text(encoding="utf-8")).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = f"{index} is not an index of certificates ({error}); delete it and run `fill` again"
+        raise BadFile(msg) from error
+
+
+def command(problem: Problem) -> str:
+    """The command that writes a problem's certificate."""
+    settings = "".join(f" --set {name}={value}" for name, value in problem.settings)
+    return f"opticoll solve {problem.formulation} {problem.instance}{settings} --certificate {problem.name}.vipr.gz"
+
+
+def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDEX) -> Iterator[Problem]:
+    """The problems that ought to have a certificate and do not have one of their instance."""
+    from opticoll.instances import parse
+
+    best = best_known()
+    for problem in chosen:
+        known = best.get(problem.name)
+        if known is None or known.proof not in PROVEN or not 0 < known.size.get("nonzeros", 0) <= EXACT_NONZEROS:
+            continue
+        last = certified(index).get(problem.name)
+        if last is None or last.instance_hash != parse(problem.instance).hash:
+            yield problem
+            continue
+        missing = again if last.value is None else last.file is None and last.bytes <= MOST_BYTES
+        if missing:
+            yield problem
+
+
+def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certified:
+    """Solve a problem exactly, write its certificate, verify it, and keep it if it is small enough to ship.
+
+    Parameters
+    ----------
+    limit_s
+        Wall-clock limit of the whole solve [s].
+    """
+    from opticoll.analysis.solution_files import write_certificate
+    from opticoll.instances import parse
+    from opticoll.solvers import runner
+    from opticoll.solvers.task import Task
+
+    instance_hash = parse(problem.instance).hash
+    try:
+        run = runner.solve(
+            Task(problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s,
+                 threads=1, exact=True)
+        )  # fmt: skip
+    except OpticollError as error:
+        return Certified(instance_hash, None, str(error))
+    if run.exact is None or run.record.objective_exact is None:
+        return Certified(instance_hash, None, run.record.message or f"ended with {run.termination}")
+    times = run.record.time
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / f"{problem.name}.vipr.gz"
+        facts = write_certificate(file, run)
+        content = file.read_bytes()
+    shipped = len(content) <= MOST_BYTES
+    if shipped:
+        folder.mkdir(parents=True, exist_ok=True)
+        rewrite(folder / file.name, content)
+    return Certified(
+        instance_hash, run.record.objective_exact, None, len(run.exact[0].values), file.name if shipped else None,
+        hashlib.sha256(content).hexdigest(), len(content), facts["derivations"],
+        round(times.solve_s or 0.0, 3), round(times.exact_s or 0.0, 3),
+        round(facts["write_s"], 3), round(facts["check_s"], 3),
+    )  # fmt: skip
+
+
+def fill(
+    chosen: Iterable[Problem], limit_s: float, *, again: bool = False, index: Path = INDEX, folder: Path = FOLDER
+) -> Iterator[tuple[Problem, Certified]]:
+    """Certify what is missing; the index is written after every problem, and read again before."""
+    for problem in wanted(chosen, again=again, index=index):
+        found = certify(problem, limit_s, folder)
+        entries = {**certified(index), problem.name: found}
+        text = {name: asdict(entry) for name, entry in sorted(entries.items())}
+        rewrite(index, json.dumps(text, indent=1) + "\n")
+        yield problem, found
+
+
+def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | None:
+    """Why the shipped certificate of a problem does not prove its fraction; None if it does, or is not shipped."""
+    from opticoll.solvers.solution import check
+
+    if entry.file is None:
+        return None
+    try:
+        if hashlib.sha256((folder / entry.file).read_bytes()).hexdigest() != entry.sha256:
+            return "the file has another SHA-256 than the index"
+        found = check(problem.formulation, problem.instance, folder / entry.file, dict(problem.settings))
+    except (OSError, OpticollError) as error:
+        return str(error)
+    if not found["verified"]:
+        return str(found["reason"])
+    proven = found["objective_exact"]
+    return None if proven == entry.value else f"the file proves {proven}, the index says {entry.value}"
+
+
+# the command --------------------------------------------------------------------------------------------------------
+
+
+def _named(names: tuple[str, ...]) -> list[Problem]:
+    known = {one.name: one for one in problems()}
+    for name in names:
+        if name not in known:
+            msg = f"unknown problem {name!r}; {nearest(name, known)}"
+            raise BadInput(msg)
+    return [known[name] for name in names] if names else list(known.values())
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Certificates of the solver benchmark's optima."""
+
+
+@cli.command("fill")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of each solve [s]."
+)
+@click.option("--again", is_flag=True, help="Also problems whose last exact solve ended without a proof.")
+def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None:
+    """Solve exactly what has no certificate yet."""
+    for problem, found in fill(_named(names), time_limit, again=again):
+        said = found.value or f"nothing is proven: {found.reason}"
+        click.echo(f"{problem.name}: {said} ({found.bytes} bytes{'' if found.file else ', not shipped'})")
+
+
+@cli.command("families")
+@click.argument("specs", nargs=-1, metavar="[INSTANCE]...")
+@click.option("--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Of each solve [s].")
+def families_command(specs: tuple[str, ...], time_limit: float) -> None:
+    """Print the exact T of the all-to-all on INSTANCE..., by default an example of every family, as Markdown."""
+    from opticoll.instances import Topology, parse
+    from opticoll.instances.spec import FAMILIES
+    from opticoll.solvers import runner
+    from opticoll.solvers.task import Task
+
+    click.echo("| instance | ranks | T | decimal |")
+    click.echo("|---|---:|---:|---:|")
+    for spec in specs or [family.example for family in FAMILIES.values()]:
+        try:
+            instance = parse(spec)
+            if not isinstance(instance, Topology) or not 2 <= instance.ranks <= MOST_RANKS:
+                continue
+            run = runner.solve(Task("alltoall.master", instance.spec, time_limit_s=time_limit, threads=1, exact=True))
+        except OpticollError as error:
+            if specs or not isinstance(error, BadFile | BadInput):
+                click.echo(f"{spec}: {error}", err=True)
+            continue
+        exact = run.objective_exact
+        said = f"{1 / exact} | {float(1 / exact):.10g}" if exact else f"| {run.record.message}"
+        click.echo(f"| `{instance.spec}` | {instance.ranks} | {said} |")
+
+
+@cli.command("check")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def check_command(names: tuple[str, ...]) -> None:
+    """Verify the certificates that are shipped; exit status 3 if one fails."""
+    known, failed = certified(), 0
+    for problem in _named(names):
+        entry = known.get(problem.name)
+        if entry is not None and entry.file is not None:
+            reason = verify(problem, entry)
+            failed += reason is not None
+            click.echo(f"{problem.name}: {reason or f'proven, {entry.value}'}")
+    raise click.exceptions.Exit(3 if failed else 0)
+
+
+@cli.command("table")
+def table_command() -> None:
+    """Print fractions, sizes and times as a table in Markdown."""
+    click.echo(
+        "| problem | nonzeros | optimum | derivations | file [kB] | solve [s] | exact [s] | write [s] | check [s] |"
+    )
+    click.echo("|---|---:|---|---:|---:|---:|---:|---:|---:|")
+    for name, one in sorted(certified().items(), key=lambda item: item[1].nonzeros):
+        if one.value is not None:
+            size = f"{one.bytes / 1000:.0f}" + ("" if one.file else " (not shipped)")
+            times = (one.solve_s, one.exact_s, one.write_s, one.check_s)
+            spent = " | ".join("–" if seconds is None else f"{seconds:.2f}" for seconds in times)
+            click.echo(f"| {name} | {one.nonzeros:,} | {one.value} | {one.derivations:,} | {size} | {spent} |")
+    known = certified()
+    for problem in problems():
+        if problem.name in known and known[problem.name].value is not None and known[problem.name].file is None:
+            click.echo(f"\n    {command(problem)}", nl=False)
+    click.echo()
+
+
+def main() -> int:
+    """Run the command; errors are one line."""
+    try:
+        status = cli.main(prog_name="python -m opticoll.analysis.benchmark.certificates", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except OpticollError as error:
+        click.echo(f"certificates: {error}", err=True)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

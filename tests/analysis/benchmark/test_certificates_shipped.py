@@ -1,0 +1,72 @@
+"""Fractions and certificates of the benchmark: filled in, resumed, shipped, and refused when they are changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from opticoll.analysis.benchmark import certificates
+from opticoll.analysis.benchmark.benchmark_set import best_known, problems
+from opticoll.errors import BadFile
+from opticoll.instances import parse
+from opticoll.solvers.exact import vipr_check
+
+SHIPPED = {name: one for name, one in certificates.certified().items() if one.file is not None}
+
+
+def test_every_file_is_in_the_index_and_has_its_hash():
+    assert {path.name for path in certificates.FOLDER.glob("*")} == {one.file for one in SHIPPED.values()}
+    for one in SHIPPED.values():
+        content = (certificates.FOLDER / one.file).read_bytes()
+        assert (hashlib.sha256(content).hexdigest(), len(content)) == (one.sha256, one.bytes)
+        assert one.bytes <= certificates.MOST_BYTES
+
+
+def test_fractions_agree_with_the_proven_values():
+    best = best_known()
+    compared = 0
+    for name, one in certificates.certified().items():
+        if one.value is not None and name in best and best[name].instance_hash == one.instance_hash:
+            assert float(Fraction(one.value)) == pytest.approx(best[name].value, rel=1e-6), name
+            compared += 1
+    assert compared >= 30
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED, key=lambda name: SHIPPED[name].bytes)[:12])
+def test_shipped_certificates_convince_the_stand_alone_checker(name):
+    # the file states the objective without its constant, which no problem of these has
+    said = vipr_check.check(str(certificates.FOLDER / SHIPPED[name].file))
+    assert said == f"the optimal value is {SHIPPED[name].value}"
+
+
+def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
+    index, folder = tmp_path / "index.json", tmp_path / "files"
+    smallest = min(SHIPPED, key=lambda name: SHIPPED[name].nonzeros)
+    [problem] = [one for one in problems() if one.name == smallest]
+    [(_, found)] = certificates.fill([problem], 60.0, index=index, folder=folder)
+    assert found.value == SHIPPED[smallest].value
+    assert found.instance_hash == parse(problem.instance).hash
+    assert certificates.certified(index) == {smallest: found}
+    assert list(certificates.wanted([problem], index=index)) == []
+    assert certificates.verify(problem, found, folder) is None
+    assert "proves" in certificates.verify(problem, replace(found, value="1/7"), folder)
+    (folder / found.file).write_bytes(b"")
+    assert "SHA-256" in certificates.verify(problem, found, folder)
+    index.write_text(json.dumps({smallest: {"instance_hash": "0", "value": None}}))
+    assert list(certificates.wanted([problem], index=index)) == [problem]  # of another instance
+    index.write_text("[]")
+    with pytest.raises(BadFile, match="not an index"):
+        certificates.certified(index)
+
+
+def test_commands(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["certificates", "table"])
+    assert certificates.main() == 0
+    assert capsys.readouterr().out.startswith("| problem | nonzeros |")
+    monkeypatch.setattr("sys.argv", ["certificates", "check", "no-such-problem"])
+    assert certificates.main() == 2
+    assert "unknown problem" in capsys.readouterr().err
