@@ -58,8 +58,15 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @cache
+def drawn(number: str) -> tuple[tuple[str, str, float, float], ...]:
+    """All points of a figure as (panel, series, x, y); a vertical step has several points at one x."""
+    rows = (row for row in _rows("lumorph_figures.csv") if row["figure"] == number)
+    return tuple((row["panel"], row["series"], float(row["x"]), float(row["y"])) for row in rows)
+
+
+@cache
 def figure(number: str, panel: str = "") -> dict[str, dict[float, float]]:
-    """The curves of a panel: series, x, y.
+    """The curves of a panel: series, x, y; of several points at one x the last.
 
     Raises
     ------
@@ -67,9 +74,9 @@ def figure(number: str, panel: str = "") -> dict[str, dict[float, float]]:
         If the table has no such panel.
     """
     curves: dict[str, dict[float, float]] = {}
-    for row in _rows("lumorph_figures.csv"):
-        if (row["figure"], row["panel"]) == (number, panel):
-            curves.setdefault(row["series"], {})[float(row["x"])] = float(row["y"])
+    for where, series, x, y in drawn(number):
+        if where == panel:
+            curves.setdefault(series, {})[x] = y
     if not curves:
         msg = f"no curves of figure {number} {panel}".rstrip()
         raise KeyError(msg)
