@@ -144,7 +144,7 @@ def _buffer_finding(rows: pd.DataFrame) -> str:
 def _gain_finding(rows: pd.DataFrame) -> str:
     parts = []
     for model, here in rows.groupby("model", sort=False):
-        best = here.loc[here["drawn"].idxmax()]
+        best = here.sort_values("drawn").to_dict("records")[-1]
         queue = best["queue"]
         tight = "" if queue is None else f", by one queue {queue[0]:.3f} to {queue[1]:.3f}"
         parts.append(f"{model} {best['drawn']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "

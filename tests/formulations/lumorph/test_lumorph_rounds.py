@@ -337,6 +337,28 @@ def test_an_all_reduce_may_be_better_than_the_composition_and_the_bounds_know():
 
 
 @pytest.mark.parametrize(
+    ("spec", "proven", "short"),
+    [
+        ("lightpath:2x4,lasers=16,waveguides=20", 2, "receives 56 contributions with room for 16"),
+        ("lightpath:2x4,lasers=55,waveguides=64", 2, "receives 56 contributions"),
+        ("lightpath:2x4,lasers=56,waveguides=64", 1, None),
+        ("lightpath:2x2,lasers=16,waveguides=20", 1, None),
+        ("lightpath:2x2,lasers=11,waveguides=20", 2, "receives 12 contributions"),
+        ("lightpath:1x2,lasers=2", 1, None),
+    ],
+)
+def test_an_all_reduce_takes_one_round_only_where_all_contributions_find_room(spec, proven, short):
+    """In one round nothing is summed on the way: 8 chunks of 7 others are 56 receptions at every tile."""
+    result = solve(Task(NAME, spec, method="certified-rounds", settings={"collective": "all-reduce"}))
+    assert (result.objective, result.bound, result.proof) == (proven, proven, "optimal")
+    assert result.verified
+    assert result.record["metrics"]["unrestricted_proven"]
+    bound = next(b for b in rounds.bounds(prepared(spec, collective="all-reduce")) if b.name == "one-round")
+    assert bound.value == proven
+    assert short is None or short in bound.reason
+
+
+@pytest.mark.parametrize(
     "spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "lightpath:2x3,lasers=1,waveguides=2"]
 )
 @pytest.mark.parametrize("collective", ["reduce", "reduce-scatter", "all-reduce"])
