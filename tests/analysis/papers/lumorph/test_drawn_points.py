@@ -204,3 +204,26 @@ def test_transfers_between_layers_are_priced_as_in_the_code():
 
 def test_every_panel_is_in_the_table():
     assert {(n, p) for n in PANELS for p in PANELS[n]} == {(n, p) for n in PANELS for p, *_ in drawn(n)}
+
+
+# the page -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_our_numbers():
+    text = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "lumorph-figures.md").read_text(encoding="utf-8")
+    for model in TOTALS:
+        for gain in gains(model):
+            if gain.gpus == 256:
+                name = gain.algorithm.upper()
+                queue = "–" if gain.queue is None else "{:.3f} to {:.3f}".format(*gain.queue)
+                row = f"| {model}, {name} | {gain.drawn:.3f} | {gain.low:.3f} to {gain.high:.3f} | {queue} |"
+                assert row in text
+    for number, words in (("7", "µs"), ("8a", "µs"), ("8b", "µs"), ("10", "0.00005")):
+        count = len(points(number))
+        assert f"{count} of {count} within" in text, words
+    assert f"{sum(p.agrees for p in points('11'))} of {len(points('11'))} within our bounds" in text
+    outside = [(gain.gpus, abs(gain.drawn - max(min(gain.drawn, gain.queue[1]), gain.queue[0]))) for model in TOTALS
+               for gain in gains(model) if gain.queue is not None
+               and not gain.queue[0] <= gain.drawn <= gain.queue[1]]  # fmt: skip
+    assert max(off for _, off in outside) < 0.02
+    assert sum(gpus >= 64 for gpus, _ in outside) == 1
