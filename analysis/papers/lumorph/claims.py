@@ -11,7 +11,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading, verdict_if
 from opticoll.analysis.ledger.sweeps import Sweep, spread
 from opticoll.analysis.papers.lumorph.built_schedules import optical
-from opticoll.analysis.papers.lumorph.cost import LUMORPH_4, formula
+from opticoll.formulations.lumorph.authors_costs import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology, parse

@@ -22,18 +22,8 @@ from opticoll.analysis.ledger.claim import (
 )
 from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.lumorph.built_schedules import GRIDS, optical
-from opticoll.analysis.papers.lumorph.cost import (
-    LIGHTPATH,
-    LUMORPH_2,
-    LUMORPH_4,
-    RATES,
-    RING,
-    SQUARES,
-    TREE,
-    formula,
-    recursive_time,
-    usable,
-)
+from opticoll.analysis.papers.lumorph.cost import LIGHTPATH, recursive_time, usable
+from opticoll.formulations.lumorph.authors_costs import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_tables import figure
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import pytest
 
 import opticoll.instances.published
 from opticoll.analysis.papers.lumorph import drawn_points
-from opticoll.analysis.papers.lumorph.cost import ALGORITHMS, RATES, formula, layer_time
 from opticoll.analysis.papers.lumorph.drawn_points import (
     PANELS,
     TOLERANCE,
@@ -24,6 +23,7 @@ from opticoll.analysis.papers.lumorph.drawn_points import (
     queue_bounds,
 )
 from opticoll.errors import BadInput
+from opticoll.formulations.lumorph.authors_costs import ALGORITHMS, RATES, formula, layer_time
 
 TABLES = Path(opticoll.instances.published.__file__).parent
 #: Calls among all 256 GPUs, MB over the ring's bandwidth: sums of all-reduce times on 256 GPUs [ms], read off the logs.
