@@ -34,6 +34,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "alltoall.path-mcf": ("mesh:2x3", {"paths": "all"}),
     "alltoall.timestep-mcf": ("mesh:2x2", {"steps": 3}),
     "alltoall.virtual-channels": ("ring:5", {}),
+    "lumorph.co-scheduling": ("training:random,gpus=8,calls=6,seed=3", {}),
     "lumorph.min-overlap": (MESH, {"circuits": "all"}),
     "lumorph.rounds": (MESH, {}),
     "optree.one-stage": ("wdm-ring:n=5,wavelengths=2", {}),
