@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.arrays import Names
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -170,7 +172,13 @@ def estimate(data: CallBatches) -> dict[str, int]:
 
 def arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
     """The choice x."""
-    return {"x": Array((data.pairs[0].size,))}
+    return {"x": Array((data.pairs[0].size,), axes=("pair",))}
+
+
+def index_sets(data: CallBatches, values: Mapping[str, F64]) -> dict[str, Names]:
+    """The first call of the batch and the call of every variable, by their numbers in the instance."""
+    j, k = data.pairs
+    return {"pair": {"first": data.call[j].tolist(), "call": data.call[k].tolist()}}
 
 
 def residuals(data: CallBatches, values: Mapping[str, F64]) -> dict[str, float]:
@@ -254,5 +262,6 @@ FORMULATION = Formulation(
     metrics=metrics,
     estimate=estimate,
     size="at most K (K + 1) / 2 variables",
+    index_sets=index_sets,
     meaning="time of all batches [us]",
 )  # fmt: skip
