@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: An instance on which each formulation makes sense, and the settings that it needs there; others take the first.
 EXAMPLES = {
     "": "hypercube:3",
+    "lumorph.co-scheduling": "training:random,gpus=8,calls=6,seed=3",
     "lumorph.min-overlap": "lightpath:4x4",
     "lumorph.rounds": "lightpath:2x2,lasers=2,waveguides=1",
     "matrix.program": "mps:program.mps",

@@ -25,6 +25,7 @@ PROVEN = {
     "alltoall.reduce-scatter": "by max-flow on every topology tried",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
+    "lumorph.co-scheduling": "the logs of all three models to 256 GPUs; 32 random calls",
     "lumorph.min-overlap": "permutations and recursive exchanges to 16x16, also with 10 % of links gone",
     "lumorph.rounds": "all-gather and all-to-all from 2x4 to 16x16 tiles; 2x4 by the program alone",
     "optree.one-stage": "closed form at any size; by branch and bound to n = 5",

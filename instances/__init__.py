@@ -11,7 +11,7 @@ from opticoll.instances.photonic import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, write_topology
 from opticoll.instances.readers.graph_formats import to_networkx
 from opticoll.instances.readers.objects import as_instance, from_networkx, topology
-from opticoll.instances.servers import ServerPool
+from opticoll.instances.servers import ServerPool, TrainingIteration
 from opticoll.instances.spec import describe, parse
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "OpticollError",
     "ServerPool",
     "Topology",
+    "TrainingIteration",
     "WdmLine",
     "WdmRing",
     "as_instance",

@@ -63,6 +63,9 @@ CASES = {
         ("lightpath:2x3", {}), ("lightpath:2x2", {"model": "path", "circuits": "all"}),
         ("lightpath:2x4+fail=1,seed=0", {"model": "path", "k": "2", "circuits": "recursive-doubling:1"}),
     ],
+    "lumorph.co-scheduling": [
+        ("training:random,gpus=8,calls=6,seed=3", {}), ("training:random,gpus=6,calls=4,seed=1", {"algorithm": "ring"}),
+    ],
     "lumorph.rounds": [
         ("lightpath:2x2,lasers=2", {}),
         ("lightpath:1x3,lasers=1", {"collective": "all-to-all"}),

@@ -42,6 +42,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.timestep-mcf", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),
+    ("lumorph.co-scheduling", "training:random,gpus=8,calls=6,seed=3", {}, ()),
     ("lumorph.min-overlap", MESH, {}, ()),
     ("lumorph.min-overlap", MESH, {}, ("path_arcs",)),
     ("lumorph.min-overlap", MESH, {"model": "path"}, ()),

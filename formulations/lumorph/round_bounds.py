@@ -30,6 +30,8 @@ of whole buffers, two trees, and so on. P_c are the contributors and T_c the tar
     sends        v sends every chunk that it contributes to and others require
     spread       the contributions in a vertex grow by a factor of at most 1 + max i per round, the vertices that have
                  a given contribution by 1 + max o
+    one round    nothing is summed on the way if there is only one: then every contribution comes from its own vertex,
+                 sum_{c: v in T_c} |P_c - v| receptions at v, and as many sends; R >= 2 where they exceed the room
     cut          every chunk contributed to outside S and required inside enters S at least once
 """
 
@@ -444,8 +446,25 @@ def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> li
         _ends(P, T, multiplicity, into, "receptions", "receives"),
         _ends(T, P, multiplicity, out, "sends", "sends"),
         _spread(P, T, out, into),
+        _one_round(P, T, multiplicity, out, into),
         _cut(topology, collective, limits, P, T, multiplicity),
     ]
+
+
+def _one_round(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:
+    """Two rounds, where one is too short: in it nothing is summed on the way, so that every contribution comes alone.
+
+    A vertex of T then receives one contribution of every other vertex of P, and a vertex of P sends to all of T.
+    """
+    for members, others, room, verb in ((T, P, into, "receives"), (P, T, out, "sends")):
+        count = ((members * (others.sum(axis=1)[:, None] - others)) * multiplicity[:, None]).sum(axis=0)
+        if (count > room).any():
+            worst = int(np.argmax(count - room))
+            reason = (
+                f"in a single round vertex {worst} {verb} {count[worst]} contributions with room for {room[worst]:g}"
+            )
+            return Bound("one-round", 2.0, reason, PAPER)
+    return Bound("one-round", float((P.sum(axis=1) > 1).any()), "a single round is long enough for the ends", PAPER)
 
 
 def _transfers(P: Mask, T: Mask, multiplicity: I64, out: F64, into: F64) -> Bound:

@@ -272,7 +272,7 @@ def sufficient_rounds(program: RoundProgram) -> int:
         shape = (int(mesh.shape[0]), int(mesh.shape[1]))
         if program.routes_kind == "straight":
             found.append(-(-_by_shifts(program, shape, source, target) // k))
-        if _members(program).size == mesh.n:
+        if _members(program).size == mesh.n and program.routes_kind != "algorithm-2":  # neighbours in line go straight
             moved = int(np.count_nonzero(program.collective.spread))
             found.append(-(-moved // k) * sum((size - 1).bit_length() for size in shape))
     return max(min(found), 1)

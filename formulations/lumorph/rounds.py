@@ -33,6 +33,9 @@ max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4
 ``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are stated
 below (:mod:`opticoll.formulations.lumorph.round_programs`). All else is about ``program=corrected``, the default.
 
+P_sd with ``routes=algorithm-2`` is one optimum of Algorithm 2, all pairs of the moves being its circuits, as in the
+authors' code (with (16) as in the text, 1: as printed, 0, it bars every route from its destination).
+
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
 here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_bounds`, unless ``bounds=false``; an
 ``rmin`` above that is refused, since nothing proves it. R_max is ``rmax``, or by default the least of the closed forms
@@ -109,8 +112,9 @@ PARAMETERS = (
     Parameter("pieces", int, 1, "chunks per shard"),
     Parameter("program", str, "corrected", "Algorithm 1 corrected, as in the authors' code, or as printed",
               ("corrected", "coded", "printed")),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (coded: 1)"),
-    Parameter("routes", str, "straight", "route set: straight routes first, or Yen's shortest", ("straight", "yen")),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (coded, algorithm-2: 1)"),
+    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap a pair",
+              ("straight", "yen", "algorithm-2")),
     Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
     Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)"),
     Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)"),
@@ -238,6 +242,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     if not 0 <= given["paths"] <= 64:
         msg = f"{NAME}: paths={given['paths']} is not between 1 and 64, nor 0 for the default"
         raise NotApplicable(msg)
+    if given["routes"] == "algorithm-2" and given["paths"] > 1:
+        msg = f"{NAME}: routes=algorithm-2 has one route per pair; leave out paths={given['paths']}"
+        raise NotApplicable(msg)
     version: Version = given["program"]
     coded = version == "coded"
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
@@ -266,7 +273,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
             raise NotApplicable(msg)
     data = RoundModel(
         instance, wanted, phases(wanted), Limits(lasers, waveguides),
-        given["paths"] or (round_programs.CODED_PATHS if coded else 2), given["routes"],
+        given["paths"] or (round_programs.CODED_PATHS if coded or given["routes"] == "algorithm-2" else 2),
+        given["routes"],
         given["wavelengths"] == "fixed", rmin, rmax, given["bounds"], given["symmetry"], version=version,
     )  # fmt: skip
     if version == "corrected" and rmin and rmin > min(data.least):

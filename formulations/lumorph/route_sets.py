@@ -1,6 +1,6 @@
-r"""Candidate routes of circuits: straight ones of a mesh, and Yen's k shortest.
+r"""Candidate routes of circuits: straight ones of a mesh, Yen's k shortest, and those of Algorithm 2.
 
-Source  LuMorph, section 3.1; Yen 1970 (k shortest simple paths)
+Source  LuMorph, section 3.1, Algorithm 2; Yen 1970 (k shortest simple paths)
 
 Routes of pairs (s, d) are a :class:`RouteSet`: path p goes from ``source[pair[p]]`` to ``target[pair[p]]`` over
 ``arcs[start[p] : start[p + 1]]``; the paths of a pair are consecutive, in order of preference.
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Most arcs in all routes together.
 MOST_ARCS = 20_000_000
+#: Most passes of rerouting over all circuits.
+MOST_SWEEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,18 +116,21 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
     """At most k routes per pair.
 
     ``straight``: the unbroken routes with one bend (one where they coincide), then Yen's shortest up to k; ``yen``: the
-    k shortest only. Routes of a pair are distinct, best first.
+    k shortest only; ``algorithm-2``: one route per pair, see :func:`least_overlap_routes`. Routes of a pair are
+    distinct, best first.
 
     Raises
     ------
     NotApplicable
-        If a pair has no route, or there are too many routes.
+        If a pair has no route, there are too many routes, or Algorithm 2's are not known.
     """
     from opticoll.formulations.flows.path_sets import k_shortest_paths
 
     if int(sources.size) * k * 2 > MOST_ARCS:
         msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; lower paths"
         raise NotApplicable(msg)
+    if kind == "algorithm-2":
+        return least_overlap_routes(topology, sources, targets)
     found: list[list[list[int]]] = [[] for _ in range(sources.size)]
     straight = kind == "straight" and isinstance(topology, LightpathMesh)
     if straight:
@@ -147,6 +152,67 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
             msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
             raise NotApplicable(msg)
     return RouteSet.of_paths(sources, targets, found)
+
+
+def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:
+    """An optimum of Algorithm 2 for these circuits together: one route each, so that the busiest arc has the fewest.
+
+    Straight or shortest routes, then circuits on the busiest arcs are rerouted one after the other over the least
+    loaded arcs, until the overlap meets a bound of :mod:`opticoll.formulations.lumorph.min_overlap`.
+
+    Raises
+    ------
+    NotApplicable
+        If a pair has no route, or the overlap does not meet the bound.
+    """
+    from opticoll.formulations.lumorph.min_overlap import bounds, unit_data
+
+    least = max(int(bound.value) for bound in bounds(unit_data(topology, sources, targets)))
+    first = candidate_routes(topology, sources, targets, "straight", 1)
+    paths = [first.path(p) for p in range(first.paths)]
+    load = np.bincount(first.arcs, minlength=topology.arcs)
+    for _ in range(MOST_SWEEPS):
+        if load.max(initial=0) <= least:
+            return RouteSet.of_paths(sources, targets, [[path] for path in paths])
+        before = load.copy()
+        for k, path in enumerate(paths):
+            if load.max() > least and load[path].max(initial=0) == load.max():
+                load[path] -= 1
+                paths[k] = _lightest(topology, int(sources[k]), int(targets[k]), load)
+                load[paths[k]] += 1
+        if np.array_equal(load, before):
+            break
+    msg = (
+        f"{topology.spec}: routes of {int(load.max())} circuits on the busiest arc are not proven to overlap least, "
+        f"the bound is {least}; use routes=straight"
+    )
+    raise NotApplicable(msg)
+
+
+def _lightest(topology: Topology, s: int, d: int, load: I64) -> list[int]:
+    """A simple path whose busiest arcs are fewest, then second-busiest, and so on; a shortest one of these."""
+    import heapq
+
+    levels = [-int(value) for value in np.unique(load)[::-1]]  # busiest first
+    place = np.searchsorted(levels, -load)
+    after: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
+    for arc, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        after[u].append((arc, v))
+    queue: list[tuple[tuple[int, ...], int, list[int]]] = [((0,) * len(levels), s, [])]
+    done: set[int] = set()
+    while queue:
+        cost, u, path = heapq.heappop(queue)
+        if u == d:
+            return path
+        if u in done:
+            continue
+        done.add(u)
+        for arc, v in after[u]:
+            if v not in done:
+                at = int(place[arc])
+                heapq.heappush(queue, ((*cost[:at], cost[at] + 1, *cost[at + 1 :]), v, [*path, arc]))
+    msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
+    raise NotApplicable(msg)
 
 
 def _in_line(mesh: Topology, s: int, d: int) -> bool:

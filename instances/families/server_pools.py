@@ -1,4 +1,4 @@
-"""Server pools, whose topology a formulation chooses, with generated, training or file traffic."""
+"""Server pools, whose topology a formulation chooses, and logged or random iterations of training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadSpec
+from opticoll.instances.published.lumorph_tables import GPUS, MODELS, iteration
 from opticoll.instances.readers.files import read_matrix
-from opticoll.instances.servers import AllReduceGroup, ServerPool, check_servers
+from opticoll.instances.servers import AllReduceCall, AllReduceGroup, ServerPool, TrainingIteration, check_servers
 from opticoll.instances.spec import check_positive, family, nearest
 from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
 
@@ -25,6 +26,8 @@ _ACTIVATION_BYTES = 8192 * 512 * 8
 _TABLES = (0, 3, 8, 13)
 #: Traffic that is not from a training job.
 _PLAIN = ("alltoall", "random", "file:PATH.csv")
+#: Most calls of a random iteration.
+_MOST_CALLS = 10_000
 
 
 def example_dlrm(n: int) -> Traffic:
@@ -149,3 +152,57 @@ def servers(
     job = _job(n, traffic, parallel, section, batch, shards)
     matrix, groups = (_plain(n, traffic, seed, volume), ()) if job is None else job
     return ServerPool(n, degree, matrix, groups=groups, spec="servers")
+
+
+@family(
+    "training",
+    example="training:bert,gpus=256",
+    source="LuMorph, section 6 and appendix C; logs of the authors' simulator, see "
+    ":mod:`opticoll.instances.published.lumorph_tables`",
+)
+def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIteration:
+    """One iteration of training: all-reduce calls in order, and transfers between layers.
+
+    Parameters
+    ----------
+    model
+        ``bert``, ``ncf`` or ``inception``: the authors' logs on 4, 8, 16, 32, 64, 128 or 256 GPUs. ``random``:
+        independent calls among 2 to gpus / 2 random GPUs, of 4 KiB to 64 MiB (a random power of two).
+    gpus
+        Number of GPUs; at least 4.
+    calls
+        Number of calls of ``random``; 0 for as many as GPUs.
+    seed
+        Seed of ``random``.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown model, a number of GPUs without a log, settings of ``random`` for another model, or sizes out of
+        range.
+    """
+    known = (*MODELS, "random")
+    if model not in known:
+        msg = f"training: unknown model {model!r}; {nearest(model, list(known))}"
+        raise BadSpec(msg)
+    check_servers(gpus)
+    if model != "random":
+        if gpus not in GPUS:
+            msg = f"training: {model} has no log on {gpus} GPUs; take {', '.join(map(str, GPUS))}"
+            raise BadSpec(msg)
+        if calls or seed:
+            msg = f"training: {model} is a log, which does not use calls or seed; leave them out, or take random"
+            raise BadSpec(msg)
+        return TrainingIteration(gpus, *iteration(model, gpus), spec="training")
+    check_positive(gpus, "gpus", "training", least=4)
+    check_positive(calls, "calls", "training", least=0)
+    check_positive(seed, "seed", "training", least=0)
+    if calls > _MOST_CALLS:
+        msg = f"training: calls={calls} exceeds the limit of {_MOST_CALLS}; choose fewer"
+        raise BadSpec(msg)
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(calls or gpus):
+        ranks = random.choice(gpus, int(random.integers(2, gpus // 2, endpoint=True)), replace=False)
+        made.append(AllReduceCall(tuple(sorted(ranks.tolist())), 2 ** int(random.integers(12, 26, endpoint=True))))
+    return TrainingIteration(gpus, made, spec="training")

@@ -34,6 +34,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "alltoall.path-mcf": ("mesh:2x3", {"paths": "all"}),
     "alltoall.timestep-mcf": ("mesh:2x2", {"steps": 3}),
     "alltoall.virtual-channels": ("ring:5", {}),
+    "lumorph.co-scheduling": ("training:random,gpus=8,calls=6,seed=3", {}),
     "lumorph.min-overlap": (MESH, {"circuits": "all"}),
     "lumorph.rounds": (MESH, {}),
     "optree.one-stage": ("wdm-ring:n=5,wavelengths=2", {}),
@@ -193,7 +194,7 @@ def test_paths_add_up_to_the_link_loads(solved):
 @pytest.mark.parametrize("name", NAMES)
 def test_loads_of_every_formulation_with_links(solved, name):
     result = solved(name)
-    if name in {"sipml.placement", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no load on links"):
             result.link_loads()
         return
@@ -435,7 +436,7 @@ def test_shards_on_the_command_line(capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_plots_have_a_heading_a_scale_and_units(solved, name):
     result = solved(name)
-    if name in {"sipml.placement", "topoopt.strategy"}:
+    if name in {"lumorph.co-scheduling", "sipml.placement", "topoopt.strategy"}:
         with pytest.raises(BadInput, match="no load on links"):
             result.plot()
         return

@@ -22,6 +22,7 @@ CASES = {
     "alltoall.min-congestion": ("ring:4", {}, "exact-routing"),
     "alltoall.virtual-channels": ("ring:3,directed", {"layers": 2}, "layer-assignment"),
     "lumorph.min-overlap": ("lightpath:2x3", {}, "negotiated-rerouting"),
+    "lumorph.co-scheduling": ("training:ncf,gpus=4", {}, "independent-sets"),
     "lumorph.rounds": ("lightpath:2x2", {}, "certified-rounds"),
     "optree.tree": ("wdm-ring:n=12,wavelengths=2", {}, "tree-search"),
     "optree.one-stage": ("wdm-line:n=4,wavelengths=1", {}, "cycle-cover"),

@@ -17,6 +17,8 @@ Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; ea
                  digits 4. The volume sums to 2 (N - 1)/N B, and 16 lasers give three peers 15/16 of their bandwidth.
                  (Appendix B's B/16 + B/4 counts one peer of three)
     whole        sum over the digits of alpha + r + (m - 1) B beta (L/(m - 1)) / floor(L/(m - 1)): whole buffers (D&C)
+
+The authors' own costs are in :mod:`opticoll.formulations.lumorph.authors_costs`.
 """
 
 from __future__ import annotations

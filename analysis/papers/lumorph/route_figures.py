@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.papers import PaperFigure
 from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.instances.published.lumorph_tables import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ def _time(rows: pd.DataFrame) -> Figure:
                 handles += axes.plot(here["n"][~proven], here["time_solve_s"][~proven], color=colour, marker=marker,
                                      linestyle="none", markersize=6, markerfacecolor="none",
                                      label=f"{how}, limit reached")  # fmt: skip
+        for name, curve in drawn_figure("3").items():
+            known = {n: seconds for n, seconds in curve.items() if seconds > 0}
+            handles += axes.plot(list(known), list(known.values()), color=INK, linestyle="none", markersize=6,
+                                 marker="x" if name == "Lumorph-2" else "+", label=f"paper, {name}")  # fmt: skip
         low, high = _FIG3_SECONDS
         axes.fill_between([100, 150], low, high, color=MUTED, alpha=0.18, linewidth=0)
         axes.annotate("paper: tens of seconds\nup to 128 nodes, Gurobi", (100, (low * high) ** 0.5), (-6, 0),

@@ -6,7 +6,6 @@ buffers in MiB and bandwidths in GiB/s.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from opticoll.analysis.ledger.claim import (
 from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.lumorph.built_schedules import GRIDS, optical
 from opticoll.analysis.papers.lumorph.cost import LIGHTPATH, recursive_time, usable
+from opticoll.formulations.lumorph.authors_costs import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_tables import figure
 
 if TYPE_CHECKING:
@@ -32,22 +32,19 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
 
 PAPER = "lumorph"
-RING, TREE, VARIANTS = "Ideal switch+Ring", "Ideal switch+Tree", ("Lumorph-2", "Lumorph-4")
+VARIANTS = (LUMORPH_2, LUMORPH_4)
 ALPHA, DELAY = 0.7, 3.7
 #: Bytes per microsecond of a GPU, 300 GiB/s, and bytes of a MiB.
-RATE, MIB = 300 * 2**30 / 1e6, 2.0**20
+RATE, MIB = RATES["plotted"], 2.0**20
 
 
 def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: float = 1.0) -> float:
-    """Time of an all-reduce of ``size`` MiB [us] as in the text; ``factor`` multiplies the time of the data."""
-    data, log2 = size * MIB / RATE, math.log2(n)
-    return {
-        RING: 2 * (n - 1) * ALPHA + 2 * (n - 1) / n * data,
-        TREE: 2 * log2 * ALPHA + 4 * data,
-        "Lumorph-2": 2 * log2 * (ALPHA + delay) + 2 * (n - 1) / n * data * factor,
-        "Lumorph-4": 2 * math.ceil(log2 / 2) * (ALPHA + delay) + 2 * (n - 1) / n * data * factor,
-        "D&C": (log2 - 1) * (ALPHA + delay + data * factor),
-    }[name]
+    """Time of an all-reduce of ``size`` MiB at 300 GiB/s [us]; ``factor`` multiplies the time of LUMORPH's data.
+
+    Rounds and volumes are those of the text, and where it gives none (tree, D&C) those of the figures.
+    """
+    cost = formula(name, n, "plotted" if name in (TREE, SQUARES) else "printed", reconfigure_us=delay, rate=RATE)
+    return cost.time(0.0, ALPHA) + (1.0 if name in (RING, TREE) else factor) * cost.volume * size * MIB / RATE
 
 
 def _panel(n: int) -> dict[str, dict[float, float]]:

@@ -10,6 +10,9 @@ certified-rounds stops as soon as every phase meets its bound:
 3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
 4. HiGHS on the formulation's program with one round less, where that is small.
 
+An all-reduce has one more construction, which is no reduce-scatter and all-gather: where the bounds allow a single
+round, all vertices send all contributions to all others in it.
+
 Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
 
 round-program solves the program of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm
@@ -38,7 +41,10 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
+from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
+from opticoll.solvers.methods.lumorph.patterns import whole_exchange
+from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import relaxation_bound
@@ -82,6 +88,7 @@ class _State:
         self.priced = False
         self.out_of_time = False
         self.program = "not tried"
+        self.single: RoundSchedule | None = None
         self.phases = [
             PhaseSearch(
                 self.data.arena(phase), phase.copying, self.data.limits, least, tied_routes(self.data, k),
@@ -93,13 +100,13 @@ class _State:
 
     @property
     def rounds(self) -> int:
-        """Rounds of all phases."""
-        return sum(phase.rounds for phase in self.phases)
+        """Rounds of all phases, or of the schedule without phases."""
+        return 1 if self.single is not None else sum(phase.rounds for phase in self.phases)
 
     @property
     def done(self) -> bool:
-        """Whether every phase meets its bound."""
-        return all(phase.done for phase in self.phases)
+        """Whether a single round suffices, or every phase meets its bound."""
+        return self.single is not None or all(phase.done for phase in self.phases)
 
     def _first_equal(self, k: int) -> int:
         """The first phase with the same problem as phase k, whose schedule serves both (halves of an all-reduce)."""
@@ -114,7 +121,8 @@ class _State:
         return k
 
     def construct(self) -> None:
-        """Construct a schedule of every phase."""
+        """Construct a schedule of every phase, or one without phases."""
+        self.single = direct_exchange(self.data)
         for k, phase in enumerate(self.phases):
             if self.twin[k] == k:
                 phase.construct()
@@ -138,6 +146,8 @@ class _State:
 
     def search(self) -> None:
         """Divide the search time among the phases that have not met their bounds."""
+        if self.done:
+            return
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
         for copies in {self.phases[k].copies for k in open_ones}:
             compile_search(copies=copies)
@@ -178,6 +188,13 @@ class _State:
 
     def answer(self) -> Answer:
         """The best schedule, its bound and its metrics."""
+        if self.single is not None:
+            return Answer(
+                Termination.OPTIMAL,
+                values=self.single.values(),
+                solver={"name": "certified-rounds", "version": None, "algorithm": "direct exchange", "options": {}},
+                metrics={"found_by": "direct exchange"},
+            )
         schedules = [phase.best for phase in self.phases]
         ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
@@ -198,6 +215,23 @@ class _State:
                 "program": self.program,
             },
         )
+
+
+def direct_exchange(data: RoundModel) -> RoundSchedule | None:
+    """An all-reduce in one round, in which every vertex sends its contributions to all others; None if that fails."""
+    wanted = data.collective
+    if not wanted.summing or data.fixed or not np.array_equal(wanted.pre, wanted.post):
+        return None
+    needed = calls(wanted)
+    if len(needed) != 1 or max(bound.value for bound in data.any_bounds) > 1:
+        return None
+    (call,) = needed
+    pattern = whole_exchange((call.ranks.size,), call.chunks.size).renamed(call.ranks, call.chunks)
+    try:
+        schedule = realised(data.topology, data.limits, pattern)
+    except NotApplicable:
+        return None
+    return schedule if schedule.rounds == 1 else None
 
 
 def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:

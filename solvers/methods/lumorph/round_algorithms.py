@@ -16,14 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations.lumorph.co_scheduling import values_of
 from opticoll.formulations.lumorph.rounds import program_only
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
+from opticoll.solvers.methods.lumorph.collective_algorithms import (
+    ALGORITHMS,
+    independent_sets,
+    layer_to_layer,
+    pattern_of,
+)
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.co_scheduling import CallBatches
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.model import Formulation
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
@@ -109,7 +116,27 @@ def _run_layers(context: Context) -> Answer:
     return _answer(context, "layer-to-layer", pattern, 1, "")
 
 
+def _run_sets(context: Context) -> Answer:
+    """Greedy maximal independent sets of the conflict graph, each a batch (appendix C)."""
+    data: CallBatches = context.data
+    batches = independent_sets([np.flatnonzero(row) for row in data.member], data.member.shape[1])
+    return Answer(
+        Termination.TOLERANCE,
+        values=values_of(data, batches),
+        solver={"name": "independent-sets", "version": None, "algorithm": "fewest conflicts first", "options": {}},
+        metrics={"batches": len(batches)},
+        message="a heuristic without an optimality proof",
+    )
+
+
 METHODS = (
+    Method(
+        name="independent-sets",
+        title="Greedy maximal independent sets",
+        summary="greedy maximal independent sets of the conflict graph, calls of fewest conflicts first (appendix C)",
+        applies=lambda formulation: formulation.name == "lumorph.co-scheduling",
+        run=_run_sets,
+    ),
     *(_method(algorithm) for algorithm in ALGORITHMS.values()),
     Method(
         name="layer-to-layer",

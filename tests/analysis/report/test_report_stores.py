@@ -37,6 +37,7 @@ INSTANCES = {
     "alltoall.reduce-scatter": "ring:3",
     "alltoall.timestep-mcf": "ring:3",
     "alltoall.virtual-channels": "ring:3",
+    "lumorph.co-scheduling": "training:ncf,gpus=4",
     "lumorph.min-overlap": "lightpath:2x2",
     "lumorph.rounds": "lightpath:2x2",
     "matrix.program": f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}",

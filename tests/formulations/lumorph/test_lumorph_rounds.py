@@ -56,6 +56,7 @@ def proven(spec, *, method="highs", form="cvxpy", **parameters):
 @pytest.mark.parametrize("parameters", [
     {}, {"collective": "all-to-all", "paths": 1}, {"collective": "all-reduce", "rmax": 3},
     {"collective": "broadcast", "root": 2, "wavelengths": "fixed"}, {"rmin": 2, "rmax": 3, "symmetry": "false"},
+    {"routes": "algorithm-2", "collective": "scatter"},
 ])  # fmt: skip
 def test_every_build_is_the_same_matrix(parameters):
     data = prepared("lightpath:2x2,lasers=2", **parameters)
@@ -337,6 +338,28 @@ def test_an_all_reduce_may_be_better_than_the_composition_and_the_bounds_know():
 
 
 @pytest.mark.parametrize(
+    ("spec", "proven", "short"),
+    [
+        ("lightpath:2x4,lasers=16,waveguides=20", 2, "receives 56 contributions with room for 16"),
+        ("lightpath:2x4,lasers=55,waveguides=64", 2, "receives 56 contributions"),
+        ("lightpath:2x4,lasers=56,waveguides=64", 1, None),
+        ("lightpath:2x2,lasers=16,waveguides=20", 1, None),
+        ("lightpath:2x2,lasers=11,waveguides=20", 2, "receives 12 contributions"),
+        ("lightpath:1x2,lasers=2", 1, None),
+    ],
+)
+def test_an_all_reduce_takes_one_round_only_where_all_contributions_find_room(spec, proven, short):
+    """In one round nothing is summed on the way: 8 chunks of 7 others are 56 receptions at every tile."""
+    result = solve(Task(NAME, spec, method="certified-rounds", settings={"collective": "all-reduce"}))
+    assert (result.objective, result.bound, result.proof) == (proven, proven, "optimal")
+    assert result.verified
+    assert result.record["metrics"]["unrestricted_proven"]
+    bound = next(b for b in rounds.bounds(prepared(spec, collective="all-reduce")) if b.name == "one-round")
+    assert bound.value == proven
+    assert short is None or short in bound.reason
+
+
+@pytest.mark.parametrize(
     "spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "lightpath:2x3,lasers=1,waveguides=2"]
 )
 @pytest.mark.parametrize("collective", ["reduce", "reduce-scatter", "all-reduce"])
@@ -382,6 +405,8 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
     ("lightpath:2x2,lasers=1", {"paths": -1}, "paths"),
     ("lightpath:2x2,lasers=1", {"pieces": 0}, "chunks"),
     ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
+    ("lightpath:2x2,lasers=1", {"routes": "algorithm-2", "paths": 2}, "one route per pair"),
+    ("lightpath:3x4,lasers=1+fail=2,seed=3", {"routes": "algorithm-2", "rmax": 9}, "not proven to overlap least"),
     ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
     ("lightpath:2x2,lasers=0", {}, "lasers"),
     ("lightpath:16x16,lasers=16", {}, "too many"),
@@ -391,6 +416,36 @@ def test_bad_tasks_are_refused_in_one_line(spec, parameters, word):
     with pytest.raises(BadInput, match=word) as refused:
         assert prepared(spec, **parameters).programs[0].columns
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("spec", "collective", "overlap"), [
+    ("lightpath:2x3,lasers=1", "scatter", 3), ("lightpath:2x3,lasers=1+fail=1,seed=2", "scatter", None),
+    ("lightpath:2x2,lasers=1", "all-gather", 2),
+])  # fmt: skip
+def test_routes_of_algorithm_2_are_an_optimum_of_algorithm_2(spec, collective, overlap, tmp_path):
+    """The routes of all pairs that move, against the program of Algorithm 2 by branch and bound."""
+    program = prepared(spec, collective=collective, routes="algorithm-2").program_of_one(
+        prepared(spec, collective=collective).phases[0]
+    )
+    routes = candidate_routes(program.topology, *np.divmod(program.pairs, program.topology.n), "algorithm-2", 1)
+    load = np.bincount(routes.arcs).max()
+    rows = [f"{s},{d}" for s, d in zip(routes.source.tolist(), routes.target.tolist(), strict=True)]
+    file = tmp_path / "circuits.csv"
+    file.write_text("\n".join(["source,target", *rows]), encoding="utf-8")
+    run = solve(Task("lumorph.min-overlap", spec, method="highs", form="cvxpy", settings={"circuits": f"file:{file}"}))
+    assert (run.objective, run.proof) == (load, "optimal")
+    assert overlap in (None, load)
+    for k, (s, d) in enumerate(zip(routes.source.tolist(), routes.target.tolist(), strict=True)):
+        path, t = routes.path(k), program.topology
+        assert [s, *t.head[path].tolist()] == [*t.tail[path].tolist(), d]
+
+
+def test_with_routes_of_algorithm_2_a_schedule_may_need_more_rounds():
+    """One route per pair is a restriction of two: never fewer rounds, and the value is proven by the program."""
+    for collective in ("scatter", "all-to-all"):
+        both = [proven("lightpath:2x2,lasers=2", collective=collective, routes=kind)
+                for kind in ("straight", "algorithm-2")]  # fmt: skip
+        assert both[0] <= both[1] <= both[0] + 1
 
 
 def test_any_topology_will_do_with_lasers_told():

@@ -30,6 +30,7 @@ from opticoll.analysis.ledger import Laboratory, claims
 from opticoll.analysis.papers.lumorph import claims as lumorph_claims
 from opticoll.analysis.papers.lumorph import route_claims, time_claims, training_claims
 from opticoll.analysis.papers.lumorph.built_schedules import Line
+from opticoll.instances import parse
 from opticoll.instances.published.lumorph_tables import all_reduces, figure
 
 PAPER = "lumorph"
@@ -38,7 +39,7 @@ VERDICTS = verdicts_of(PAPER, {
     REPRODUCED: "training figure-7 squares-cross laser-bandwidth volume figure-10 ncf-calls rack-all-to-all r-min "
     "log-bound steps log-all-to-all every-round one-round overlap-grows",
     DEPENDS: "74-percent 74-and-80 four-times slow-switches fastest quadrupling-cost more-peers inception ncf "
-    "bert-calls inception-calls eight-lasers lane-rates eight-gpus appendix-b forwarding cover figure-5 "
+    "bert-calls inception-calls eight-lasers lane-rates eight-gpus appendix-b forwarding cover co-scheduling figure-5 "
     "random-worse fewer-waveguides route-times",
     CONTRADICTED: "eighty-percent algorithm-1 algorithm-2 algorithm-3 thirty-waveguides",
     UNTESTABLE: "path-loss bit-errors power",
@@ -97,6 +98,7 @@ FALSIFIED = [
     ("every-round", {"grids": ["2x4"], "algorithms": ["D&C"]}, NOT,
      (lumorph_claims, "optical", constant(Line(3, 1.0, 4, 0.0)))),
     ("one-round", {}, NOT, (Laboratory, "solve", constant({"objective": 2}))),
+    ("co-scheduling", {"random calls": ["training:bert,gpus=4"]}, NOT),
     ("cover", {"GPUs": 2000, "draws": 1}, REPRODUCED), ("overlap-grows", {"GPUs": [256, 4]}, DEPENDS),
     ("random-worse", {"GPUs": [64], "seeds": 2}, NOT, (route_claims, "figure", constant(EVEN)),
      (route_claims, "_most", constant(8))),
@@ -294,3 +296,46 @@ def steps_of_the_distribution(row):
     for model, calls in row.measured.items():
         levels = sorted(set(points("10", "", model).values()))
         assert all(abs(y * calls - round(y * calls)) < 0.02 for y in levels), "whole numbers of calls"
+
+
+@measurements.second("lumorph.co-scheduling")
+def conflicts(row):
+    """Calls of the table that leave no GPU out conflict in pairs; maximum independent sets by networkx for the rest."""
+    path = Path(opticoll.instances.published.__file__).with_name("lumorph_calls.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        shared = [r for r in csv.DictReader(file) if r["kind"] == "all-reduce" and r["gpus"] in ("any", "256")]
+    assert {r["sources"] for r in shared} == {"all"}
+    assert set(row.measured["models"].values()) == {0.0}
+    (spec,) = row.measured["random calls"]
+    calls = parse(spec).calls
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(calls)))
+    graph.add_edges_from((a, b) for a, b in itertools.combinations(range(len(calls)), 2)
+                         if set(calls[a].ranks) & set(calls[b].ranks))  # fmt: skip
+
+    def time(call):
+        return (
+            8.8 * math.ceil(math.log2(len(call.ranks)) / 2)
+            + (2 - 2 / 2 ** math.ceil(math.log2(len(call.ranks)))) * 4 / 3 * call.size / (300 * 2**30) * 1e6
+        )
+
+    times = {k: time(call) for k, call in enumerate(calls)}
+    clique, _ = nx.max_weight_clique(_weighted(graph, times), weight="whole")
+    most = 100 * (1 - sum(times[k] for k in clique) / sum(times.values()))
+    assert 0 < row.measured["random calls"][spec] <= most + 0.1, "calls that conflict in pairs take turns"
+
+
+def _weighted(graph, times):
+    nx.set_node_attributes(graph, {k: round(1000 * value) for k, value in times.items()}, "whole")
+    return graph
+
+
+@measurements.second("lumorph.path-loss")
+def straight_lines(row):
+    """LUMORPH-2's last step joins rows 8 apart, LUMORPH-4's rows 12 apart: tiles of 5 cm, wafers of 4 rows."""
+    for name, rows in (("Lumorph-2", 8), ("Lumorph-4", 12)):
+        measured = row.measured[name]
+        assert measured["tiles down and across"] == [rows, 0]
+        assert measured["fibres between wafers, at least"] == rows // 4
+        assert measured["crossings [dB], at most"] == 0.25 * (rows - rows // 4)
+        assert measured["waveguides [dB], at most"] == pytest.approx(0.4 * 5 * rows)

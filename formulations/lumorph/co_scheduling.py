@@ -1,0 +1,267 @@
+r"""Batches of all-reduces that run at the same time because they share no GPU.
+
+Source  LuMorph, appendix C (conflict graph, independent sets); Guan & Zhu 1997 (max-coloring)
+Sets    k, j in 0..K-1 calls of more than one GPU, longest first; g GPUs
+Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, by the authors' costs with ``algorithm`` and ``variant``
+        (:mod:`opticoll.formulations.lumorph.authors_costs`; a group takes the time of the next power of two)
+Vars    x[j,k] in {0,1} call k runs in the batch whose first (longest) call is j; for j = k, and for j < k where G_j and
+        G_k are disjoint. In files, x is listed flat by k, then j
+
+min sum_j t_j x[j,j]  s.t.
+    once[k]      sum_j x[j,k] = 1
+    apart[g,j]   sum_{k > j: g in G_k} x[j,k] - x[j,j] <= 0      for g not in G_j that some such k uses
+
+A batch is an independent set of the conflict graph, whose edges are the pairs of calls with a common GPU, and takes as
+long as its longest call. Calls of one GPU send nothing and are left out; all are ready at the same time, as at the
+end of an iteration.
+
+Bound: the calls of one GPU take turns, sum_{k: g in G_k} t_k for every g. Where all calls use all GPUs, as in the
+authors' logs, it equals the time of one call after the other, sum_k t_k: co-scheduling gains nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations import outward
+from opticoll.formulations.arrays import Array
+from opticoll.formulations.lumorph import PAPER
+from opticoll.formulations.lumorph.authors_costs import LUMORPH_2, LUMORPH_4, RING, formula
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+from opticoll.instances.servers import TrainingIteration
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.arrays import Names
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+NAME = "lumorph.co-scheduling"
+#: Most calls: their pairs are listed.
+MOST_CALLS = 2000
+_ALGORITHMS = {"lumorph-4": LUMORPH_4, "lumorph-2": LUMORPH_2, "ring": RING}
+
+
+@dataclass(frozen=True, eq=False)
+class CallBatches:
+    """Data of the model: GPUs and times of the calls, longest first.
+
+    ``member[k, g]`` says whether GPU g takes part in call k, ``(K, n)``; ``time`` [us], ``(K,)``; ``call[k]`` is the
+    number of the call in the instance.
+    """
+
+    member: NDArray[np.bool_]
+    time: F64
+    call: I64
+
+    @cached_property
+    def conflicts(self) -> NDArray[np.bool_]:
+        """Whether two calls share a GPU, ``(K, K)``."""
+        shared = self.member.astype(np.float32)
+        return shared @ shared.T > 0
+
+    @cached_property
+    def pairs(self) -> tuple[I64, I64]:
+        """The first call j and the call k of every variable x[j,k], ``(P,)`` each, by k, then j."""
+        free = np.triu(~self.conflicts, 1) | np.eye(self.time.size, dtype=bool)
+        k, j = np.nonzero(free.T)
+        return j.astype(np.int64), k.astype(np.int64)
+
+    @property
+    def sequential(self) -> float:
+        """Time of one call after the other [us]."""
+        return float(self.time.sum())
+
+
+def prepare(instance: object, parameters: Mapping[str, Any]) -> CallBatches:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a training iteration, or one with no call of more than one GPU, or too many.
+    """
+    if not isinstance(instance, TrainingIteration):
+        msg = f"{NAME}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
+        raise NotApplicable(msg)
+    shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
+    if not 0 < len(shared) <= MOST_CALLS:
+        msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; take 1 to {MOST_CALLS}"
+        raise NotApplicable(msg)
+    name, variant = _ALGORITHMS[parameters["algorithm"]], parameters["variant"]
+    cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
+    time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
+    member = np.zeros((len(shared), instance.n), dtype=bool)
+    for row, (_, call) in enumerate(shared):
+        member[row, list(call.ranks)] = True
+    order = np.argsort(-time, kind="stable")
+    return CallBatches(member[order], time[order], np.array([k for k, _ in shared])[order])
+
+
+def build_pyomo(data: CallBatches) -> PyomoModel:
+    """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
+    import pyomo.environ as pyo
+
+    groups = [frozenset(np.flatnonzero(row).tolist()) for row in data.member]
+    K, t = range(len(groups)), data.time.tolist()
+    P = [(j, k) for k in K for j in range(k + 1) if j == k or not groups[j] & groups[k]]
+    firsts: dict[int, list[int]] = {k: [] for k in K}
+    users: dict[tuple[int, int], list[int]] = {}
+    for j, k in P:
+        firsts[k].append(j)
+        for g in groups[k] if j < k else ():
+            users.setdefault((g, j), []).append(k)
+    model = pyo.ConcreteModel(name="co-scheduling")
+    model.x = pyo.Var(P, domain=pyo.Binary)
+    model.total = pyo.Objective(expr=pyo.quicksum(t[j] * model.x[j, j] for j in K), sense=pyo.minimize)
+    model.once = pyo.Constraint(K, rule=lambda m, k: pyo.quicksum(m.x[j, k] for j in firsts[k]) == 1)
+    model.apart = pyo.Constraint(
+        sorted(users), rule=lambda m, g, j: pyo.quicksum(m.x[j, k] for k in users[g, j]) - m.x[j, j] <= 0
+    )
+    return PyomoModel(model, {"x": (P,)}, {"once": (len(groups),), "apart": (data.member.shape[1], len(groups))})
+
+
+def build_cvxpy(data: CallBatches) -> CvxpyModel:
+    """The model in matrix form: ``A x = 1``, ``(B - S) x <= 0``."""
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    (j, k), (count, gpus) = data.pairs, data.member.shape
+    own, position = np.flatnonzero(j == k), np.arange(j.size)
+    x = cp.Variable(j.size, name="x", boolean=True)
+    once = sp.csr_array((np.ones(j.size), (k, position)), shape=(count, j.size))
+    later = np.flatnonzero(j != k)
+    which, gpu = np.nonzero(data.member[k[later]])
+    row = gpu * count + j[later][which]
+    used, at = np.unique(row, return_inverse=True)
+    entries = np.concatenate([np.ones(row.size), -np.ones(used.size)])
+    at = np.concatenate([at, np.arange(used.size)])
+    columns = np.concatenate([later[which], own[used % count]])
+    constraints = {"once": Named(once @ x == 1, (count,))}
+    if used.size:
+        apart = sp.csr_array((entries, (at, columns)), shape=(used.size, j.size)) @ x <= 0
+        constraints["apart"] = Named(apart, (gpus, count), used)
+    cost = np.zeros(j.size)
+    cost[own] = data.time
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(cost @ x), [named.item for named in constraints.values()]),
+        variables={"x": Named(x, (j.size,))}, constraints=constraints,
+    )  # fmt: skip
+
+
+def estimate(data: CallBatches) -> dict[str, int]:
+    """Size of the model."""
+    j, k = data.pairs
+    later = j != k
+    crossed = data.member[k[later]]
+    which, gpu = np.nonzero(crossed)
+    rows = np.unique(gpu * data.time.size + j[later][which]).size
+    return {
+        "variables": j.size, "constraints": data.time.size + rows, "nonzeros": j.size + which.size + rows,
+        "integers": j.size,
+    }  # fmt: skip
+
+
+def arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
+    """The choice x."""
+    return {"x": Array((data.pairs[0].size,), axes=("pair",))}
+
+
+def index_sets(data: CallBatches, values: Mapping[str, F64]) -> dict[str, Names]:
+    """The first call of the batch and the call of every variable, by their numbers in the instance."""
+    j, k = data.pairs
+    return {"pair": {"first": data.call[j].tolist(), "call": data.call[k].tolist()}}
+
+
+def residuals(data: CallBatches, values: Mapping[str, F64]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone, absolute."""
+    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
+    if x.shape != j.shape or not np.isfinite(x).all():
+        return dict.fromkeys(("binary", "once", "apart"), np.inf)
+    count = data.time.size
+    use, later = np.zeros((count, data.member.shape[1])), j != k
+    np.add.at(use, j[later], x[later, None] * data.member[k[later]])
+    return {
+        "binary": float(np.minimum(np.abs(x), np.abs(x - 1.0)).max()),
+        "once": float(np.abs(np.bincount(k, x, count) - 1.0).max()),
+        "apart": float(np.maximum(use - x[j == k][:, None], 0.0).max()),
+    }
+
+
+def objective(data: CallBatches, values: Mapping[str, F64]) -> float:
+    """Total time of the batches [us]; infinite for values of another shape."""
+    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
+    return float(data.time @ x[j == k]) if x.shape == j.shape else np.inf
+
+
+def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
+    """The values x of batches, lists of calls by their numbers in the model."""
+    j, k = data.pairs
+    first = np.full(data.time.size, -1)
+    for batch in batches:
+        first[batch] = min(batch)
+    return {"x": (first[k] == j).astype(float)}
+
+
+def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
+    """The batches, each a list of calls by their numbers in the instance, in the order of their first calls."""
+    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
+    taken = x > 0.5
+    return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]
+
+
+def bounds(data: CallBatches) -> list[Bound]:
+    """The calls of the busiest GPU, one after the other."""
+    busy = data.time @ data.member
+    worst = int(busy.argmax())
+    value = float(outward.down(busy[worst], data.time.size + 1))
+    return [
+        Bound("busiest-gpu", value, f"the {int(data.member[:, worst].sum())} calls of GPU {worst} take turns", PAPER)
+    ]
+
+
+def metrics(data: CallBatches, value: float | None) -> dict[str, Any]:
+    """Time of one call after the other, the share of it that is saved, and whether all calls conflict."""
+    whole = data.sequential
+    return {
+        "sequential_us": whole,
+        "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
+        "calls": int(data.time.size),
+        "conflicts": int(np.triu(data.conflicts, 1).sum()),
+        "all_conflict": bool(data.conflicts.all()),
+    }
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="appendix C",
+    title="Batches of all-reduces that share no GPU",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("algorithm", str, default="lumorph-4", help="algorithm that gives the times",
+                  choices=tuple(_ALGORITHMS)),
+        Parameter("variant", str, default="plotted", help="the authors' costs as printed, plotted or coded",
+                  choices=("printed", "plotted", "coded")),
+    ),
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    arrays=arrays,
+    metrics=metrics,
+    estimate=estimate,
+    size="at most K (K + 1) / 2 variables",
+    index_sets=index_sets,
+    meaning="time of all batches [us]",
+)  # fmt: skip
