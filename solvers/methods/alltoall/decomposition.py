@@ -28,6 +28,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from opticoll.errors import MethodMismatch
@@ -55,15 +56,17 @@ EQUAL = 1e-9
 
 def solve_master(context: Context) -> Run:
     """Solve ``alltoall.master`` on the context's instance, for its demand, with its parameter ``master``."""
+    from opticoll.solvers.plan import make_plan
+
     task = context.task
-    return context.solve(
-        Task(
-            "alltoall.master", task.instance, method=context.parameters["master"], form=task.form or "matrix",
-            settings=demand_of(task),
-            time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol,
-            seed=task.seed, threads=task.threads,
-        )
+    master = Task(
+        "alltoall.master", task.instance, method=context.parameters["master"], form=task.form, settings=demand_of(task),
+        time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
+        threads=task.threads,
     )  # fmt: skip
+    if task.form is None and make_plan(master).adapter is not None:  # a stated model: the form that is built fastest
+        master = msgspec.structs.replace(master, form="matrix")
+    return context.solve(master)
 
 
 def demand_of(task: Task) -> dict[str, Any]:
