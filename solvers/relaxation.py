@@ -35,7 +35,11 @@ def objective_step(form: StandardForm) -> float | None:
     assert form.integer is not None
     priced = np.flatnonzero(form.cost)
     costs = form.cost[priced]
-    if priced.size == 0 or not form.integer[priced].all() or (costs != np.rint(costs)).any():
+    if priced.size == 0 or not form.integer[priced].all():
+        return None
+    if priced.size == 1:
+        return float(abs(costs[0]))
+    if (costs != np.rint(costs)).any():
         return None
     if np.abs(costs).max() > 2**53:
         return None

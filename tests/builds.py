@@ -54,6 +54,7 @@ CASES = {
     "alltoall.all-reduce": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.min-congestion": [
         ("ring:3", {}), ("ring:4", {"paths": "all"}), ("dgx1", {"paths": "shortest"}), ("ring:3+scale=0.5", {}),
+        ("ring:4", {"paths": "all", "kappa": "2"}), ("hypercube:3", {"kappa": "3"}),
     ],
     "alltoall.virtual-channels": [
         ("ring:4", {"layers": "2"}), ("complete:3", {}), ("ring:4", {"layers": "1"}), ("ring:5", {"layers": "3"}),

@@ -1,21 +1,25 @@
-"""All-to-all on a single path per pair, with the largest load per capacity as small as possible.
+"""All-to-all on kappa paths per pair with equal shares, with the largest load per capacity as small as possible.
 
-Source  all-to-all paper, Appendix D, (29)-(33)
-Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k
-Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|); B commodity-path incidence,
+Source  all-to-all paper, section 3 (equal-weighted multi-path) and Appendix D, (29)-(33)
+Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, |P_k| >= kappa
+Data    kappa >= 1 different paths of a pair: 1 ((31) as printed) or ``--set kappa=...``; c_a > 0 capacity [link
+        bandwidths], (m,); A arc-path incidence, (m, |P|); B commodity-path incidence,
         (|K|, |P|); D_k > 0 demand of k [shards], (|K|,): 1 (the paper's) or ``--set demand=...``
         (:mod:`opticoll.instances.demands`), whose pairs without demand are not in K; D_p that of the commodity of p
-Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. sum_k D_k / min_a c_a largest load per capacity, integer where
-        all capacities are 1 and all demands integers
+Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. kappa sum_k D_k / min_a c_a largest load per capacity, in paths
+        that each carry 1/kappa of their demand, integer where all capacities are 1 and all demands integers
 
-min Lambda  s.t.
+min Lambda / kappa  s.t.
     congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0       (30)
-    choose[k]       (B x)_k = 1                                (31)
+    choose[k]       (B x)_k = kappa                            (31)
 
-Lambda is the time of an all-to-all whose shards are not split. With T the optimum of the fluid problem over the same
-paths, Lambda >= T, and Lambda is a multiple of some q/c_a, where q is the largest number that divides all demands (1
-for the paper's): Lambda >= min_a q ceil(T c_a/q)/c_a, ceil(T) on unit links. As no demand is split, also
-Lambda >= max_k min_{p in P_k} max_{a in p} D_k/c_a (``widest-path``).
+Lambda / kappa is the time of an all-to-all whose shards are split into kappa equal parts on paths of their own. With T
+the optimum of the fluid problem over the same paths, Lambda / kappa >= T, and it is a multiple of some q/(kappa c_a),
+where q is the largest number that divides all demands (1 for the paper's): on unit links, Lambda >= ceil(kappa T). As
+no part is split, also Lambda / kappa >= max_k min_{p in P_k} max_{a in p} D_k/(kappa c_a) (``widest-path``). Any arc
+lengths l >= 0 prove Lambda / kappa >= sum_k D_k l_k / sum_a c_a l_a, where l_k is the mean length of the kappa shortest
+paths in P_k (of the shortest one where P_k is not listed): for kappa > 1 more than the fluid bound, as kappa paths of a
+pair must differ. A larger kappa is not always better: the optimum for kappa = 2 may exceed that for kappa = 1.
 
 The optimum is that of the path set (``paths``, ``k``, ``lmax``; the paper samples arc-disjoint sets). It is the optimum
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
@@ -26,6 +30,7 @@ Routes over sets that are too large to list (``paths=all``) bring their own path
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,9 +48,9 @@ from opticoll.formulations.flows.path_flow import (
     prepare_paths,
     restriction,
 )
-from opticoll.formulations.flows.path_sets import rule_parameters
+from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
 from opticoll.formulations.flows.single_path import chosen_paths, quantum, round_up, unsplit_bounds
-from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,21 +66,58 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathF
     Raises
     ------
     NotApplicable
-        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path.
+        If the instance is not a connected topology of at least two ranks, or the rule leaves some pair without a path,
+        or with fewer than kappa.
     """
-    return prepare_paths(instance, parameters or {}, NAME)
+    chosen = parameters or {}
+    kappa = int(chosen.get("kappa", 1))
+    if kappa < 1:
+        msg = f"{NAME}: kappa={kappa} takes no path; give at least 1"
+        raise NotApplicable(msg)
+    data = replace(prepare_paths(instance, chosen, NAME), kappa=kappa)
+    if kappa > 1:
+        check_enough(data)
+    return data
+
+
+def check_enough(data: PathFlow) -> None:
+    """Refuse a path set in which some pair has fewer than kappa paths.
+
+    Raises
+    ------
+    NotApplicable
+        If there is such a pair.
+    """
+    count = np.diff((fewest_arcs(data) if data.rule.kind == "all" else data).paths.first)
+    k = int(np.argmin(count))
+    if count[k] < data.kappa:
+        s, t = (data.topology.labels[ends[k]] for ends in data.commodities)
+        msg = (
+            f"{NAME}: {s} to {t} has {count[k]} of the kappa={data.kappa} different paths ({data.rule}); "
+            "give a smaller kappa or more paths"
+        )
+        raise NotApplicable(msg)
 
 
 def rounded(data: PathFlow, bound: Bound) -> Bound:
-    """The bound on Lambda that follows from a bound on the fluid flow F."""
+    """The bound on Lambda / kappa that follows from a bound on the fluid flow F."""
     fluid = max(outward.quotient_down(1.0, bound.value), 0.0) if np.isfinite(bound.value) else 0.0
-    value = round_up(fluid, data.topology.capacity, quantum(data.amount))
+    value = round_up(fluid, data.topology.capacity, quantum(data.amount) / data.kappa)
     return Bound(bound.name, value, f"T >= {fluid:.8g}, rounded up to whole paths; {bound.reason}", bound.paper)
 
 
 def bounds(data: PathFlow) -> list[Bound]:
-    """The fluid bounds of the path set, rounded up to whole paths."""
-    return [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
+    """The fluid bounds of the path set, rounded up to whole paths, and for kappa > 1 that of different paths."""
+    found = [rounded(data, bound) for bound in path_mcf.bounds(data)] + unsplit_bounds(data)
+    if data.kappa > 1 and data.rule.kind == "all":
+        value = path_mcf.length_bound(fewest_arcs(data), np.ones(data.topology.arcs))
+        found.append(rounded(data, Bound("different-paths", value, f"arcs of the {data.kappa} shortest simple paths")))
+    return found
+
+
+def fewest_arcs(data: PathFlow) -> PathFlow:
+    """The same problem over the kappa simple paths of every pair that have the fewest arcs."""
+    return replace(data, rule=PathRule("k", data.kappa, data.rule.lmax))
 
 
 def certify(data: PathFlow, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
@@ -99,27 +141,28 @@ def metrics(data: PathFlow, value: float | None) -> dict[str, float | int | str 
         "ranks": data.topology.ranks,
         **({} if data.traffic is None else demand_metrics(data.flow)),
         "path_set": str(data.rule),
+        "paths_per_pair": data.kappa,
         "paths": None if data.rule.kind == "all" and "paths" not in vars(data) else data.paths.paths,
         "unrestricted_bound": over_all,
         "unrestricted_proven": proven,
     }
 
 
-def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[int]]:
-    """The route of every pair of ranks (s, t), as arc numbers.
+def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tuple[int, int], list[list[int]]]:
+    """The kappa routes of every pair of ranks (s, t), each as arc numbers.
 
     Raises
     ------
     NotApplicable
-        If the values do not take exactly one path for every pair.
+        If the values do not take exactly kappa paths for every pair.
     """
     routes = chosen_paths(data, values)
-    ends = zip(routes.sources[routes.pair].tolist(), routes.targets[routes.pair].tolist(), strict=True)
-    return {pair: routes.path(p) for p, pair in enumerate(ends)}
+    ends = zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)
+    return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
 
 
 def links(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
-    """Routes over every arc, each of its demand, within the time Lambda."""
+    """Routes over every arc, each of its share of the demand, within the time Lambda / kappa."""
     capacity = data.topology.capacity
     load = single_path.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
@@ -129,10 +172,14 @@ FORMULATION = Formulation(
     name=NAME,
     paper=PAPER,
     where="(29)-(33)",
-    title="All-to-all on one path per pair: minimum congestion",
+    title="All-to-all on one or kappa paths per pair: minimum congestion",
     sense="min",
     problem="MILP",
-    parameters=(*rule_parameters("disjoint"), demand_parameter()),
+    parameters=(
+        *rule_parameters("disjoint"),
+        Parameter("kappa", int, default=1, help="different paths of each pair, which share its demand equally"),
+        demand_parameter(),
+    ),
     label_invariant=label_invariant,
     prepare=prepare,
     build={"cvxpy": single_path.build_cvxpy, "pyomo": single_path.build_pyomo},
@@ -148,7 +195,7 @@ FORMULATION = Formulation(
     estimate=single_path.estimate,
     derived=single_path.derived,
     size="|P| + 1 variables",
-    meaning="largest load per capacity Lambda, the time T [shards / link bandwidth]",
+    meaning="largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]",
     shards=True,
     index_sets=path_sets,
     links=links,

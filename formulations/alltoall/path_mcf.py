@@ -180,9 +180,12 @@ def residuals(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
 
 
 def shortest_lengths(data: PathFlow, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
+    """Length of every commodity's shortest allowed path under positive arc ``lengths`` ``(m,)``, shape ``(|K|,)``.
+
+    Where a commodity is split equally over ``data.kappa`` listed paths, the mean of that many shortest.
+    """
     if data.rule.kind != "all":
-        return data.paths.shortest(lengths)
+        return data.paths.shortest(lengths, data.kappa)
     sources = data.topology.terminals
     if data.rule.lmax is None:
         reach, sources = concurrent_flow.distances(data.flow, lengths).T, data.flow.sources
@@ -201,8 +204,9 @@ def length_bound(data: PathFlow, lengths: NDArray[np.float64]) -> float:
     lengths = outward.usable_lengths(data.topology.capacity, lengths)
     if not lengths.size:
         return np.inf
-    # A path has at most n arcs: that many additions, and those of the sum.
-    cost = float(outward.down(outward.dot_down(data.amount, shortest_lengths(data, lengths)), data.topology.n + 1))
+    # A path has at most n arcs: that many additions, those of the sum, and those of the mean.
+    roundings = data.topology.n + 1 + data.kappa
+    cost = float(outward.down(outward.dot_down(data.amount, shortest_lengths(data, lengths)), roundings))
     return outward.weighted_capacity(data.topology.capacity, lengths, cost)
 
 

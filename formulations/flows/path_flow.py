@@ -49,13 +49,15 @@ if TYPE_CHECKING:
 class PathFlow:
     """A topology and the rule that defines its path set, which is listed on first use.
 
-    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all.
+    ``name`` is for messages; ``traffic`` is the demand between ranks, ``(N, N)``, None for 1 between all; ``kappa`` the
+    number of different paths over which a commodity is split equally, where a solution chooses paths.
     """
 
     topology: Topology
     rule: PathRule
     name: str
     traffic: NDArray[np.float64] | None = field(default=None, kw_only=True)
+    kappa: int = field(default=1, kw_only=True)
 
     #: Unit of the largest load per capacity.
     load_unit: ClassVar[str] = TIME
@@ -83,6 +85,11 @@ class PathFlow:
         if self.traffic is None:
             return np.ones(self.commodities[0].size)
         return concurrent_flow.pairs_of(self.topology, self.traffic)[2]
+
+    @cached_property
+    def share(self) -> NDArray[np.float64]:
+        """D_k / kappa, what each path of a commodity carries, ``(|K|,)``."""
+        return self.amount / self.kappa
 
     @cached_property
     def flow(self) -> concurrent_flow.ConcurrentFlow:

@@ -170,9 +170,13 @@ class PathSet:
         found: list[int] = self.arcs[self.start[p] : self.start[p + 1]].tolist()
         return found
 
-    def shortest(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Length of every commodity's shortest path in the set under arc ``lengths`` ``(m,)``, shape ``(|K|,)``."""
-        return np.minimum.reduceat(self.incidence.T @ lengths, self.first[:-1])
+    def shortest(self, lengths: NDArray[np.float64], count: int = 1) -> NDArray[np.float64]:
+        """Mean length of every commodity's ``count`` shortest paths under ``lengths`` ``(m,)``, shape ``(|K|,)``."""
+        along = self.incidence.T @ lengths
+        if count == 1:
+            return np.minimum.reduceat(along, self.first[:-1])
+        order = np.lexsort((along, self.pair))
+        return along[order[self.first[:-1, None] + np.arange(count)]].sum(axis=1) / count
 
 
 def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs | None = None) -> PathSet:

@@ -306,12 +306,14 @@ def _amounts(data: Any) -> dict[tuple[int, int], float]:
 
 
 def single_routes(data: Any, values: Values) -> list[Route]:
-    """One path per pair (min-congestion), without steps."""
+    """One path per pair, or kappa with equal shares (min-congestion), without steps."""
     from opticoll.formulations.alltoall.min_congestion import decode
 
     amounts = _amounts(data)
     return [
-        Route(s, t, tuple(arcs), 1.0, amount=amounts[s, t]) for (s, t), arcs in sorted(decode(data, values).items())
+        Route(s, t, tuple(arcs), 1.0 / data.kappa, amount=amounts[s, t])
+        for (s, t), ways in sorted(decode(data, values).items())
+        for arcs in ways
     ]
 
 

@@ -37,6 +37,7 @@ MODULES = {
     "double-binary-tree": "lumorph.round_algorithms",
     "exact-routing": "flows.exact_routing",
     "flow-decomposition": "alltoall.decomposition",
+    "fptas": "flows.fptas",
     "independent-sets": "lumorph.round_algorithms",
     "koenig-bisection": "sipml.koenig_bisection",
     "layer-assignment": "alltoall.layer_assignment",

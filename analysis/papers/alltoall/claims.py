@@ -352,46 +352,32 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
 
 
 def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
-    """F of the approximation scheme of Fleischer and Karakostas, with at least (1 - epsilon)^3 of the optimum.
+    """F of the scheme of Fleischer and Karakostas, at least (1 - epsilon)^3 of the optimum, and the trees it takes.
 
-    Source by source, every destination's demand is sent along a shortest-path tree until an arc is full, and arcs
-    get longer with their load.
+    Unlike the method ``fptas`` it ends where the proof of its guarantee does, once the arcs' capacities cost 1.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
+    from opticoll.formulations.flows.concurrent_flow import by_source
+    from opticoll.formulations.flows.flow_kernels import Adjacency
+    from opticoll.solvers.methods.flows.fptas import phase
 
-    n, m = topology.n, topology.arcs
-    capacity = np.asarray(topology.capacity, dtype=float)
-    arc = np.zeros((n, n), dtype=int)
-    arc[topology.tail, topology.head] = np.arange(m)
-    length = (m / (1 - epsilon)) ** (-1 / epsilon) / capacity
-    ends = (topology.tail, topology.head)
-    graph = csr_array((length, ends), shape=(n, n))
-    column = csr_array((np.arange(1.0, m + 1), ends), shape=(n, n)).data.astype(int) - 1
-    sent, rounds, steps = np.zeros(m), 0, 0
-    while True:
-        for source in range(n):
-            left = 1.0
-            while left > 0:
-                if length @ capacity >= 1:
-                    return rounds / float((sent / capacity).max()), steps
-                graph.data = length[column]
-                distance, before = dijkstra(graph, indices=source, return_predecessors=True)
-                below, load = np.ones(n), np.zeros(m)
-                for u in np.argsort(distance)[:0:-1]:
-                    below[before[u]] += below[u]
-                    load[arc[before[u], u]] = below[u]
-                share = min(left, float((capacity[load > 0] / load[load > 0]).min()))
-                sent += share * load
-                length *= 1 + epsilon * share * load / capacity
-                left, steps = left - share, steps + 1
-        rounds += 1
+    data, graph = by_source(topology), Adjacency.of(topology)
+    capacity, demand = data.capacity, np.ascontiguousarray(data.demand.T, dtype=float)
+    length = (topology.arcs / (1 - epsilon)) ** (-1 / epsilon) / capacity
+    flow, load = np.zeros((data.groups, topology.arcs)), np.zeros(topology.arcs)
+    phases = trees = 0
+    while length @ capacity < 1:
+        _, grown = phase(
+            data.sources, demand, capacity, epsilon, length, flow, load, graph.tail, graph.head, graph.first_out
+        )
+        phases, trees = phases + 1, trees + grown
+    return phases / float((load / capacity).max()), trees
 
 
 def _against_approximation(laboratory: Laboratory) -> Measurement:
     spec, tried = laboratory.scope["network"], laboratory.scope["epsilon"]
-    allowance = float(laboratory.scope["gain of compiled code"])
     topology: Any = parse(spec)
+    certified_flow(topology)
+    approximation(topology, 0.5)  # neither is to pay for the loading of code
     start = process_time()
     optimum = certified_flow(topology)
     exact = process_time() - start
@@ -407,12 +393,12 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
         figures = {"time over that of the LP": float(f"{seconds / exact:.2g}"), "trees": steps,
                    "of the optimum": round(value / optimum, 4)}  # fmt: skip
         measured[f"epsilon = {epsilon}"] = dict(figures)
-        choices.append(reading("epsilon", epsilon, exact <= seconds / allowance, dict(figures)))
+        choices.append(reading("epsilon", epsilon, exact <= seconds, dict(figures)))
     return Measurement(
         measured, decide(choices), (spec,),
         "Competitive is read as no slower. The number of shortest-path trees grows as 1/epsilon^2, so that the LP "
-        f"gains with small epsilon. Our scheme runs in Python on SciPy's shortest paths; we assume that a compiled "
-        f"one takes {allowance:g} times less. The paper's epsilon and sizes are lost.", choices=tuple(choices),
+        "gains with small epsilon. Both run compiled code on one core. The paper's epsilon and sizes are lost.",
+        choices=tuple(choices),
     )  # fmt: skip
 
 
@@ -471,10 +457,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("alltoall.fptas", PAPER, "section 2.3",
           "The exact LP by source is competitive in running time with approximation schemes (FPTAS), especially for "
           "small epsilon", "no slower", "exact", _against_approximation,
-          scope={"network": "genkautz:n=32,d=4", "epsilon": [0.2, 0.1, 0.05],
-                 "gain of compiled code": 5},
-          procedure="We implement the scheme of Fleischer with Karakostas' grouping by source, check that its flow is "
-                    "within its guarantee, and time both on one core.", lost=NUMBERS_LOST),
+          scope={"network": "genkautz:n=32,d=4", "epsilon": [0.1, 0.05, 0.01]},
+          procedure="We run the scheme of Fleischer with Karakostas' grouping by source to the end that its proof asks "
+                    "for, check that its flow is within its guarantee, and time both on one core.", lost=NUMBERS_LOST),
     Claim("alltoall.out-of-reach", PAPER, "section 1 and section 6.3, figure 6",
           "The original MCF yields no schedule with MOSEK on a fast machine within a day, and none for larger "
           "networks in reasonable time", "no solution",

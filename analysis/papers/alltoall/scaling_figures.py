@@ -22,6 +22,7 @@ ROUTES = (
     ("link MCF, one LP", "alltoall.link-mcf", "time-form"),
     ("master + children", "alltoall.link-mcf", "master-child"),
     ("master + path stripping", "alltoall.link-mcf", "flow-decomposition"),
+    ("master + weighted paths", "alltoall.path-mcf", "flow-decomposition"),
     ("column generation", "alltoall.link-mcf", "column-generation"),
     ("master, interior point", "alltoall.master", "time-form"),
     ("master, certified PDHG", "alltoall.master", "certified-pdhg"),

@@ -6,7 +6,8 @@ master-child: one child LP per source, in parallel, as in the paper.
 
 flow-decomposition: each source's flow is split into paths without child LPs. A single-source flow without cycles
 decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
-receives.
+receives. For the link MCF they are added up to flows of commodities on arcs, a dense matrix; for the *path* model over
+all simple paths they are the solution themselves, source by source in flat arrays, so that thousands of ranks fit.
 
 mcf-extp: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1). It solves the *path*
 model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry the full flow within the
@@ -27,12 +28,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.flows.path_sets import path_set_of, to_arrays
+from opticoll.formulations.flows.path_sets import assemble, path_set_of, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
-from opticoll.formulations.flows.weighted_paths import extract_paths
+from opticoll.formulations.flows.weighted_paths import extract_paths, from_flow
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.memory import MOST_ENTRIES
 from opticoll.solvers.methods.method import Answer, Method
@@ -54,15 +56,17 @@ EQUAL = 1e-9
 
 def solve_master(context: Context) -> Run:
     """Solve ``alltoall.master`` on the context's instance, for its demand, with its parameter ``master``."""
+    from opticoll.solvers.plan import make_plan
+
     task = context.task
-    return context.solve(
-        Task(
-            "alltoall.master", task.instance, method=context.parameters["master"], form=task.form or "matrix",
-            settings=demand_of(task),
-            time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol,
-            seed=task.seed, threads=task.threads,
-        )
+    master = Task(
+        "alltoall.master", task.instance, method=context.parameters["master"], form=task.form, settings=demand_of(task),
+        time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
+        threads=task.threads,
     )  # fmt: skip
+    if task.form is None and make_plan(master).adapter is not None:  # a stated model: the form that is built fastest
+        master = msgspec.structs.replace(master, form="matrix")
+    return context.solve(master)
 
 
 def demand_of(task: Task) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def decomposed(context: Context, divide: Callable[[Context, NDArray[np.float64],
     if flow.groups * context.instance.arcs > MOST_ENTRIES:
         msg = (
             f"{context.formulation.name}: {flow.groups} commodities on {context.instance.arcs} arcs are more than the "
-            f"{MOST_ENTRIES} entries kept; solve alltoall.master, whose flow holds the same information"
+            f"{MOST_ENTRIES} entries kept; solve alltoall.path-mcf with paths=all, whose paths are the same flow"
         )
         raise MethodMismatch(msg)
     begun = time.monotonic()
@@ -239,11 +243,58 @@ def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
 FLOW_DECOMPOSITION = Method(
     name="flow-decomposition",
     title="Master LP, then flow decomposition",
-    summary="per-commodity flows of the link MCF from the master's source flows, without child LPs",
-    applies=lambda formulation: formulation.name == "alltoall.link-mcf",
+    summary="per-commodity flows or paths from the master's source flows, without child LPs",
+    applies=lambda formulation: formulation.name in {"alltoall.link-mcf", "alltoall.path-mcf"},
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
-    run=lambda context: decomposed(context, path_flows),
+    run=lambda context: (
+        decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)
+    ),
 )
+
+
+def split_paths(context: Context) -> Answer:
+    """Solve the master, then split every source's flow into the weighted paths of the path model.
+
+    Raises
+    ------
+    MethodMismatch
+        If the path set is not that of all simple paths.
+    """
+    refuse_restricted(context, "flow-decomposition")
+    begun = time.monotonic()
+    master = solve_master(context)
+    failed = unsolved(master)
+    if failed is not None:
+        return failed
+    assert master.values is not None
+    proven = time.monotonic()
+    found = from_flow(context.data.flow, master.values["g"])
+    context.remaining()
+    pair = np.repeat(np.arange(found.sources.size), np.diff(found.first_path))
+    length = np.diff(found.first_arc)
+    ends = (found.sources, found.targets)
+    paths = assemble(context.instance, found.arcs.astype(np.int64), length, pair, ends)
+    return Answer(
+        master.termination,
+        values={"f": found.rate[np.lexsort((length, pair))], "F": np.asarray(found.F), **to_arrays(paths)},
+        bound=master.bound,
+        bound_source=master.record["bound_source"],
+        solver={**master.record["solver"], "algorithm": f"{master.record['method']}, then path stripping"},
+        metrics={**found.summary, "master_s": proven - begun, "decompose_s": time.monotonic() - proven},
+    )
+
+
+def refuse_restricted(context: Context, method: str) -> None:
+    """Refuse a path set other than that of all simple paths.
+
+    Raises
+    ------
+    MethodMismatch
+        If it is another.
+    """
+    if not context.data.rule.unrestricted:
+        msg = f"{method} extracts paths of any kind, not of {context.data.rule}; give --set paths=all and no lmax"
+        raise MethodMismatch(msg)
 
 
 def run_mcf_extp(context: Context) -> Answer:
@@ -254,9 +305,7 @@ def run_mcf_extp(context: Context) -> Answer:
     MethodMismatch
         If the path set is not that of all simple paths.
     """
-    if not context.data.rule.unrestricted:
-        msg = f"mcf-extp extracts paths of any kind, not of {context.data.rule}; give --set paths=all and no lmax"
-        raise MethodMismatch(msg)
+    refuse_restricted(context, "mcf-extp")
     topology, task = context.instance, context.task
     flow = context.solve(
         Task(

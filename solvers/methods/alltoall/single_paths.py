@@ -5,7 +5,8 @@ Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (
 
 sssp: every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in
 random order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a
-listed set, the lightest path of the pair's set is taken.
+listed set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random
+order of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).
 
 lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
 paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to
@@ -25,6 +26,7 @@ from opticoll.solvers.methods.flows.routes import (
     round_shares,
     route_metrics,
     routes_from,
+    single_only,
     values_of,
     worst_load,
 )
@@ -44,7 +46,7 @@ def run_sssp(context: Context) -> Answer:
     orders = int(context.parameters["orders"])
     for number in range(max(orders, 1)):
         routes = load_aware_routes(data, seed=context.task.seed + number)
-        if best is None or worst_load(routes, data.amount) < worst_load(best, data.amount):
+        if best is None or worst_load(routes, data.share) < worst_load(best, data.share):
             best = routes
         if context.deadline is not None and number + 1 < orders:
             context.remaining()
@@ -67,18 +69,21 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
     weight = np.full(topology.arcs, float(data.amount.sum() + 1))
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     listed = None if data.rule.unrestricted else data.paths
-    routes: list[list[int]] = [[] for _ in range(sources.size)]
+    routes: list[list[int]] = [[] for _ in range(sources.size * data.kappa)]
+    taken = np.zeros(0 if listed is None else listed.paths, dtype=bool)
     buffer = np.empty(topology.n, dtype=np.int64)
-    for k in np.random.default_rng(seed).permutation(sources.size).tolist():
+    for route in np.random.default_rng(seed).permutation(sources.size * data.kappa).tolist():
+        k = route // data.kappa
         if listed is None:
             count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
             arcs = buffer[:count].copy()
         else:
-            allowed = listed.of_pair(k)
+            allowed = [p for p in listed.of_pair(k) if not taken[p]]
             path = min(allowed, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
             arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
-        weight[arcs] += data.amount[k] / topology.capacity[arcs]
-        routes[k] = arcs.tolist()
+            taken[path] = True
+        weight[arcs] += data.share[k] / topology.capacity[arcs]
+        routes[route] = arcs.tolist()
     return routes_from(data, routes)
 
 
@@ -89,6 +94,7 @@ SSSP = Method(
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("orders", int, default=1, help="random orders tried, seeds counting up; the best is kept"),),
     run=run_sssp,
+    refuse=lambda data: single_only(data, "sssp over all paths") if data.rule.unrestricted else None,
 )
 
 
@@ -127,6 +133,7 @@ LP_ROUNDING = Method(
     applies=lambda formulation: formulation.name in SINGLE_PATH,
     parameters=(Parameter("tries", int, default=50, help="independent roundings; the best is kept"),),
     run=run_lp_rounding,
+    refuse=lambda data: single_only(data, "lp-rounding"),
 )
 
 

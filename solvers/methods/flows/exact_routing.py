@@ -1,11 +1,12 @@
 """Minimum congestion to proven optimality: bounds, search, branch and bound.
 
 1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing; for
-   a restricted set, the fluid optimum of the set is a stronger bound. Both are recomputed from arc lengths.
+   a restricted set, the fluid optimum of the set is a stronger bound, and for kappa > 1 over a listed set the linear
+   relaxation, which keeps the paths of a pair apart. All are recomputed from arc lengths.
 2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than
    the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it), then over
-   all candidates, starting from a rounding of the fluid optimum. If that fails within its steps, the next possible
-   load is tried.
+   all candidates, starting from a rounding of the fluid optimum (of the relaxation for kappa > 1). If that fails within
+   its steps, the next possible load is tried.
 3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
 
 The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
@@ -15,18 +16,20 @@ separately and not used as a proof (``metrics.mip_bound``).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.flows.path_sets import subset
-from opticoll.formulations.flows.single_path import quantum, round_up, unsplit_bounds
+from opticoll.formulations.flows.single_path import largest, quantum, round_up, unsplit_bounds
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.routes import (
     SINGLE_PATH,
     candidates_for,
+    draw_different,
     pick,
     round_shares,
     route_metrics,
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.solvers.methods.flows.column_generation import Generated
     from opticoll.solvers.methods.method import Context
+
+    F64 = NDArray[np.float64]
 
 #: Steps of the search between two checks of the time limit.
 STEPS = 100_000
@@ -73,17 +78,36 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
         fluid = generate(topology, pairs, pricing, tol=1e-8, context=context, amount=amount)
     paths, share = fluid.used(1e-7)
     random = np.random.default_rng(context.task.seed)
-    start = round_shares(paths, share, data.amount, random, tries=20)
-    rounding, candidates = worst_load(start, data.amount), candidates_for(data, paths)
+    candidates = candidates_for(data, paths)
+    relaxed: F64 | None = None
+    if data.kappa == 1:
+        start = round_shares(paths, share, data.amount, random, tries=20)
+    else:
+        weight, relaxed = relaxation(context, data, candidates)
+        start = draw_different(candidates, weight, data.share, data.kappa, random, tries=20)
+    rounding = worst_load(start, data.share)
     if known is not None:
         candidates = union(candidates, known)
-        if worst_load(known, data.amount) <= rounding:
+        if worst_load(known, data.share) <= rounding:
             start = known
     state = _State(context, data, over_all, fluid, candidates, start, rounding)
+    if data.kappa > 1:
+        state.tighten(relaxed)
     state.search(random)
     if not state.done:
         state.branch_and_bound()
     return state.answer()
+
+
+def relaxation(context: Context, data: PathFlow, paths: PathSet) -> tuple[F64, F64 | None]:
+    """The linear relaxation over ``paths``: x, ``(|P|,)``, all equal where it is not solved, and its arc lengths."""
+    from opticoll.solvers.isolation import solve_here
+
+    program = _program(paths, data.amount, data.kappa, 0.0, np.inf)
+    request = SolveRequest(context.remaining(), context.task.threads, context.task.tol, context.task.seed)
+    outcome = solve_here(replace(program, integer=np.zeros(paths.paths + 1, dtype=bool)), "highs", request)
+    x = np.ones(paths.paths) if outcome.x is None else np.clip(outcome.x[:-1], 0.0, 1.0)
+    return x, None if outcome.row_duals is None else np.abs(outcome.row_duals[paths.pairs :])
 
 
 def next_load(load: float, capacity: NDArray[np.float64], unit: float = 1.0) -> float:
@@ -107,7 +131,7 @@ def _least_load(data: PathFlow, fluid: float) -> float:
         if data.traffic is not None
         else fluid
     )
-    load = round_up(max(time, 0.0), data.topology.capacity, quantum(data.amount))
+    load = round_up(max(time, 0.0), data.topology.capacity, quantum(data.amount) / data.kappa)
     return max([load, *(bound.value for bound in unsplit_bounds(data))])
 
 
@@ -127,11 +151,13 @@ class _State:
         self.context, self.data, self.over_all, self.fluid = context, data, over_all, fluid
         self.candidates, self.best = candidates, start
         self.capacity = data.topology.capacity
-        self.unit, self.size = sizes(data.amount)
+        unit, self.size = sizes(data.amount)
+        self.unit = unit / data.kappa
         self.fluid_times = [result.time * float(data.amount.mean()) for result in (fluid, over_all)]
         self.bound, self.unrestricted = (_least_load(data, result.best.bound) for result in (fluid, over_all))
         self.load, self.rounding = worst_load(start, data.amount), rounding
         self.steps = 0
+        self.lengths = fluid.best.lengths
         self.mip_bound: float | None = None
         self.ended_by = "rounding" if self.load == rounding else "rerouting"
         self.out_of_time = False
@@ -140,6 +166,14 @@ class _State:
     def done(self) -> bool:
         """Whether the load is within the tolerance of the bound."""
         return self.load <= self.bound * (1 + self.context.task.tol)
+
+    def tighten(self, lengths: NDArray[np.float64] | None) -> None:
+        """Take lengths that prove more than those of the fluid optimum, as kappa paths differ; and analytic bounds."""
+        model = self.context.formulation
+        proven = None if lengths is None or model.certify is None else model.certify(self.data, {"capacity": lengths})
+        if lengths is not None and proven is not None and proven.value > self.bound:
+            self.bound, self.lengths = proven.value, lengths
+        self.bound = max([self.bound, *(bound.value for bound in model.bounds(self.data))])
 
     def _time_is_up(self) -> bool:
         try:
@@ -152,6 +186,8 @@ class _State:
         """Reroute towards the bound, then towards the loads above it that would still be better."""
         paths = self.candidates
         direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+        if (np.diff(direct.first) < self.data.kappa).any():
+            direct = paths
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
         # Easy instances take hundreds of steps, so short tries come first.
         plan = [(direct, min(steps, QUICK)), (paths, min(steps, QUICK))]
@@ -172,7 +208,7 @@ class _State:
         from opticoll.solvers.methods.flows.local_search import reroute
 
         limit = np.floor(target * self.capacity / self.unit * (1 + 1e-9)).astype(np.int64)
-        choice = _place(paths, self.best)
+        choice = _place(paths, self.best, self.data.kappa)
         left = most
         while left > 0 and not self._time_is_up():
             over, steps = reroute(
@@ -187,7 +223,7 @@ class _State:
         return False
 
     def _keep(self, routes: PathSet, by: str) -> None:
-        load = worst_load(routes, self.data.amount)
+        load = worst_load(routes, self.data.share)
         if load < self.load:
             self.best, self.load, self.ended_by = routes, load, by
             self.context.save(self.answer(), load)
@@ -202,16 +238,16 @@ class _State:
             return
         left = self.context.remaining()
         outcome = solve_here(
-            _program(paths, self.data.amount, self.bound, self.load), "highs",
+            _program(paths, self.data.amount, self.data.kappa, self.bound, self.load), "highs",
             SolveRequest(
                 min(seconds, left or seconds), self.context.task.threads, max(self.context.task.tol, 1e-9),
                 self.context.task.seed,
             ),
         )  # fmt: skip
-        self.mip_bound = outcome.bound
+        self.mip_bound = None if outcome.bound is None else outcome.bound / self.data.kappa
         if outcome.x is not None:
-            order = np.lexsort((-outcome.x[: paths.paths], paths.pair))
-            self._keep(pick(paths, order[paths.first[:-1]]), "branch and bound")
+            chosen = largest(paths, outcome.x[: paths.paths], self.data.kappa)
+            self._keep(pick(paths, chosen), "branch and bound")
 
     def answer(self) -> Answer:
         """The best routes with their metrics."""
@@ -234,7 +270,7 @@ class _State:
         return Answer(
             ending,
             values=values_of(self.data, self.best),
-            duals={"capacity": self.fluid.best.lengths},
+            duals={"capacity": self.lengths},
             solver={
                 "name": "highs", "version": self.fluid.master.version, "options": {},
                 "algorithm": f"column generation, {self.ended_by}",
@@ -243,34 +279,38 @@ class _State:
         )  # fmt: skip
 
 
-def _place(candidates: PathSet, routes: PathSet) -> NDArray[np.int64]:
-    """The candidate that each route is, the commodity's first where it is not one of them."""
-    choice = candidates.first[:-1].copy()
-    for k in range(routes.paths):
-        route = routes.path(k)
+def _place(candidates: PathSet, routes: PathSet, kappa: int) -> NDArray[np.int64]:
+    """The candidates that the routes are, ``(kappa |K|,)``, the commodity's first ones for routes that are none."""
+    choice: list[int] = []
+    for k in range(routes.pairs):
         listed = candidates.of_pair(k)
-        choice[k] = next((p for p in listed if candidates.path(p) == route), int(choice[k]))
-    return choice
+        wanted = [routes.path(p) for p in routes.of_pair(k)]
+        found = [p for p in listed if candidates.path(p) in wanted]
+        choice += [*found, *(p for p in listed if p not in found)][:kappa]
+    return np.array(choice, dtype=np.int64)
 
 
-def _program(paths: PathSet, amount: NDArray[np.float64], least: float, known: float) -> Any:
-    """The ILP (29)-(33) over ``paths``, Lambda between ``least`` and the load below ``known``."""
+def _program(paths: PathSet, amount: NDArray[np.float64], kappa: int, least: float, known: float) -> Any:
+    """The ILP (29)-(33) over ``paths``, its time between ``least`` and what is below ``known``; it minimizes Lambda."""
     import scipy.sparse as sp
 
     from opticoll.solvers.standard_form import StandardForm
 
     m, capacity = paths.topology.arcs, paths.topology.capacity
     integral = bool((capacity == 1.0).all() and (amount == np.round(amount)).all())
+    low, high = kappa * least, kappa * known
+    if integral:
+        low, high = np.ceil(low - 1e-6), np.round(high) - 1.0
     loads = paths.incidence @ sp.diags_array(amount[paths.pair])
     A = sp.block_array([[paths.membership, None], [loads, -capacity[:, None]]], format="csc")
     cost = np.zeros(paths.paths + 1)
     cost[-1] = 1.0
     return StandardForm(
         A,
-        np.concatenate([np.ones(paths.pairs), np.full(m, -np.inf)]),
-        np.concatenate([np.ones(paths.pairs), np.zeros(m)]),
-        np.append(np.zeros(paths.paths), least),
-        np.append(np.ones(paths.paths), max(least, known - 1.0 if integral else known)),
+        np.concatenate([np.full(paths.pairs, kappa), np.full(m, -np.inf)]),
+        np.concatenate([np.full(paths.pairs, kappa), np.zeros(m)]),
+        np.append(np.zeros(paths.paths), low),
+        np.append(np.ones(paths.paths), max(low, high)),
         cost,
         "min",
         integer=np.append(np.ones(paths.paths, dtype=bool), integral),
@@ -281,7 +321,7 @@ METHODS = (
     Method(
         name="exact-routing",
         title="Fluid bound, rerouting, branch and bound",
-        summary="one path per pair of proven least congestion: fluid bound, negotiated rerouting, then the ILP",
+        summary="one or kappa paths per pair of proven least congestion: fluid bound, rerouting, then the ILP",
         applies=lambda formulation: formulation.name in SINGLE_PATH,
         parameters=(
             Parameter("steps", int, default=300_000, help="rerouting steps of one try"),

@@ -1,9 +1,9 @@
 """Compiled local search that reroutes commodities by negotiated congestion with a tabu list.
 
-Every commodity uses one of its candidate paths; arc a may carry a load of ``limit[a]``, to which commodity k adds its
-size. A step takes a random overloaded
-arc, tries all candidates of all commodities on it, and makes the best move that is not tabu. The cost of an arc is its
-price times its overload, plus a small convex cost of load that spreads the rest; prices of arcs that remain overloaded
+Every commodity uses one of its candidate paths, or ``copies`` different ones; arc a may carry a load of ``limit[a]``,
+to which each path of commodity k adds the size of k. A step takes a random overloaded arc, tries all unused candidates
+of all commodities on it, and makes the best move that is not tabu. The cost of an arc is its price times its overload,
+plus a small convex cost of load that spreads the rest; prices of arcs that remain overloaded
 grow (negotiated congestion: McMurchie & Ebeling, PathFinder, FPGA 1995; tabu: Glover, ORSA Journal on Computing 1,
 1989).
 """
@@ -38,7 +38,7 @@ def _arc_cost(load: int, limit: int, price: float) -> float:
 def reroute(
     first: I64, start: I64, arcs: I64, size: I64, limit: I64, choice: I64, seed: int, most_steps: int
 ) -> tuple[int, int]:
-    """Move commodities, in ``choice`` in place, until no arc is above its limit or ``most_steps`` are made.
+    """Move paths, in ``choice`` in place, until no arc is above its limit or ``most_steps`` are made.
 
     Parameters
     ----------
@@ -46,23 +46,27 @@ def reroute(
         Candidates of commodity k are ``first[k] .. first[k+1] - 1``, the arcs of candidate p
         ``arcs[start[p]:start[p+1]]``.
     size, limit
-        Load that a commodity adds to its arcs, ``(|K|,)``, at least 1, and that an arc may carry, ``(m,)``.
+        Load that a path of a commodity adds to its arcs, ``(|K|,)``, at least 1, and that an arc may carry, ``(m,)``.
     choice
-        The candidate of every commodity, ``(|K|,)``; on return the one with the least total overload that was met.
+        The candidates in use, all different, ``copies`` of every commodity one behind the other, ``(copies |K|,)``; on
+        return those with the least total overload that was met.
 
     Returns
     -------
     The total overload of that choice, and the steps made.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    m, pairs = limit.size, choice.size
+    m, routes = limit.size, choice.size
+    copies = routes // size.size
     load, using = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
-    for k in range(pairs):
-        for i in range(start[choice[k]], start[choice[k] + 1]):
-            load[arcs[i]] += size[k]
+    taken = np.zeros(start.size - 1, dtype=np.bool_)
+    for r in range(routes):
+        taken[choice[r]] = True
+        for i in range(start[choice[r]], start[choice[r] + 1]):
+            load[arcs[i]] += size[r // copies]
             using[arcs[i]] += 1
     price = np.ones(m)
-    tabu = np.zeros(pairs, dtype=np.int64)
+    tabu = np.zeros(routes, dtype=np.int64)
     over_arcs = np.empty(m, dtype=np.int64)
     place = np.full(m, -1, dtype=np.int64)
     count = total = 0
@@ -71,13 +75,13 @@ def reroute(
             over_arcs[count], place[a] = a, count
             count += 1
             total += load[a] - limit[a]
-    # Commodities by arc, so that a step need not scan all of them.
+    # Routes by arc, so that a step need not scan all of them.
     room = int(using.max()) + 64
     users = np.empty((m, room), dtype=np.int64)
     using[:] = 0
-    for k in range(pairs):
-        for i in range(start[choice[k]], start[choice[k] + 1]):
-            users[arcs[i], using[arcs[i]]] = k
+    for r in range(routes):
+        for i in range(start[choice[r]], start[choice[r] + 1]):
+            users[arcs[i], using[arcs[i]]] = r
             using[arcs[i]] += 1
     best, best_choice = total, choice.copy()
     step = 0
@@ -86,17 +90,18 @@ def reroute(
         hot = over_arcs[np.random.randint(count)]  # noqa: NPY002
         gain, mover, target, ties = 1e300, -1, -1, 0
         for index in range(using[hot]):
-            k = users[hot, index]
-            if tabu[k] > step:
+            r = users[hot, index]
+            if tabu[r] > step:
                 continue
-            old, q = choice[k], size[k]
+            k = r // copies
+            old, q = choice[r], size[k]
             saved = 0.0
             for i in range(start[old], start[old + 1]):
                 a = arcs[i]
                 saved += _arc_cost(load[a], limit[a], price[a]) - _arc_cost(load[a] - q, limit[a], price[a])
                 load[a] -= q
             for p in range(first[k], first[k + 1]):
-                if p == old:
+                if taken[p]:
                     continue
                 cost = -saved
                 for i in range(start[p], start[p + 1]):
@@ -105,17 +110,18 @@ def reroute(
                     if cost > gain + 1.0:
                         break
                 if cost < gain - 1e-12:
-                    gain, mover, target, ties = cost, k, p, 1
+                    gain, mover, target, ties = cost, r, p, 1
                 elif cost <= gain + 1e-12:
                     ties += 1
                     if np.random.randint(ties) == 0:  # noqa: NPY002
-                        mover, target = k, p
+                        mover, target = r, p
             for i in range(start[old], start[old + 1]):
                 load[arcs[i]] += q
         price[hot] += 0.05
         if mover < 0:
             continue
-        old, q = choice[mover], size[mover]
+        old, q = choice[mover], size[mover // copies]
+        taken[old], taken[target] = False, True
         for i in range(start[old], start[old + 1]):
             a = arcs[i]
             load[a] -= q

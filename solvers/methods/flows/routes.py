@@ -1,4 +1,4 @@
-"""Conversion between routes, one path per commodity, and the variables x and Lambda of single-path models."""
+"""Conversion between routes, kappa paths per commodity, and the variables x and Lambda of models that choose paths."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
+from opticoll.formulations.flows.single_path import largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,33 +27,40 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Formulations with one path per commodity in the variables x and Lambda, whose data are a path flow's.
+#: Formulations with kappa paths per commodity in the variables x and Lambda, whose data are a path flow's.
 SINGLE_PATH = ("alltoall.min-congestion", "lumorph.min-overlap")
 #: Candidates of a search over all paths are at most this many arcs longer than a shortest path.
 DETOUR = 1
 
 
-def worst_load(routes: PathSet, amount: F64) -> float:
-    """Largest load per capacity of routes, one per commodity, which carry ``amount`` ``(|K|,)``."""
-    return float((arc_load(routes, amount[routes.pair]) / routes.topology.capacity).max())
+def worst_load(routes: PathSet, share: F64) -> float:
+    """Largest load per capacity of routes, each of which carries the ``share`` ``(|K|,)`` of its commodity."""
+    return float((arc_load(routes, share[routes.pair]) / routes.topology.capacity).max())
+
+
+def single_only(data: PathFlow, method: str) -> str | None:
+    """Why a method for one path per commodity does not take the data; None if it does."""
+    if data.kappa == 1:
+        return None
+    return f"{method} gives one path per pair, not kappa={data.kappa}; take exact-routing or sssp over listed paths"
 
 
 def values_of(data: PathFlow, routes: PathSet) -> dict[str, F64]:
-    """The variables of the formulation for ``routes``, one path per commodity in their order."""
+    """The variables of the formulation for ``routes``, kappa paths per commodity in their order."""
     worst = np.asarray(worst_load(routes, data.amount))
     if data.rule.kind == "all":
         return {"x": np.ones(routes.paths), "Lambda": worst, **to_arrays(routes)}
     listed = data.paths
     x = np.zeros(listed.paths)
-    for k in range(routes.paths):
+    for number, k in enumerate(routes.pair.tolist()):
         listed_paths = listed.of_pair(k)
-        route = routes.path(k)
+        route = routes.path(number)
         x[next(p for p in listed_paths if listed.path(p) == route)] = 1.0
     return {"x": x, "Lambda": worst}
 
 
 def pick(candidates: PathSet, choice: I64) -> PathSet:
-    """The chosen candidates, one per commodity, ``choice`` ``(|K|,)``."""
+    """The chosen candidates, kappa per commodity, ``choice`` ``(kappa |K|,)``."""
     keep = np.zeros(candidates.paths, dtype=bool)
     keep[choice] = True
     return subset(candidates, keep)
@@ -61,7 +69,7 @@ def pick(candidates: PathSet, choice: I64) -> PathSet:
 def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
     """Candidates of a search: the set itself if it is listed, else short paths and generated ones.
 
-    For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than a shortest, or all
+    For rules that allow all paths these are all paths at most :data:`DETOUR` arcs longer than the kappa-th, or all
     shortest, or four of them, the first of these that number at most :data:`MOST_PATHS`; and the paths of a fluid
     optimum.
     """
@@ -80,8 +88,11 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
         if short.kind == "k" or (complete and count * _most_alike(pairs, topology.n) <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
             break
-    distance = listed.length[listed.first[:-1]]
+    nth = np.minimum(listed.first[:-1] + data.kappa, listed.first[1:]) - 1
+    distance = listed.length[nth]
     listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
+    if (np.diff(listed.first) < data.kappa).any():
+        listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.name, pairs))
     return union(listed, generated)
 
 
@@ -117,15 +128,33 @@ def round_shares(paths: PathSet, share: F64, amount: F64, random: np.random.Gene
     return best
 
 
+def draw_different(
+    paths: PathSet, weight: F64, share: F64, kappa: int, random: np.random.Generator, tries: int
+) -> PathSet:
+    """The best of ``tries`` draws of ``kappa`` different paths per commodity, likelier the larger their ``weight``.
+
+    A weighted sample without replacement (Efraimidis & Spirakis, Information Processing Letters 97, 2006); each path
+    carries the ``share`` ``(|K|,)`` of its commodity.
+    """
+    best: PathSet | None = None
+    for _ in range(max(tries, 1)):
+        keys = np.log(random.random(paths.paths)) / np.maximum(weight, 1e-6)
+        routes = pick(paths, largest(paths, keys, kappa))
+        if best is None or worst_load(routes, share) < worst_load(best, share):
+            best = routes
+    assert best is not None
+    return best
+
+
 def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
     """Metrics of all routing methods: mean load and path lengths."""
     return {
-        "mean_load": float((arc_load(routes, data.amount[routes.pair]) / data.topology.capacity).mean()),
+        "mean_load": float((arc_load(routes, data.share[routes.pair]) / data.topology.capacity).mean()),
         "mean_length": float(routes.length.mean()),
         "longest_path": int(routes.length.max()),
     }
 
 
 def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
-    """One path per commodity, in the commodities' order, as a set."""
-    return path_set_of(data.topology, paths, np.arange(len(paths)), data.commodities)
+    """One path per commodity, or kappa one behind the other, in the commodities' order, as a set."""
+    return path_set_of(data.topology, paths, np.arange(len(paths)) // data.kappa, data.commodities)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 import pytest
 from reference import assert_one_matrix, optimum
 
 from opticoll.formulations import formulation
-from opticoll.formulations.alltoall import min_congestion
+from opticoll.formulations.alltoall import min_congestion, path_mcf
 from opticoll.formulations.flows import single_path
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable
@@ -78,7 +81,7 @@ def test_corrupted_routes_are_refused():
     assert max(single_path.residuals(data, run.values).values()) == 0
     routes = min_congestion.decode(data, run.values)
     assert len(routes) == 7 * 6
-    loads = np.bincount([a for path in routes.values() for a in path])
+    loads = np.bincount([a for (path,) in routes.values() for a in path])
     assert loads.max() == run.objective == run.record["metrics"]["max_load"]
     for change in (
         lambda v: v["x"].__setitem__(0, 0.0), lambda v: v["x"].__setitem__(0, 0.5),
@@ -102,6 +105,94 @@ def test_sssp_is_seeded_and_more_orders_are_no_worse():
     assert one[0] == again[0]
     assert load(seed=3, settings={**settings, "orders": "5"})[0] <= one[0]
     assert one[0] > 9  # the paper: well above the MCF
+
+
+def least_load_by_enumeration(paths, kappa):
+    """The least of the largest number of paths on an arc, over all choices of ``kappa`` paths per pair."""
+    choices = []
+    for k in range(paths.pairs):
+        ways = [np.bincount([a for p in some for a in paths.path(p)], minlength=paths.topology.arcs)
+                for some in combinations(paths.of_pair(k), kappa)]  # fmt: skip
+        choices.append(ways)
+    reached = {(0,) * paths.topology.arcs}
+    for ways in choices:
+        reached = {tuple(np.array(load) + way) for load in reached for way in ways}
+    return min(max(load) for load in reached)
+
+
+@pytest.mark.parametrize(("spec", "paths", "kappa"), [
+    ("path:3", {"paths": "all"}, 1), ("ring:4", {"paths": "all"}, 2), ("complete:3", {"paths": "all"}, 1),
+    ("complete:3", {"paths": "all"}, 2), ("complete:4", {"paths": "k", "k": 3}, 2),
+])  # fmt: skip
+def test_equal_split_against_enumeration(spec, paths, kappa):
+    """Time = paths on the busiest arc / kappa; every path carries 1/kappa of its commodity."""
+    model, data, form = compiled(spec, **paths, kappa=kappa)
+    best, x = optimum(form)
+    assert best == pytest.approx(least_load_by_enumeration(data.paths, kappa) / kappa)
+    values = model.repair(data, form.values(x))
+    assert max(model.residuals(data, values).values()) == 0
+    assert model.objective(data, values) == pytest.approx(best)
+    assert all(bound.value <= best + 1e-12 for bound in model.bounds(data))
+    routes = min_congestion.decode(data, values)
+    assert all(len(ways) == kappa and len({tuple(way) for way in ways}) == kappa for ways in routes.values())
+    run = runner.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
+    assert run.verified
+    assert run.objective == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("spec", "kappa", "time"), [
+    ("bipartite:4x4", 2, 3.5), ("bipartite:4x4", 3, 4.0), ("bipartite:4x4", 4, 5.5), ("torus:3x3x3", 2, 9.5),
+    ("torus:3x3x3", 4, 11.75),
+])  # fmt: skip
+def test_equal_split_is_proven_by_lengths(spec, kappa, time):
+    """More paths than one cost capacity: the fluid optima are 2.5 and 9, single paths take 3 and 9."""
+    run = runner.solve(Task(NAME, spec, "exact-routing", settings={"kappa": kappa, "steps": 30_000, "mip_s": 0}))
+    assert (run.objective, run.proof) == (pytest.approx(time), Proof.OPTIMAL)
+    assert run.record["metrics"]["fluid_time"] < time
+    assert run.record["metrics"]["paths_per_pair"] == kappa
+
+
+def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
+    model, data, form = compiled("genkautz:n=6,d=3", paths="k", k=4, kappa=3)
+    best, random = optimum(form)[0], np.random.default_rng(0)
+    found = [
+        model.certify(data, {"capacity": random.exponential(size=data.topology.arcs) ** 3}).value for _ in range(20)
+    ]
+    assert max(found) <= best + 1e-9
+    fluid = replace(data, kappa=1)
+    lengths = np.ones(data.topology.arcs)
+    assert path_mcf.length_bound(data, lengths) < path_mcf.length_bound(fluid, lengths)
+
+
+def test_a_path_taken_twice_is_no_second_path():
+    run = runner.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
+    data, values = run.plan.data, {name: np.array(array, dtype=float) for name, array in run.values.items()}
+    assert max(single_path.residuals(data, values).values()) == 0
+    values["path_arcs"][1] = values["path_arcs"][0]
+    assert single_path.residuals(data, values)["paths"] == np.inf
+    for change in (("Lambda", (), -1.0), ("x", (0,), -1.0)):
+        broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
+        broken[change[0]][change[1]] += change[2]
+        assert max(single_path.residuals(data, broken).values()) > 1e-6
+
+
+@pytest.mark.parametrize(("settings", "method", "word"), [
+    ({"kappa": 0}, None, "at least 1"), ({"kappa": 3}, None, "smaller kappa"),
+    ({"paths": "all", "kappa": 3}, None, "smaller kappa"), ({"paths": "all", "kappa": 2}, "sssp", "exact-routing"),
+    ({"kappa": 2}, "lp-rounding", "exact-routing"),
+])  # fmt: skip
+def test_kappa_that_cannot_be_served_is_refused(settings, method, word):
+    with pytest.raises(BadInput, match=word) as caught:
+        runner.solve(Task(NAME, "ring:4", *([] if method is None else [method]), settings=settings))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["sssp", "certified-branching"])
+def test_other_methods_split_equally(method):
+    run = runner.solve(Task(NAME, "hypercube:3", method, settings={"kappa": 3}))
+    assert run.verified
+    assert run.objective >= run.bound >= 14 / 3
+    assert method == "sssp" or run.proof is Proof.OPTIMAL
 
 
 @pytest.mark.parametrize("settings", [{"paths": "all"}, {"paths": "disjoint"}])

@@ -310,3 +310,24 @@ def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
     document["values"]["path_arcs"]["value"][0] = 30 if document["values"]["path_arcs"]["value"][0] != 30 else 29
     path.write_text(json.dumps(document))
     assert not runner.check(NAME, "petersen", path, {"paths": "all"})["verified"]
+
+
+@pytest.mark.parametrize(("spec", "settings"), [("genkautz:n=12,d=4", {}), ("ring:5", {"demand": "random:1"})])
+def test_the_masters_flow_splits_into_weighted_paths(spec, settings):
+    """The paths serve all pairs at the optimum of the link MCF, without a dense flow of commodities."""
+    run = runner.solve(Task(NAME, spec, "flow-decomposition", settings={"paths": "all", **settings}))
+    link = runner.solve(Task("alltoall.link-mcf", spec, "highs-simplex", settings=settings))
+    assert run.verified
+    assert run.objective == pytest.approx(link.objective, rel=1e-6)
+    data, metrics = run.plan.data, run.record["metrics"]
+    decoded = path_mcf.decode(data, run.values)
+    wanted = dict(zip(zip(*(ends.tolist() for ends in data.commodities), strict=True), data.amount, strict=True))
+    assert {pair: sum(way.amount for way in ways) for pair, ways in decoded.items()} == pytest.approx(
+        {pair: run.objective * amount for pair, amount in wanted.items()}
+    )
+    assert metrics["paths"] == sum(len(ways) for ways in decoded.values())
+
+
+def test_the_masters_flow_takes_all_paths():
+    with pytest.raises(BadInput, match="paths=all"):
+        runner.solve(Task(NAME, "ring:5", "flow-decomposition"))

@@ -1,0 +1,76 @@
+"""The approximation scheme: what it promises holds against exact optima; its trees and phases."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from reference import optimum
+
+from opticoll.formulations import formulation
+from opticoll.formulations.flows.flow_kernels import Adjacency
+from opticoll.instances import BadInput, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.flows.fptas import phase, tree
+from opticoll.solvers.task import Task
+
+NAME = "alltoall.master"
+
+
+@pytest.mark.parametrize(("spec", "settings"), [
+    ("ring:5", {}), ("genkautz:n=9,d=3", {}), ("hypercube:2+host=1.5", {}), ("ring:6+scale=1e6", {}),
+    ("mesh:2x3", {"demand": "random:2"}),
+])  # fmt: skip
+@pytest.mark.parametrize("epsilon", [0.2, 0.02])
+def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsilon):
+    run = runner.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))
+    model = formulation(NAME)
+    best = optimum(compile_model(model.build["matrix"](run.plan.data)))[0]
+    assert run.verified
+    assert best / (1 + epsilon) <= run.objective <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= run.bound <= run.objective * (1 + epsilon) * (1 + 1e-9)
+    metrics = run.record["metrics"]
+    # The bound that is recomputed from the lengths at the end of a phase is no weaker than the phase's own.
+    assert run.bound / run.objective - 1.0 <= metrics["own_gap"] * (1 + 1e-9) <= epsilon * (1 + 1e-9)
+    assert metrics["trees"] >= metrics["phases"] * run.plan.data.groups
+
+
+def test_trees_are_shortest():
+    topology = parse("genkautz:n=14,d=3")
+    graph, random = Adjacency.of(topology), np.random.default_rng(3)
+    length = random.exponential(size=topology.arcs)
+    network = nx.DiGraph()
+    for u, v, one in zip(topology.tail.tolist(), topology.head.tolist(), length.tolist(), strict=True):
+        network.add_edge(u, v, weight=min(one, network.get_edge_data(u, v, {"weight": np.inf})["weight"]))
+    distance, parent, order = np.empty(14), np.empty(14, dtype=np.int64), np.empty(14, dtype=np.int64)
+    assert tree(2, length, graph.head, graph.first_out, distance, parent, order) == 14
+    expected = nx.single_source_dijkstra_path_length(network, 2)
+    assert distance == pytest.approx([expected[v] for v in range(14)])
+    assert (np.diff(distance[order]) >= 0).all()
+    reached = order[1:]
+    assert distance[graph.tail[parent[reached]]] + length[parent[reached]] == pytest.approx(distance[reached])
+
+
+def test_a_phase_routes_every_demand_once_and_fills_no_arc_at_once():
+    """On a path with a thin arc, a demand of 3 takes three trees of one unit each."""
+    topology = parse("path:3")
+    graph, arcs = Adjacency.of(topology), topology.arcs
+    demand = np.array([[0.0, 0.0, 3.0]])
+    capacity, length = np.ones(arcs), np.ones(arcs)
+    flow, load = np.zeros((1, arcs)), np.zeros(arcs)
+    cost, trees = phase(
+        np.array([0]), demand, capacity, 0.1, length, flow, load, graph.tail, graph.head, graph.first_out
+    )
+    assert (cost, trees) == (6.0, 3)
+    assert topology.incidence() @ flow[0] == pytest.approx([-3.0, 0.0, 3.0])
+    assert load == pytest.approx(flow[0])
+    assert length[flow[0] > 0] == pytest.approx(1.1**3)
+    assert (length[flow[0] == 0] == 1.0).all()
+
+
+@pytest.mark.parametrize("epsilon", [0, 1, -0.5, "nan"])
+def test_an_epsilon_that_is_no_gap_is_refused(epsilon):
+    with pytest.raises(BadInput, match="epsilon") as caught:
+        runner.solve(Task(NAME, "ring:4", "fptas", settings={"epsilon": epsilon}))
+    assert "\n" not in str(caught.value)
