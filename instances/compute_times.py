@@ -15,6 +15,12 @@ Columns of ``published/topoopt_compute_times.csv``
                      time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
                      whole batch
 
+Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16), as published
+
+    network, degree, link_gbps   topoopt, or ideal-switch with one link of link_gbps [Gb/s]
+    jobs, model                  active jobs; the model, inferred from the times
+    samples                      iterations, with mean_ms, least_ms and most_ms [ms]
+
 Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
 one, as for DLRM.
 """
@@ -100,3 +106,31 @@ def dense_weights(model: str, samples: int) -> int:
     for operator in operators(model, samples):
         weights += operator.occurrences * dense_size(operator.name)
     return weights
+
+
+@dataclass(frozen=True)
+class PublishedIterations:
+    """Iterations of a model on a shared cluster: how many, their mean, least and longest time [s]."""
+
+    network: str
+    degree: int
+    link_gbps: int
+    jobs: int
+    model: str
+    samples: int
+    mean: float
+    least: float
+    most: float
+
+
+@cache
+def shared_cluster() -> tuple[PublishedIterations, ...]:
+    """The published iteration times of figure 16."""
+    with (TABLE.parent / "topoopt_fig16.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PublishedIterations(
+                row["network"], int(row["degree"]), int(row["link_gbps"]), int(row["jobs"]), row["model"],
+                int(row["samples"]), *(float(row[f"{name}_ms"]) / 1000.0 for name in ("mean", "least", "most")),
+            )
+            for row in csv.DictReader(file)
+        )  # fmt: skip

@@ -94,9 +94,12 @@ class TaskGraph:
             if len(members) < 2 or len(set(members)) < len(members) or not set(members) <= set(range(self.servers)):
                 msg = f"task graph: the group {members[:8]} needs at least two distinct servers of the graph"
                 raise BadInput(msg)
-        if self.waits.size and (
-            (self.waits[:, 0] >= self.waits[:, 1]) | (self.waits < 0).any(axis=1) | (self.waits[:, 1] >= self.tasks)
-        ).any():
+        if (
+            self.waits.size
+            and (
+                (self.waits[:, 0] >= self.waits[:, 1]) | (self.waits < 0).any(axis=1) | (self.waits[:, 1] >= self.tasks)
+            ).any()
+        ):
             msg = "task graph: a task waits for itself or a later one; number tasks so that they wait for earlier ones"
             raise BadInput(msg)
 

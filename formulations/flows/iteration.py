@@ -509,7 +509,9 @@ def bounds(graph: TaskGraph, flows: Flows, latency: float) -> list[Bound]:
     return [
         Bound("chain", chain, "the longest chain of tasks, each as fast as if it were alone", "flows"),
         Bound("server", busy, "the computing of the busiest server, with what must precede and follow it", "flows"),
-        Bound("link", link, "the bytes of the busiest arc at full capacity, with what must precede and follow", "flows"),
+        Bound(
+            "link", link, "the bytes of the busiest arc at full capacity, with what must precede and follow", "flows"
+        ),
         Bound("cut", cut, "the bytes out of a server, or into it, over all its arcs", "flows"),
     ]
 

@@ -152,7 +152,9 @@ class CircuitNetwork(Instance):
             msg = f"circuits: unknown rule {self.rule!r}; {nearest(self.rule, list(RULES))}"
             raise BadSpec(msg)
         if not (self.interval > self.pause >= 0 and math.isfinite(self.pause)):
-            msg = f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be shorter, and at least 0"
+            msg = (
+                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be shorter, and at least 0"
+            )
             raise BadInput(msg)
         if not 0 < self.discount <= 1:
             msg = f"circuits: discount={self.discount}; take a factor above 0 and at most 1"

@@ -136,8 +136,7 @@ def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compile
         if child >= size:
             break
         if child + 1 < size and (
-            times[child + 1] < times[child]
-            or (times[child + 1] == times[child] and items[child + 1] < items[child])
+            times[child + 1] < times[child] or (times[child + 1] == times[child] and items[child + 1] < items[child])
         ):
             child += 1
         if time < times[child] or (time == times[child] and item <= items[child]):
