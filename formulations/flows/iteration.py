@@ -333,7 +333,7 @@ def _joined(hops: Flows, flow: I64) -> Flows:
     key, which = np.unique(np.repeat(flow, length) * arcs + hops.arc, return_inverse=True)
     whole = np.minimum.reduceat(length, first) > 0
     kept = whole[key // arcs]
-    share = np.bincount(which.ravel(), hops.share, key.size)[kept]
+    share = np.bincount(which.ravel(), hops.share, key.size).astype(np.float64)[kept]
     start = np.searchsorted(key[kept] // arcs, np.arange(first.size + 1))
     alone = np.diff(np.append(first, flow.size)) == 1
     return Flows(

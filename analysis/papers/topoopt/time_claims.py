@@ -7,7 +7,8 @@ under none is not refuted, since Eq. (1) is a model: it then needs the simulator
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from opticoll.analysis.papers.topoopt.claims import PAPER, decided
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.formulations.topoopt.design import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.compute_times import compute_time, dense_weights
+from opticoll.instances.compute_times import MEASURED_SERVERS, compute_time, dense_weights, shared_cluster
+from opticoll.instances.task_graph import training_iteration
 from opticoll.instances.training_jobs import NUMBER_BYTES
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.analysis.ledger.claim import Choice, Laboratory
+    from opticoll.formulations.flows.iteration import Flows
+    from opticoll.instances.task_graph import TaskGraph
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
     from opticoll.solvers.task import Json
 
@@ -37,6 +41,86 @@ FAT_TREES = {"5.7/1.4, section 5.5": 5.7 / 1.4, "3.2, the cost of the ideal swit
 OVERLAPS = ("no overlap", "full overlap")
 _FLOWS = "It needs a simulator of the network over the task graphs, on the level of flows or packets, which this "\
          "project lacks"  # fmt: skip
+
+
+# simulated iterations -------------------------------------------------------------------------------------------
+
+#: Networks of n servers of degree d as specs; the expander is a random regular graph.
+NETWORKS = {
+    "TopoOpt": "circuits:n={n},degree={d}",
+    "Ideal Switch": "ideal-switch:n={n},capacity={d}",
+    "Fat-tree": "fat-tree:k=8,capacity={d}",
+    "Oversub. Fat-tree": "fat-tree:k=8,oversubscription=2,capacity={d}",
+    "Expander": "random-regular:n={n},d={d},seed=1",
+    "OCS-reconfig": "circuits:n={n},degree={d},rule=ocs-reconfig",
+    "SiP-ML": "circuits:n={n},degree={d},rule=sip-ring",
+}
+_LATENCY = 1e-6
+
+
+@lru_cache(maxsize=4)
+def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
+    """The task graph of a model on 128 servers, or 16 for section 5.6."""
+    servers = MEASURED_SERVERS[section]
+    return training_iteration(model, servers, section=section, batch=batch, overlap=overlap)
+
+
+@lru_cache(maxsize=2)
+def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
+    """The flows over a network whose circuits stay, for links of 1 byte/s."""
+    from opticoll.formulations.flows.iteration import Network, flows_of
+    from opticoll.instances.digraph import Topology
+    from opticoll.solvers.methods.flows.flow_simulator import designed_network
+
+    place = parse(spec)
+    if isinstance(place, Topology):
+        network = Network(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
+    else:
+        network = designed_network(graph, place, 1.0, latency=_LATENCY, ring_factor=factor)
+    return flows_of(graph, network, ring_factor=factor)
+
+
+def simulated(
+    model: str, network: str, degree: int, link: float, *, section: str = "5.3", batch: int = 0,
+    fat_tree: float = FAT_TREES["5.7/1.4, section 5.5"], overlap: str = "backward", factor: float | None = None,
+    precision: float = 2e-3,
+) -> float:  # fmt: skip
+    """Simulated time of an iteration [s].
+
+    Parameters
+    ----------
+    model, section, batch, overlap
+        As for :func:`opticoll.instances.task_graph.training_iteration`.
+    network, degree
+        Key of :data:`NETWORKS`, or another spec with {n} and {d}.
+    link
+        Rate of an interface [Gb/s]; that of the fat-tree is smaller by ``fat_tree``.
+    factor
+        Bytes over a hop of a ring per byte of its buffer; 2 (k-1)/k for k servers if None.
+    precision
+        Ends of flows are put together within this part of the time of Eq. (1).
+    """
+    from opticoll.instances.families.switched_networks import CircuitNetwork
+    from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
+
+    graph = graph_of(model, section, batch, overlap)
+    rate = link * GIGABIT / (fat_tree if network == "Fat-tree" else 1.0)
+    sent = 2.0 * graph.servers * sum(graph.reduced.values())
+    quick = iteration_time(sent, float(graph.transferred.sum()), 1.0, graph.servers, degree * rate)
+    resolution = precision * (quick + float(graph.computing.max()))
+    spec = NETWORKS.get(network, network).format(n=graph.servers, d=degree)
+    place = parse(spec) if spec.startswith("circuits") else None
+    if isinstance(place, CircuitNetwork) and place.periodic:
+        schedule, _ = simulate_circuits(
+            graph, place, rate, latency=_LATENCY, ring_factor=factor, resolution=resolution
+        )
+        return schedule.length
+    flows = _flows(graph, spec, factor)
+    scaled = replace(flows, capacity=flows.capacity * rate)
+    return simulate_flows(graph, scaled, _LATENCY, resolution=resolution).length
+
+
+# Eq. (1) --------------------------------------------------------------------------------------------------------
 
 
 def direct_bytes(model: str, samples: int) -> float:

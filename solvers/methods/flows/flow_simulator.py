@@ -402,7 +402,14 @@ def simulate(
         If some traffic has no route.
     """
     flows = flows_of(graph, network, ring_factor=ring_factor)
-    engine = _Engine(graph, flows, network.latency, _checked(resolution), record)
+    return simulate_flows(graph, flows, network.latency, resolution=resolution, record=record)
+
+
+def simulate_flows(
+    graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, record: bool = False
+) -> Schedule:
+    """The schedule of a task graph whose flows are known, as from :func:`simulate`."""
+    engine = _Engine(graph, flows, latency, _checked(resolution), record)
     engine.run()
     return engine.schedule()
 
