@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from opticoll.analysis.benchmark.study_comparison import StudyComparison
     from opticoll.analysis.describe import Description
     from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.iteration_times import IterationTime
     from opticoll.analysis.study import Summary
     from opticoll.analysis.sweep_results import SweepResult
-    from opticoll.analysis.iteration_times import IterationTime
     from opticoll.analysis.topology_design import TopologyDesign
 
 #: Columns of the store that hold JSON text.

@@ -15,7 +15,7 @@ Columns of ``published/topoopt_compute_times.csv``
                      time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
                      whole batch
 
-Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16), as published
+Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16)
 
     network, degree, link_gbps   topoopt, or ideal-switch with one link of link_gbps [Gb/s]
     jobs, model                  active jobs; the model, inferred from the times

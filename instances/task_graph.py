@@ -5,7 +5,7 @@ Source  TopoOpt, sections 4.1 and 5.1; operators in the order of the models, wit
 
 Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks of smaller numbers.
 
-    computing   ``amount`` seconds on one server, which runs one task at a time; server -1 computes nothing and only joins
+    computing   ``amount`` seconds on one server, which runs one task at a time; server -1 only joins
     transfer    ``amount`` bytes from server to target (model-parallel traffic)
     all-reduce  a buffer of ``amount`` bytes on every server of a group
 
@@ -201,7 +201,7 @@ def _bottlenecks() -> list[tuple[str, int]]:
                      (f"Conv2D_1_1_{outputs}", width * outputs)]  # fmt: skip
             if block == 0:
                 chain.append((f"Conv2D_1_1_{outputs}", inputs * outputs))
-            layers += chain + [("ElementBinary_31", 0), ("ElementUnary_13", 0)]
+            layers += [*chain, ("ElementBinary_31", 0), ("ElementUnary_13", 0)]
             inputs = outputs
     return [*layers, ("Pool2D_7_7", 0), ("Flat", 0), ("Dense_8192_10", 0), ("Softmax", 0)]
 

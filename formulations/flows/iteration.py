@@ -1,4 +1,4 @@
-r"""Training iterations over a network: flows of a task graph, a checker of their schedule, and lower bounds on its length.
+r"""Training iterations over a network: flows of a task graph, a checker of their schedule, lower bounds on its length.
 
 Source  flow-level simulation as in TopoOpt, section 5.1 (FlexNet); max-min fairness: Bertsekas & Gallager, Data
         Networks, section 6.5.2
@@ -9,8 +9,8 @@ Flows   a transfer of b bytes is one flow of b bytes with those shares. An all-r
         share the buffer. All hops of a ring progress at one rate, since a step starts when the previous one has
         arrived: the ring is one flow whose share of an arc is the number of hops that use it. Circuits that change
         give every hop of a ring a flow of its own.
-Rates   r_f(t) >= 0 with sum_f x_fa r_f <= c_a for all a; max-min fair: every flow uses a full arc on which no flow has a
-        larger rate
+Rates   r_f(t) >= 0 with sum_f x_fa r_f <= c_a for all a; max-min fair: every flow uses a full arc on which no flow
+        has a larger rate
 
 A schedule has the start and end of every task, and optionally rates: rows (from, to, flow, rate). It is valid if
     order      no task starts before the tasks that it waits for end

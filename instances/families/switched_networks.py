@@ -16,7 +16,7 @@ from opticoll.instances.servers import check_servers
 from opticoll.instances.spec import check_positive, family, nearest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _FAT_TREE = "Al-Fares, Loukissas & Vahdat, SIGCOMM 2008; oversubscribed: TopoOpt (Wang et al., NSDI 2023), section 5.1"
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import csv
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.papers import PaperFigure
-from opticoll.analysis.papers.topoopt.time_claims import NETWORKS, simulated
+from opticoll.analysis.papers.topoopt.time_claims import NETWORKS, TABLE, simulated, table
 from opticoll.analysis.plots.style import INK, legend_below, log_axes, new_figure, series, style
 from opticoll.instances.compute_times import shared_cluster
 from opticoll.instances.training_jobs import training_job
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-TABLE = Path(__file__).parent / "iteration_times.csv"
 FIELDS = ("figure", "model", "batch", "network", "degree", "link_gbps", "pause_us", "interval_ms", "seconds")
 MODELS = ("candle", "vgg", "bert", "dlrm", "ncf", "resnet50")
 LINKS = (10, 25, 40, 100, 200)
@@ -38,6 +36,8 @@ BATCHES = (64, 128, 256, 512, 1024, 2048)
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
 PAUSES = (1, 10, 100, 1000, 10_000)
+
+
 def _dedicated(figure: int, degree: int) -> Iterator[dict[str, Any]]:
     for model, network, link in product(MODELS, NETWORKS, LINKS):
         yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
@@ -95,7 +95,9 @@ def write_table() -> None:
 def _table() -> pd.DataFrame:
     import pandas as pd
 
-    return pd.read_csv(TABLE)
+    rows = pd.DataFrame(table())
+    numbers = [name for name in FIELDS if name not in ("model", "network")]
+    return rows.assign(**{name: pd.to_numeric(rows[name]) for name in numbers})
 
 
 def _of(figure: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -191,7 +193,9 @@ def _batches_finding(rows: pd.DataFrame) -> str:
             f"d = {degree}: fat-tree over TopoOpt {tree[128]:.2f} at batch 128, {tree[2048]:.2f} at 2048; TopoOpt over "
             f"the ideal switch {ideal[128]:.2f} and {ideal[2048]:.2f}"
         )
-    return "; ".join(parts) + ". The paper, d = 4: 2.7 at batch 128, 1/1.1 = 0.91 at 2048, like the ideal switch at 128."
+    return (
+        "; ".join(parts) + ". The paper, d = 4: 2.7 at batch 128, 1/1.1 = 0.91 at 2048, like the ideal switch at 128."
+    )
 
 
 def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
@@ -226,7 +230,8 @@ def _shared(rows: pd.DataFrame) -> Figure:
                 published = [one for one in shared_cluster() if (one.network, one.degree, one.model)
                              == ("topoopt", degree, model)]  # fmt: skip
                 x = place + 0.2 * number
-                right.plot([x, x], [1e3 * min(one.least for one in published), 1e3 * max(one.most for one in published)],
+                ends = [min(one.least for one in published), max(one.most for one in published)]
+                right.plot([x, x], [1e3 * end for end in ends],
                            color=colour, marker="*", markersize=9, markerfacecolor="none")  # fmt: skip
                 right.plot([x], 1e3 * own[own["model"] == model]["seconds"], color=colour, marker=marker)
         left.set_xlabel("active jobs of 16 servers")

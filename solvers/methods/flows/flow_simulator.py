@@ -165,7 +165,7 @@ def _advance(
     """Run to the time ``until``, or to the end; the rows of rates.
 
     tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
-    servers   first of a server's tasks, its tasks, the first that may not have started; 0 busy, 1 idle, 2 to be looked at
+    servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be looked at
     sizes     tasks that are done, entries of the heap, active flows, events, tasks to be looked at
     """
     kind, server, seconds, lag, succ_start, succ, flow_start = tasks
@@ -453,10 +453,8 @@ def designed_network(
         As for :func:`simulate`.
     """
     pool = pool_of(graph, circuits.degree, ring_factor)
-    if circuits.rule == "topoopt":
-        design = topology_finder(pool)
-    else:
-        design = ocs_reconfig(pool, discount=circuits.discount)
+    found = circuits.rule == "topoopt"
+    design = topology_finder(pool) if found else ocs_reconfig(pool, discount=circuits.discount)
     rings: dict[tuple[int, ...], list[tuple[float, tuple[int, ...]]]] = {}
     for ring in design.rings:
         rings.setdefault(pool.groups[ring.group].members, []).append((ring.share, ring.order))

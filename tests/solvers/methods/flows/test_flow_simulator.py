@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -58,7 +60,7 @@ def slow_simulation(graph, topology, bandwidth, latency):
 
     def path(s, t):
         route = nx.shortest_path(net, int(topology.terminals[s]), int(topology.terminals[t]))
-        return [arc_of[step] for step in zip(route, route[1:], strict=False)]
+        return [arc_of[step] for step in pairwise(route)]
 
     waits = {t: set(graph.waits[graph.waits[:, 1] == t, 0].tolist()) for t in range(graph.tasks)}
     end, now, left, timed = {}, 0.0, {}, {}
