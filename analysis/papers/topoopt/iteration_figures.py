@@ -1,4 +1,4 @@
-"""Figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
+"""Figures 11, 12, 16, 17 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
 
 The simulated times are the table ``iteration_times.csv`` beside this module, which
 ``python -m opticoll.analysis.papers.topoopt.iteration_figures`` writes anew (some minutes). Its columns: figure, model,
@@ -32,20 +32,16 @@ if TYPE_CHECKING:
 FIELDS = ("figure", "model", "batch", "network", "degree", "link_gbps", "pause_us", "interval_ms", "seconds")
 MODELS = ("candle", "vgg", "bert", "dlrm", "ncf", "resnet50")
 LINKS = (10, 25, 40, 100, 200)
-BATCHES = (64, 128, 256, 512, 1024, 2048)
+BATCHES = (64, 128, 512, 2048)
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
-PAUSES = (1, 10, 100, 1000, 10_000)
-
-
-def _dedicated(figure: int, degree: int) -> Iterator[dict[str, Any]]:
-    for model, network, link in product(MODELS, NETWORKS, LINKS):
-        yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
+PAUSES = (1, 100, 10_000)
 
 
 def _cells() -> Iterator[dict[str, Any]]:
     """What the table holds: figure, and the arguments of :func:`simulated`."""
-    yield from _dedicated(11, 4)
+    for model, network, link in product(MODELS, NETWORKS, LINKS):
+        yield {"figure": 11, "model": model, "network": network, "degree": 4, "link": link}
     for degree, batch, network in product((4, 8), BATCHES, ("TopoOpt", "Ideal Switch", "Fat-tree")):
         yield {"figure": 12, "model": "dlrm", "network": network, "degree": degree, "link": 100, "section": "5.4",
                "batch": batch}  # fmt: skip
@@ -58,7 +54,6 @@ def _cells() -> Iterator[dict[str, Any]]:
                        "interval": interval}  # fmt: skip
     for model, degree, link in product(("dlrm", "candle", "bert"), (4, 6, 8, 10), (40, 100)):
         yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
-    yield from _dedicated(27, 8)
 
 
 def record(cell: dict[str, Any]) -> dict[str, Any]:
@@ -277,7 +272,7 @@ def _pauses(rows: pd.DataFrame) -> Figure:
                               linewidth=1.1, label=f"{network}, {rule}")  # fmt: skip
                     number += 1
             table = _table()
-            still = table[(table["figure"] == 27) & (table["model"] == model) & (table["network"] == "TopoOpt")]
+            still = table[(table["figure"] == 28) & (table["degree"] == 8) & (table["model"] == model)]
             axes.axhline(float(still[still["link_gbps"] == 100]["seconds"].iloc[0]), color=INK, linewidth=1,
                          label="TopoOpt")  # fmt: skip
             log_axes(axes)
@@ -339,10 +334,6 @@ FIGURES = (
     PaperFigure(
         "topoopt-17", "topoopt", "figure 17", "Effect of the reconfiguration latency, d = 8, B = 100 Gb/s",
         "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.", None, _of(17), _pauses, _pauses_finding,
-    ),
-    PaperFigure(
-        "topoopt-27", "topoopt", "figure 27", "Iteration times on a dedicated cluster of 128 servers, d = 8",
-        "The behaviour is that of figure 11.", None, _of(27), _models, _models_finding,
     ),
     PaperFigure(
         "topoopt-28", "topoopt", "figure 28", "Effect of the degree on TopoOpt, 128 servers",
