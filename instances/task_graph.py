@@ -112,7 +112,7 @@ class TaskGraph:
     def computing(self) -> F64:
         """Computing time of every server [s], ``(servers,)``."""
         chosen = (self.kind == COMPUTING) & (self.server >= 0)
-        return np.bincount(self.server[chosen], self.amount[chosen], self.servers)
+        return np.bincount(self.server[chosen], self.amount[chosen], self.servers).astype(np.float64)
 
     @property
     def transferred(self) -> F64:
@@ -322,30 +322,31 @@ def _write(
     n, (forward, backward) = draft.servers, times
     columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
     names = [f"Embed_{t.rows}x{t.columns}" for t in job.tables for _ in range(t.count)]
-    owner = (np.arange(columns.size) * n // max(columns.size, 1)).tolist()
+    owner: list[int] = (np.arange(columns.size) * n // max(columns.size, 1)).tolist()
     looked: dict[int, int] = {}
     for name, server in zip(names, owner, strict=True):
         after = [looked[server]] if server in looked else []
         looked[server] = draft.compute(server, larger * forward[name], after)
-    size = np.bincount(owner, columns, n) * job.server_batch * NUMBER_BYTES if owner else np.zeros(n)
+    held = np.bincount(owner, columns, n) if owner else np.zeros(n)
+    size = held.astype(np.float64) * job.server_batch * NUMBER_BYTES
     rows: list[list[int]] = [[] for _ in range(n)]
-    for source, after in looked.items():
-        rows[source].append(after)
+    for source, lookup in looked.items():
+        rows[source].append(lookup)
         for target in range(n):
             if target != source and not apart:
-                rows[target].append(draft.transfer(source, target, float(size[source]), [after]))
+                rows[target].append(draft.transfer(source, target, float(size[source]), [lookup]))
     last: list[list[int]] = [[] for _ in range(n)]
     for place, (name, _) in enumerate(layers):
         for server in range(n):
             after = last[server] + (rows[server] if place == early else [])
             last[server] = [draft.compute(server, forward[name], after)]
-    shared: list[tuple[int, list[int]]] = []
+    shared: list[int] = []
     for place in range(len(layers) - 1, -1, -1):
         name, weights = layers[place]
         for server in range(n):
             last[server] = [draft.compute(server, backward[name], last[server])]
         if weights and apart:
-            shared.append((weights, []))
+            shared.append(weights)
         elif weights:
             draft.all_reduce(range(n), NUMBER_BYTES * weights, [task for tasks in last for task in tasks])
         if place == early and looked:
@@ -361,14 +362,12 @@ def _write(
         _exchanges_apart(draft, size, list(looked), [task for tasks in (*last, *rows) for task in tasks], shared)
 
 
-def _exchanges_apart(
-    draft: TaskGraphDraft, size: F64, holders: list[int], after: list[int], shared: list[tuple[int, list[int]]]
-) -> None:
+def _exchanges_apart(draft: TaskGraphDraft, size: F64, holders: list[int], after: list[int], shared: list[int]) -> None:
     """All communication after all computing: rows, gradients, all-reduces, one after the other."""
     n, done = draft.servers, draft.join(sorted(set(after)))
     for ahead in (True, False):
         pairs = [(s, t) if ahead else (t, s) for s in holders for t in range(n) if t != s]
         sent = [draft.transfer(a, b, float(size[a if ahead else b]), [done]) for a, b in pairs]
         done = draft.join(sent) if sent else done
-    for weights, _ in shared:
+    for weights in shared:
         draft.all_reduce(range(n), NUMBER_BYTES * weights, [done])
