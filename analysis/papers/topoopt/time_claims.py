@@ -464,7 +464,7 @@ def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> 
                                    f"{convention}; {overlap}; {link} Gb/s{routing}", holds(faster, many / few),
                                    round(faster, 3), otherwise=Verdict.NOT_TESTABLE))  # fmt: skip
         for link in links:
-            times = [tabulated(28, model, "TopoOpt", degree=degree, link_gbps=link) for degree in (few, many)]
+            times = [simulated(model, "TopoOpt", degree, link) for degree in (few, many)]
             faster = times[0] / times[1]
             choices.append(reading("all-reduce bytes; overlap; link" + ("; routing" if model == "dlrm" else ""),
                                    f"what rings send; simulated, overlap with the backward pass; {link} Gb/s",
