@@ -29,7 +29,7 @@ def _check_capacity(capacity: float, what: str) -> None:
 
 @family("fat-tree", example="fat-tree:k=4", source=_FAT_TREE)
 def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topology:
-    r"""Fat-tree of switches with k ports: :math:`k^3/4` servers, three layers of switches.
+    r"""Fat-tree of switches with k ports: k³/4 servers, three layers of switches.
 
     Pod :math:`p` has edge switches :math:`e` and aggregation switches :math:`a`, :math:`0 \le e, a < k/2`; each edge
     switch has :math:`k/2` servers and a link to every aggregation switch of its pod. Core switch :math:`(a, c)`,
