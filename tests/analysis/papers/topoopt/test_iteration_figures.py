@@ -54,4 +54,4 @@ def test_no_network_is_faster_than_the_ideal_switch_by_more_than_its_latency():
     rows = next(one for one in figures.FIGURES if one.name == "topoopt-11").select(pd.DataFrame())
     times = rows.pivot_table(index=["model", "link_gbps"], columns="network", values="seconds")
     for network in figures.NETWORKS:
-        assert (times[network] >= times["Ideal Switch"] * 0.99).all()
+        assert not (times[network] < times["Ideal Switch"] * 0.99).any()
