@@ -264,6 +264,8 @@ def _of_function(
     parameters = list(inspect.signature(function).parameters.values())[1 if kind == "modifier" else 0 :]
     model = next((model for model, taken in EXAMPLES.items() if model and taken.startswith(f"{name}:")), ANY)
     example = f"opticoll solve {model} '{spec}'"
+    if name == "circuits":
+        example = f"opticoll iteration vgg '{spec}'"
     if kind == "population":
         example = f"opticoll sweep {model} --bound distance --over '{spec}'"
     return Description(

@@ -225,6 +225,7 @@ def outputs() -> dict[str, Any]:
     from opticoll.analysis import catalog
     from opticoll.analysis.describe import Description
     from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.iteration_times import IterationTime
     from opticoll.analysis.ledger.claim import Row
     from opticoll.analysis.sweep_results import SweepResult
 
@@ -238,6 +239,7 @@ def outputs() -> dict[str, Any]:
         "claims": list[Row],
         "describe": list[Description],
         "sweep": SweepResult,
+        "iteration": IterationTime,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.benchmark.study_comparison import StudyComparison
     from opticoll.analysis.describe import Description
     from opticoll.analysis.instance_bounds import BoundRow
+    from opticoll.analysis.iteration_times import IterationTime
     from opticoll.analysis.study import Summary
     from opticoll.analysis.sweep_results import SweepResult
     from opticoll.analysis.topology_design import TopologyDesign
@@ -322,6 +323,22 @@ def show_description(one: Description) -> None:
         rows = [dict(bound) for bound in one.sizes.bounds]
         show_table(rows, ["name", "value", "exact", "reason"], f"bounds on the objective on {one.sizes.instance}")
     click.echo()
+
+
+def show_iteration(found: IterationTime) -> None:
+    """Print the simulated time of an iteration, and the bounds on it."""
+    fields = {
+        "model": f"{found.model}, {found.servers} servers",
+        "network": f"{found.network}, {found.link}, routing {found.routing}",
+        "time": f"{1e3 * found.seconds:.6g} ms",
+        "computing": f"{1e3 * found.computing_s:.6g} ms on the busiest server",
+        "bound": f"{1e3 * found.bound_s:.6g} ms   ({found.bound})",
+        "traffic": f"{found.all_reduce_bytes:.4g} bytes all-reduced, {found.transfer_bytes:.4g} bytes transferred",
+        "simulated": f"{found.tasks} tasks, {found.events} events, {found.changes} changes of circuits",
+    }
+    if found.violation is not None:
+        fields["check"] = f"worst violation {found.violation:.2g}"
+    show_fields(fields, "iteration")
 
 
 def show_design(found: TopologyDesign) -> None:

@@ -1,11 +1,13 @@
 """Measured computing times of the operators of training jobs, as published with TopoOpt and FlexFlow's fork STEAM.
 
 Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables), and usc-isi/STEAM-FlexFlow, commit
-        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers
+        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers, or
+        over 16 for section 5.6
 
 Columns of ``published/topoopt_compute_times.csv``
 
-    model            candle, vgg, bert, dlrm (64 tables), ncf, dlrm-128-tables
+    model            candle, vgg, bert, resnet50, dlrm (64 tables), ncf, dlrm-128-tables; those of section 5.6 are
+                     candle-, vgg-, bert- and dlrm-16-servers
     samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
     operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
     occurrences      how often the operator occurs in the model, from the published task graphs and settings
@@ -20,6 +22,12 @@ Columns of ``published/topoopt_split_times.csv``: the same with the batch split 
     servers          128 (sections 5.3 and 5.4) or 16 (section 5.6)
     occurrences      in the whole model: of an embedding table, how many there are; from the published task graphs
     parts            servers over which the whole batch is split; 1 for an embedding table
+
+Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16)
+
+    network, degree, link_gbps   topoopt, or ideal-switch with one link of link_gbps [Gb/s]
+    jobs, model                  active jobs; the model, inferred from the times
+    samples                      iterations, with mean_ms, least_ms and most_ms [ms]
 
 Operators of one name share one time although their inputs may differ. NCF's number of dense layers is List 1's less
 one, as for DLRM.
@@ -36,16 +44,24 @@ from pathlib import Path
 from opticoll.errors import BadInput
 from opticoll.instances.training_jobs import Layer, Tables, TrainingJob, training_job
 
+#: Servers for which the times of a section were measured; a look-up covers the samples of all of them.
+MEASURED_SERVERS = {"5.3": 128, "5.4": 128, "5.6": 16}
 TABLE = Path(__file__).parent / "published" / "topoopt_compute_times.csv"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of a model: its occurrences, and the time of one of them, forward and backward [s]."""
+    """An operator of a model: its occurrences, and the times of one of them, forward and backward [s]."""
 
     name: str
     occurrences: int
-    seconds: float
+    forward: float
+    backward: float
+
+    @property
+    def seconds(self) -> float:
+        """Time of one occurrence, forward and backward [s]."""
+        return self.forward + self.backward
 
 
 @cache
@@ -68,7 +84,8 @@ def operators(model: str, samples: int) -> tuple[Operator, ...]:
         Operator(
             row["operator"],
             int(row["occurrences"]),
-            (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0,
+            float(row["forward_ms"]) / 1000.0,
+            float(row["backward_ms"]) / 1000.0,
         )
         for row in rows
         if (row["model"], int(row["samples_per_gpu"])) == (model, samples)
@@ -80,18 +97,24 @@ def compute_time(model: str, samples: int) -> float:
     return sum(operator.occurrences * operator.seconds for operator in operators(model, samples))
 
 
-#: Weights that the name of an operator does not give: VGG16's convolutions, and BERT's attention of width 1024.
-_OTHER_WEIGHTS = {"vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024}
+#: Weights that the name of an operator does not give: convolutions, and BERT's attention of width 1024 or 768.
+_OTHER_WEIGHTS = {
+    "vgg": 14_714_688, "bert": 36 * 4 * 1024 * 1024, "vgg-16-servers": 14_714_688,
+    "bert-16-servers": 18 * 4 * 768 * 768, "resnet50": 23_454_976,
+}  # fmt: skip
+
+
+def dense_size(name: str) -> int:
+    """Weights of a fully connected layer ``Dense_IN_OUT``; 0 for other operators."""
+    kind, *sizes = name.split("_")
+    return (int(sizes[0]) + 1) * int(sizes[1]) if kind == "Dense" else 0
 
 
 def dense_weights(model: str, samples: int) -> int:
     """Weights that every server holds a copy of, without embedding tables."""
     weights = _OTHER_WEIGHTS.get(model, 0)
     for operator in operators(model, samples):
-        kind, *sizes = operator.name.split("_")
-        if kind == "Dense":
-            inputs, outputs = map(int, sizes)
-            weights += operator.occurrences * (inputs + 1) * outputs
+        weights += operator.occurrences * dense_size(operator.name)
     return weights
 
 
@@ -217,3 +240,31 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
         }
         kinds.append(MeasuredKind(replace(bare, layers=(layer,)), count, seconds))
     return tuple(kinds), rest
+
+
+@dataclass(frozen=True)
+class PublishedIterations:
+    """Iterations of a model on a shared cluster: how many, their mean, least and longest time [s]."""
+
+    network: str
+    degree: int
+    link_gbps: int
+    jobs: int
+    model: str
+    samples: int
+    mean: float
+    least: float
+    most: float
+
+
+@cache
+def shared_cluster() -> tuple[PublishedIterations, ...]:
+    """The published iteration times of figure 16."""
+    with (TABLE.parent / "topoopt_fig16.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PublishedIterations(
+                row["network"], int(row["degree"]), int(row["link_gbps"]), int(row["jobs"]), row["model"],
+                int(row["samples"]), *(float(row[f"{name}_ms"]) / 1000.0 for name in ("mean", "least", "most")),
+            )
+            for row in csv.DictReader(file)
+        )  # fmt: skip

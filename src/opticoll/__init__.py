@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.bound_sweep import sweep
     from opticoll.analysis.catalog import solver_table
     from opticoll.analysis.instance_bounds import bounds
+    from opticoll.analysis.iteration_times import iteration
     from opticoll.analysis.plots.network_plots import plot_topology
     from opticoll.analysis.result_files import check, load
     from opticoll.analysis.store import Store
@@ -55,6 +56,7 @@ _HOMES = {
     "design": ("opticoll.analysis.topology_design", "design"),
     "export": ("opticoll.solvers.runner", "export"),
     "family": ("opticoll.instances.spec", "family"),
+    "iteration": ("opticoll.analysis.iteration_times", "iteration"),
     "load": ("opticoll.analysis.result_files", "load"),
     "load_plugin": ("opticoll.instances.plugins", "load_plugin"),
     "model": ("opticoll.analysis.workbench", "model"),
@@ -72,7 +74,7 @@ _HOMES = {
 __all__ = [
     "Adapter", "Answer", "BadInput", "Bound", "Capabilities", "Formulation", "Method", "Model", "NoSolution",
     "NotApplicable", "Outcome", "Parameter", "Result", "SolverUnavailable", "Store", "Task", "Termination",
-    "Topology", "bounds", "check", "design", "export", "family", "load", "load_plugin", "model", "parse",
+    "Topology", "bounds", "check", "design", "export", "family", "iteration", "load", "load_plugin", "model", "parse",
     "plot_topology", "save_topology", "set_solution", "solve", "solver_table", "study", "sweep", "topology",
 ]  # fmt: skip
 

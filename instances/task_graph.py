@@ -1,0 +1,373 @@
+r"""Task graphs of one training iteration: computing, transfers, all-reduces, and what waits for what.
+
+Source  TopoOpt, sections 4.1 and 5.1; operators in the order of the models, with times of
+        :mod:`opticoll.instances.compute_times`
+
+Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks of smaller numbers.
+
+    computing   ``amount`` seconds on one server, which runs one task at a time; server -1 only joins
+    transfer    ``amount`` bytes from server to target (model-parallel traffic)
+    all-reduce  a buffer of ``amount`` bytes on every server of a group
+
+The graph of a model, see :func:`training_iteration`: every server runs the operators forward in their order and
+backward in the reverse order. The weights of an operator are all-reduced as soon as every server has its gradient. A
+server that holds embedding tables looks up the rows of all samples, sends every other server its rows, and gets as many
+gradients back; the operators after the tables wait for the rows of all servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.errors import BadInput
+from opticoll.instances.compute_times import MEASURED_SERVERS, dense_size, operators
+from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from opticoll.instances.training_jobs import TrainingJob
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+COMPUTING, TRANSFER, ALL_REDUCE = 0, 1, 2
+#: What a task graph lets overlap: all that its dependencies allow, or nothing (Eq. (1) of TopoOpt).
+OVERLAPS = ("backward", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class TaskGraph:
+    """Tasks of one iteration, see the module.
+
+    Parameters
+    ----------
+    servers
+        Number of servers.
+    kind
+        ``COMPUTING``, ``TRANSFER`` or ``ALL_REDUCE``, ``(T,)``.
+    server, target
+        Server of a computing task, ends of a transfer; -1 where there is none, ``(T,)`` each.
+    amount
+        Seconds or bytes, ``(T,)``.
+    group
+        Place in ``groups`` of an all-reduce; -1 for other tasks, ``(T,)``.
+    groups
+        Servers of every all-reduce group.
+    waits
+        Pairs (first, then): task ``then`` waits for ``first``, ``(E, 2)``.
+
+    Raises
+    ------
+    BadInput
+        For servers out of range, amounts that are negative or not finite, or a task that waits for a later one.
+    """
+
+    servers: int
+    kind: I64
+    server: I64
+    target: I64
+    amount: F64
+    group: I64
+    groups: tuple[tuple[int, ...], ...]
+    waits: I64
+
+    def __post_init__(self) -> None:
+        here, there = self.server, self.target
+        ends = (here >= -1) & (here < self.servers) & (there >= -1) & (there < self.servers)
+        moved = self.kind == TRANSFER
+        bad = ~ends | (moved & ((here < 0) | (there < 0) | (here == there)))
+        bad |= ~(np.isfinite(self.amount) & (self.amount >= 0))
+        bad |= (self.kind == ALL_REDUCE) & ((self.group < 0) | (self.group >= len(self.groups)))
+        if bad.any():
+            msg = (
+                f"task graph: task {int(np.argmax(bad))} has servers outside 0..{self.servers - 1}, no group, or an "
+                "amount that is not a finite nonnegative number"
+            )
+            raise BadInput(msg)
+        for members in self.groups:
+            if len(members) < 2 or len(set(members)) < len(members) or not set(members) <= set(range(self.servers)):
+                msg = f"task graph: the group {members[:8]} needs at least two distinct servers of the graph"
+                raise BadInput(msg)
+        if (
+            self.waits.size
+            and (
+                (self.waits[:, 0] >= self.waits[:, 1]) | (self.waits < 0).any(axis=1) | (self.waits[:, 1] >= self.tasks)
+            ).any()
+        ):
+            msg = "task graph: a task waits for itself or a later one; number tasks so that they wait for earlier ones"
+            raise BadInput(msg)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return int(self.kind.size)
+
+    @property
+    def computing(self) -> F64:
+        """Computing time of every server [s], ``(servers,)``."""
+        chosen = (self.kind == COMPUTING) & (self.server >= 0)
+        return np.bincount(self.server[chosen], self.amount[chosen], self.servers).astype(np.float64)
+
+    @property
+    def transferred(self) -> F64:
+        """Bytes of all transfers from server to server, ``(servers, servers)``."""
+        matrix, chosen = np.zeros((self.servers, self.servers)), self.kind == TRANSFER
+        np.add.at(matrix, (self.server[chosen], self.target[chosen]), self.amount[chosen])
+        return matrix
+
+    @property
+    def reduced(self) -> dict[tuple[int, ...], float]:
+        """Bytes of the buffers of every group."""
+        found: dict[tuple[int, ...], float] = {}
+        for task in np.flatnonzero(self.kind == ALL_REDUCE):
+            members = self.groups[self.group[task]]
+            found[members] = found.get(members, 0.0) + float(self.amount[task])
+        return found
+
+
+class TaskGraphDraft:
+    """A task graph while it is written; every method returns the number of the new task."""
+
+    def __init__(self, servers: int) -> None:
+        self.servers = servers
+        self._rows: list[tuple[int, int, int, float, int]] = []
+        self._waits: list[tuple[int, int]] = []
+        self._groups: dict[tuple[int, ...], int] = {}
+
+    def _add(self, kind: int, server: int, target: int, amount: float, group: int, after: Iterable[int]) -> int:
+        task = len(self._rows)
+        self._rows.append((kind, server, target, amount, group))
+        self._waits += [(first, task) for first in after]
+        return task
+
+    def compute(self, server: int, seconds: float, after: Iterable[int] = ()) -> int:
+        """``seconds`` of computing on a server."""
+        return self._add(COMPUTING, server, -1, seconds, -1, after)
+
+    def join(self, after: Iterable[int]) -> int:
+        """A task without duration that waits for others."""
+        return self._add(COMPUTING, -1, -1, 0.0, -1, after)
+
+    def transfer(self, source: int, target: int, size: float, after: Iterable[int] = ()) -> int:
+        """``size`` bytes from one server to another."""
+        return self._add(TRANSFER, source, target, size, -1, after)
+
+    def all_reduce(self, members: Sequence[int], size: float, after: Iterable[int] = ()) -> int:
+        """An all-reduce of a buffer of ``size`` bytes among servers, in the order of their default ring."""
+        group = self._groups.setdefault(tuple(members), len(self._groups))
+        return self._add(ALL_REDUCE, -1, -1, size, group, after)
+
+    def finished(self) -> TaskGraph:
+        """The graph.
+
+        Raises
+        ------
+        BadInput
+            As for :class:`TaskGraph`.
+        """
+        columns: list[ArrayLike] = list(zip(*self._rows, strict=True)) if self._rows else [()] * 5
+        kind, server, target, group = (np.array(columns[k], dtype=np.int64) for k in (0, 1, 2, 4))
+        waits = np.array(self._waits, dtype=np.int64).reshape(-1, 2)
+        amount = np.array(columns[3], dtype=np.float64)
+        return TaskGraph(self.servers, kind, server, target, amount, group, tuple(self._groups), waits)
+
+
+# the models ----------------------------------------------------------------------------------------------------
+
+
+def _convolutions() -> list[tuple[str, int]]:
+    layers: list[tuple[str, int]] = []
+    inputs = 3
+    for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(count):
+            layers.append((f"Conv2D_3_3_{width}", (9 * inputs + 1) * width))
+            inputs = width
+        layers.append(("Pool2D_3_3", 0))
+    return layers
+
+
+def _bottlenecks() -> list[tuple[str, int]]:
+    layers, inputs = [("Conv2D_7_7_64", 148 * 64), ("Pool2D_3_3", 0)], 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            outputs = 4 * width
+            chain = [(f"Conv2D_1_1_{width}", inputs * width), (f"Conv2D_3_3_{width}", 9 * width * width),
+                     (f"Conv2D_1_1_{outputs}", width * outputs)]  # fmt: skip
+            if block == 0:
+                chain.append((f"Conv2D_1_1_{outputs}", inputs * outputs))
+            layers += [*chain, ("ElementBinary_31", 0), ("ElementUnary_13", 0)]
+            inputs = outputs
+    return [*layers, ("Pool2D_7_7", 0), ("Flat", 0), ("Dense_8192_10", 0), ("Softmax", 0)]
+
+
+def _dense(*names: str) -> list[tuple[str, int]]:
+    return [(name, 0) for name in names]
+
+
+def _transformer(blocks: int, width: int, attention: str) -> list[tuple[str, int]]:
+    dense = _dense(*[f"Dense_{width}_{width}"] * 2)
+    mixed = [(attention, 4 * width * width), ("ElementBinary_31", 0)]
+    return (mixed + dense + mixed + mixed + dense) * blocks + _dense(f"Dense_{width}_1")
+
+
+def _uno(width: int, depth: int) -> list[tuple[str, int]]:
+    stacks = [[f"Dense_{inputs}_{width}"] + [f"Dense_{width}_{width}"] * depth
+              for inputs in (942, 5270, 2048, 5270, 2048)]  # fmt: skip
+    joined = 5 * width + 2
+    ends = ["Dense_1_1", "Concat_1", f"Dense_{joined}_{width}", *[f"Dense_{width}_{width}"] * 7, f"Dense_{width}_1"]
+    return _dense(*(name for stack in stacks for name in stack), *ends)
+
+
+def _dlrm(bottom: int, top: int, joint: int) -> tuple[list[tuple[str, int]], int]:
+    below = _dense(*[f"Dense_{bottom}_{bottom}"] * 7)
+    above = _dense("Concat_1", f"Dense_{joint}_{top}", *[f"Dense_{top}_{top}"] * 14, f"Dense_{top}_1")
+    return below + above, len(below)
+
+
+def _ncf() -> tuple[list[tuple[str, int]], int]:
+    return _dense("ElementBinary_32", "Dense_2048_1", "Concat_1", "Dense_8192_4096", *["Dense_4096_4096"] * 7,
+                  "Dense_4097_1"), 0  # fmt: skip
+
+
+#: Operators of a model in the order of the forward pass with their weights (0: given by the name of a dense layer), and
+#: how many of them come before the rows of the embedding tables are used.
+_SEQUENCES = {
+    ("vgg", "5.3"): lambda: (_convolutions() + _dense("Flat", "Dense_61952_4096", "Dense_4096_4096",
+                                                      "Dense_4096_1000", "Softmax"), 0),
+    ("resnet50", "5.3"): lambda: (_bottlenecks(), 0),
+    ("bert", "5.3"): lambda: (_transformer(12, 1024, "MultiHeadAttention_102416"), 0),
+    ("bert", "5.6"): lambda: (_transformer(6, 768, "MultiHeadAttention_76812"), 0),
+    ("candle", "5.3"): lambda: (_uno(16384, 15), 0),
+    ("candle", "5.6"): lambda: (_uno(4096, 11), 0),
+    ("dlrm", "5.3"): lambda: _dlrm(2048, 4096, 10240),
+    ("dlrm", "5.4"): lambda: _dlrm(2048, 4096, 18432),
+    ("dlrm", "5.6"): lambda: _dlrm(1024, 2048, 5120),
+    ("ncf", "5.3"): _ncf,
+}  # fmt: skip
+_SEQUENCES["vgg", "5.6"] = _SEQUENCES["vgg", "5.3"]
+_TIMED = {"5.3": "{}", "5.4": "{}-128-tables", "5.6": "{}-16-servers"}
+MODELS = tuple(sorted({model for model, _ in _SEQUENCES}))
+
+
+def operator_sequence(model: str, section: str = "5.3") -> tuple[list[tuple[str, int]], int]:
+    """Operators of the forward pass with their weights, and how many come before the tables' rows are used.
+
+    Raises
+    ------
+    BadInput
+        For a model and section whose operators were not measured.
+    """
+    if (model, section) not in _SEQUENCES:
+        known = ", ".join(f"{name} {part}" for name, part in sorted(_SEQUENCES))
+        msg = f"iteration: no operator times of {model} in section {section}; there are {known}"
+        raise BadInput(msg)
+    layers, early = _SEQUENCES[model, section]()
+    return [(name, weights or dense_size(name)) for name, weights in layers], early
+
+
+def training_iteration(
+    model: str, servers: int, *, section: str = "5.3", batch: int = 0, overlap: str = "backward"
+) -> TaskGraph:
+    """One iteration of a model of TopoOpt: data parallel, embedding tables placed whole.
+
+    Parameters
+    ----------
+    model
+        ``bert``, ``candle``, ``dlrm``, ``ncf``, ``resnet50``, ``vgg``.
+    servers
+        Number of servers, each with the batch of four GPUs. The time of a look-up, which covers the samples of all
+        servers, grows with it.
+    section
+        Section of the paper that sets the sizes: 5.3, 5.4 (DLRM, 128 tables) or 5.6.
+    batch
+        Samples per GPU, among those measured; 0 for that of List 1.
+    overlap
+        ``backward``: communication overlaps with computing wherever the dependencies allow it. ``none``: all computing,
+        then the rows of the tables, then their gradients, then all all-reduces, as Eq. (1) assumes.
+
+    Raises
+    ------
+    BadInput
+        For fewer than two servers, an unknown model, section or overlap, or a batch without measured times.
+    """
+    if servers < 2 or overlap not in OVERLAPS:
+        msg = f"iteration: {servers} servers, overlap {overlap!r}; take at least 2 servers and {' or '.join(OVERLAPS)}"
+        raise BadInput(msg)
+    layers, early = operator_sequence(model, section)
+    job = training_job(model, section, batch)
+    timed = operators(_TIMED[section].format(model), job.batch)
+    draft = TaskGraphDraft(servers)
+    forward = {one.name: one.forward for one in timed}
+    backward = {one.name: one.backward for one in timed}
+    _write(draft, job, layers, early, (forward, backward), servers / MEASURED_SERVERS[section], overlap == "none")
+    return draft.finished()
+
+
+def _write(
+    draft: TaskGraphDraft,
+    job: TrainingJob,
+    layers: list[tuple[str, int]],
+    early: int,
+    times: tuple[dict[str, float], dict[str, float]],
+    larger: float,
+    apart: bool,
+) -> None:
+    """The tasks of :func:`training_iteration`."""
+    n, (forward, backward) = draft.servers, times
+    columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
+    names = [f"Embed_{t.rows}x{t.columns}" for t in job.tables for _ in range(t.count)]
+    owner: list[int] = (np.arange(columns.size) * n // max(columns.size, 1)).tolist()
+    looked: dict[int, int] = {}
+    for name, server in zip(names, owner, strict=True):
+        after = [looked[server]] if server in looked else []
+        looked[server] = draft.compute(server, larger * forward[name], after)
+    held = np.bincount(owner, columns, n) if owner else np.zeros(n)
+    size = held.astype(np.float64) * job.server_batch * NUMBER_BYTES
+    rows: list[list[int]] = [[] for _ in range(n)]
+    for source, lookup in looked.items():
+        rows[source].append(lookup)
+        for target in range(n):
+            if target != source and not apart:
+                rows[target].append(draft.transfer(source, target, float(size[source]), [lookup]))
+    last: list[list[int]] = [[] for _ in range(n)]
+    for place, (name, _) in enumerate(layers):
+        for server in range(n):
+            after = last[server] + (rows[server] if place == early else [])
+            last[server] = [draft.compute(server, forward[name], after)]
+    shared: list[int] = []
+    for place in range(len(layers) - 1, -1, -1):
+        name, weights = layers[place]
+        for server in range(n):
+            last[server] = [draft.compute(server, backward[name], last[server])]
+        if weights and apart:
+            shared.append(weights)
+        elif weights:
+            draft.all_reduce(range(n), NUMBER_BYTES * weights, [task for tasks in last for task in tasks])
+        if place == early and looked:
+            for target in looked:
+                sent = [] if apart else [
+                    draft.transfer(source, target, float(size[target]), last[source])
+                    for source in range(n) if source != target
+                ]  # fmt: skip
+                rows[target] = sent + last[target]
+    for name, server in zip(names, owner, strict=True):
+        rows[server] = [draft.compute(server, larger * backward[name], rows[server])]
+    if apart:
+        _exchanges_apart(draft, size, list(looked), [task for tasks in (*last, *rows) for task in tasks], shared)
+
+
+def _exchanges_apart(draft: TaskGraphDraft, size: F64, holders: list[int], after: list[int], shared: list[int]) -> None:
+    """All communication after all computing: rows, gradients, all-reduces, one after the other."""
+    n, done = draft.servers, draft.join(sorted(set(after)))
+    for ahead in (True, False):
+        pairs = [(s, t) if ahead else (t, s) for s in holders for t in range(n) if t != s]
+        sent = [draft.transfer(a, b, float(size[a if ahead else b]), [done]) for a, b in pairs]
+        done = draft.join(sent) if sent else done
+    for weights in shared:
+        draft.all_reduce(range(n), NUMBER_BYTES * weights, [done])

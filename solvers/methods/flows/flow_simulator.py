@@ -1,0 +1,522 @@
+"""Simulation of a training iteration on the level of flows: an event engine with max-min fair rates.
+
+Source  progressive filling: Bertsekas & Gallager, Data Networks, section 6.5.2; circuits that change: TopoOpt, section
+        5.1 and appendix E.4
+
+Computing tasks of a server run one at a time, the ready one of the smallest number first. Flows of a communication
+start when it is ready; rates are computed anew whenever a flow starts or ends, by water-filling: the arc with the least
+capacity per unit of share left fixes the rates of its flows, and so on. The communication ends its latency after its
+last byte. Nothing is random: the same input gives the same schedule.
+
+``resolution``: flows that would end at most so much later than the first one end at the same event, at rates that stay
+as they are until then. All bytes are carried and no arc is overloaded; other flows get the freed capacity that much
+later. The rule "at once" of the model is resolution 0.
+
+Circuits that change (:class:`CircuitNetwork`): the first circuits are chosen by the traffic of the whole iteration, as
+if measured in the iteration before. At every interval they are chosen by the bytes that are left of the flows that have
+started; without such bytes they stay. After a change nothing is sent during the pause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.errors import BadInput, NoSolution
+from opticoll.formulations.flows.iteration import Flows, Network, Schedule, flows_of
+from opticoll.instances.digraph import Topology
+from opticoll.instances.servers import AllReduceGroup, ServerPool
+from opticoll.instances.task_graph import COMPUTING
+from opticoll.solvers.methods.topoopt.topology_finder import connected, greedy_circuits, ocs_reconfig, topology_finder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.flows.iteration import Routing
+    from opticoll.instances.families.switched_networks import CircuitNetwork
+    from opticoll.instances.task_graph import TaskGraph
+
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
+#: Changes of circuits after which a simulation that makes no progress is given up.
+MOST_CHANGES = 100_000
+_WAITING, _READY, _RUNNING, _DONE = 0, 1, 2, 3
+
+
+@njit(cache=True, nogil=True)
+def fair_rates(
+    active: I64, start: I64, arc: I64, share: F64, capacity: F64, rate: F64, left: F64, weight: F64, count: I64
+) -> None:  # pragma: no cover  compiled
+    """Set the max-min fair rates of the active flows by water-filling; 0 for a flow without arcs.
+
+    ``left``, ``weight`` and ``count`` are scratch, one entry an arc (``count`` one more).
+    """
+    arcs = capacity.size
+    for a in range(arcs):
+        left[a], weight[a], count[a] = capacity[a], 0.0, 0
+    count[arcs] = 0
+    entries = 0
+    for i in range(active.size):
+        f = active[i]
+        rate[f] = -1.0 if start[f + 1] > start[f] else 0.0
+        for e in range(start[f], start[f + 1]):
+            weight[arc[e]] += share[e]
+            count[arc[e]] += 1
+            entries += 1
+    users, first = np.empty(entries, dtype=np.int64), np.zeros(arcs + 1, dtype=np.int64)
+    for a in range(arcs):
+        first[a + 1] = first[a] + count[a]
+    fill = first[:arcs].copy()
+    listed, used = np.empty(arcs, dtype=np.int64), 0
+    for a in range(arcs):
+        if count[a] > 0:
+            listed[used] = a
+            used += 1
+    for i in range(active.size):
+        f = active[i]
+        for e in range(start[f], start[f + 1]):
+            users[fill[arc[e]]] = f
+            fill[arc[e]] += 1
+    while used > 0:
+        least = np.inf
+        kept = 0
+        for i in range(used):
+            a = listed[i]
+            if count[a] > 0:
+                listed[kept] = a
+                kept += 1
+                level = max(left[a], 0.0) / weight[a]
+                least = min(least, level)
+        used = kept
+        for i in range(used):
+            a = listed[i]
+            if count[a] == 0 or max(left[a], 0.0) > least * weight[a] * (1.0 + 1e-12):
+                continue
+            for u in range(first[a], first[a + 1]):
+                f = users[u]
+                if rate[f] >= 0.0:
+                    continue
+                rate[f] = least
+                for e in range(start[f], start[f + 1]):
+                    b = arc[e]
+                    left[b] -= share[e] * least
+                    weight[b] -= share[e]
+                    count[b] -= 1
+                    if count[b] == 0:
+                        weight[b] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _push(times: F64, items: I64, size: int, time: float, item: int) -> int:  # pragma: no cover  compiled
+    """Insert into a binary heap by (time, item)."""
+    k = size
+    while k > 0:
+        above = (k - 1) // 2
+        if times[above] < time or (times[above] == time and items[above] <= item):
+            break
+        times[k], items[k] = times[above], items[above]
+        k = above
+    times[k], items[k] = time, item
+    return size + 1
+
+
+@njit(cache=True, nogil=True)
+def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compiled
+    """Remove the first entry of the heap; it stays at ``size - 1``."""
+    first_time, first_item = times[0], items[0]
+    size -= 1
+    time, item = times[size], items[size]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            break
+        if child + 1 < size and (
+            times[child + 1] < times[child] or (times[child + 1] == times[child] and items[child + 1] < items[child])
+        ):
+            child += 1
+        if time < times[child] or (time == times[child] and item <= items[child]):
+            break
+        times[k], items[k] = times[child], items[child]
+        k = child
+    times[k], items[k] = time, item
+    times[size], items[size] = first_time, first_item
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _advance(
+    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
+    servers: tuple[I64, I64, I64, I64],
+    state: tuple[I64, I64, F64, F64, I64],
+    flows: tuple[I64, I64, I64, F64, F64, F64],
+    progress: tuple[F64, F64, I64, F64, I64],
+    heap: tuple[F64, I64],
+    clock: F64,
+    sizes: I64,
+    until: float,
+    silent: bool,
+    record: bool,
+) -> F64:  # pragma: no cover  compiled
+    """Run to the time ``until``, or to the end; the rows of rates.
+
+    tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
+    servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be looked at
+    sizes     tasks that are done, entries of the heap, active flows, events, tasks to be looked at
+    """
+    kind, server, seconds, lag, succ_start, succ, flow_start = tasks
+    own_start, own, cursor, idle = servers
+    status, waits, begin, end, todo = state
+    start, arc, owner, share, capacity, size = flows
+    left, rate, active, lasted, missing = progress
+    heap_time, heap_item = heap
+    scratch_left, scratch_weight = np.empty(capacity.size), np.empty(capacity.size)
+    scratch_count = np.empty(capacity.size + 1, dtype=np.int64)
+    rows, used = np.empty((1024 if record else 1, 4)), 0
+    done, heaped, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    resolution = clock[1]
+    stale = True
+    while True:
+        now = clock[0]
+        while fresh > 0:
+            fresh -= 1
+            t = todo[fresh]
+            if status[t] == _WAITING:  # becomes ready
+                status[t] = _READY
+                if kind[t] == 0 and server[t] >= 0:
+                    s = server[t]
+                    if idle[s] == 0:
+                        continue
+                    idle[s] = 2  # others may become ready at this moment
+                elif kind[t] == 0:
+                    status[t], begin[t] = _RUNNING, now
+                    heaped = _push(heap_time, heap_item, heaped, now + seconds[t], t)
+                else:
+                    status[t], begin[t] = _RUNNING, now
+                    missing[t] = 0
+                    for f in range(flow_start[t], flow_start[t + 1]):
+                        if size[f] > 0.0:
+                            left[f] = size[f]
+                            active[busy] = f
+                            busy += 1
+                            missing[t] += 1
+                            stale = True
+                            events += 1
+                    if missing[t] == 0:
+                        heaped = _push(heap_time, heap_item, heaped, now + lag[t], t)
+            else:  # has ended
+                status[t], end[t] = _DONE, now
+                done += 1
+                if kind[t] == 0 and server[t] >= 0:
+                    idle[server[t]] = 2
+                for e in range(succ_start[t], succ_start[t + 1]):
+                    then = succ[e]
+                    waits[then] -= 1
+                    if waits[then] == 0:
+                        todo[fresh] = then
+                        fresh += 1
+        for s in range(idle.size):
+            if idle[s] != 2:
+                continue
+            idle[s] = 1
+            while cursor[s] < own_start[s + 1] and status[own[cursor[s]]] >= _RUNNING:
+                cursor[s] += 1
+            for k in range(cursor[s], own_start[s + 1]):
+                t = own[k]
+                if status[t] == _READY:
+                    status[t], begin[t], idle[s] = _RUNNING, now, 0
+                    heaped = _push(heap_time, heap_item, heaped, now + seconds[t], t)
+                    break
+        if stale and busy > 0:
+            if silent:
+                for i in range(busy):
+                    rate[active[i]] = 0.0
+            else:
+                fair_rates(active[:busy], start, arc, share, capacity, rate, scratch_left, scratch_weight,
+                           scratch_count)  # fmt: skip
+            stale = False
+        soonest = np.inf
+        for i in range(busy):
+            f = active[i]
+            if rate[f] > 0.0:
+                soonest = min(soonest, left[f] / rate[f])
+        timed = heap_time[0] if heaped > 0 else np.inf
+        if soonest < np.inf and resolution > 0.0:
+            latest = soonest
+            for i in range(busy):
+                f = active[i]
+                if rate[f] > 0.0 and left[f] / rate[f] <= soonest + resolution:
+                    latest = max(latest, left[f] / rate[f])
+            if timed > now + soonest:
+                latest = min(latest, timed - now)
+            soonest = latest
+        moment = min(now + soonest, timed)
+        if moment > until or moment == np.inf:
+            span = min(moment, until) - now
+            ended = False
+        else:
+            span = moment - now
+            ended = True
+        if span < np.inf and span > 0.0 and busy > 0:
+            for i in range(busy):
+                f = active[i]
+                if record and rate[f] > 0.0:
+                    if used == rows.shape[0]:
+                        rows = np.concatenate((rows, np.empty((used, 4))))
+                    carried = min(left[f] / rate[f], span)
+                    rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3] = now, now + carried, f, rate[f]
+                    used += 1
+        if not ended:
+            for i in range(busy):
+                if until < np.inf:
+                    left[active[i]] = max(left[active[i]] - rate[active[i]] * span, 0.0)
+            if until < np.inf:
+                clock[0] = until
+            break
+        # a flow is over when less is left than it sends in a billionth of the span, or than it sends in 1e-15 s
+        limit = soonest * (1.0 + 1e-9) + 1e-15
+        kept = 0
+        over = now + soonest <= timed
+        clock[0] = moment
+        for i in range(busy):
+            f = active[i]
+            if over and rate[f] > 0.0 and left[f] <= rate[f] * limit:
+                left[f], lasted[f], stale = 0.0, moment, True
+                events += 1
+                t = owner[f]
+                missing[t] -= 1
+                if missing[t] == 0:
+                    heaped = _push(heap_time, heap_item, heaped, moment + lag[t], t)
+            else:
+                left[f] = max(left[f] - rate[f] * span, 0.0)
+                active[kept] = f
+                kept += 1
+        busy = kept
+        while heaped > 0 and heap_time[0] <= moment:
+            heaped = _pop(heap_time, heap_item, heaped)
+            todo[fresh] = heap_item[heaped]
+            fresh += 1
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = done, heaped, busy, events, fresh
+    return rows[:used].copy()
+
+
+class _Engine:
+    """The arrays of a simulation, and how far it is."""
+
+    def __init__(self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, record: bool) -> None:
+        count, waits = graph.tasks, graph.waits
+        sort = np.argsort(waits[:, 0], kind="stable")
+        succ_start = np.searchsorted(waits[sort, 0], np.arange(count + 1))
+        lag = np.zeros(count)
+        np.maximum.at(lag, flows.task, latency * flows.hops)
+        flow_start = np.searchsorted(flows.task, np.arange(count + 1))
+        seconds = np.where(graph.kind == COMPUTING, graph.amount, 0.0)
+        self.tasks = (graph.kind, graph.server, seconds, lag, succ_start, waits[sort, 1].copy(), flow_start)
+        own = np.flatnonzero((graph.kind == COMPUTING) & (graph.server >= 0))
+        own = own[np.argsort(graph.server[own], kind="stable")]
+        own_start = np.searchsorted(graph.server[own], np.arange(graph.servers + 1))
+        self.servers = (own_start, own, own_start[:-1].copy(), np.ones(graph.servers, dtype=np.int64))
+        left = np.bincount(waits[:, 1], minlength=count).astype(np.int64)
+        todo = np.zeros(2 * count + 1, dtype=np.int64)
+        ready = np.flatnonzero(left == 0)[::-1]
+        todo[: ready.size] = ready
+        self.state = (np.zeros(count, dtype=np.int64), left, np.zeros(count), np.full(count, np.inf), todo)
+        self.flows, self.graph, self.record = flows, graph, record
+        none = np.zeros(flows.count)
+        self.progress = (none, none.copy(), np.zeros(flows.count, dtype=np.int64), none.copy(),
+                         np.zeros(count, dtype=np.int64))  # fmt: skip
+        self.heap = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
+        self.clock = np.array([0.0, resolution])
+        self.sizes = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
+        self.rows: list[F64] = []
+
+    @property
+    def over(self) -> bool:
+        """Whether all tasks have ended."""
+        return bool(self.sizes[0] == self.graph.tasks)
+
+    @property
+    def active(self) -> I64:
+        """Flows that have started and not ended."""
+        return self.progress[2][: self.sizes[2]]
+
+    def run(self, until: float = np.inf, *, silent: bool = False) -> None:
+        """Advance to a time, or to the end; ``silent``: nothing is sent."""
+        one = self.flows
+        flows = (one.start, one.arc, one.task, one.share, one.capacity, one.size)
+        rows = _advance(self.tasks, self.servers, self.state, flows, self.progress, self.heap, self.clock, self.sizes,
+                        until, silent, self.record)  # fmt: skip
+        if self.record:
+            self.rows.append(rows)
+
+    def schedule(self) -> Schedule:
+        """What was simulated.
+
+        Raises
+        ------
+        NoSolution
+            If some task never ends.
+        """
+        _, _, begin, end, _ = self.state
+        if not self.over:
+            task = int(np.argmax(~np.isfinite(end)))
+            msg = f"iteration: task {task} never ends: the network has no route for it, or for a task before it"
+            raise NoSolution(msg)
+        rates = np.concatenate(self.rows) if self.record else None
+        return Schedule(begin, end, rates, int(self.sizes[3]))
+
+
+def _checked(resolution: float) -> float:
+    if not 0 <= resolution < np.inf:
+        msg = f"iteration: resolution {resolution} s; give a finite time of at least 0"
+        raise BadInput(msg)
+    return resolution
+
+
+def simulate(
+    graph: TaskGraph, network: Network, *, ring_factor: float | None = None, resolution: float = 0.0,
+    record: bool = False,
+) -> Schedule:  # fmt: skip
+    """The schedule of a task graph over a fixed network.
+
+    Parameters
+    ----------
+    graph, network
+        Tasks, and topology with routes.
+    ring_factor
+        Bytes over every hop of a ring per byte of an all-reduce's buffer; 2 (k-1)/k if None.
+    resolution
+        See the module [s].
+    record
+        Keep the rates, for :func:`opticoll.formulations.flows.iteration.residuals`.
+
+    Raises
+    ------
+    BadInput
+        If the network has too few servers, or for a resolution out of range.
+    NoSolution
+        If some traffic has no route.
+    """
+    flows = flows_of(graph, network, ring_factor=ring_factor)
+    return simulate_flows(graph, flows, network.latency, resolution=resolution, record=record)
+
+
+def simulate_flows(
+    graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, record: bool = False
+) -> Schedule:
+    """The schedule of a task graph whose flows are known, as from :func:`simulate`."""
+    engine = _Engine(graph, flows, latency, _checked(resolution), record)
+    engine.run()
+    return engine.schedule()
+
+
+# circuits ---------------------------------------------------------------------------------------------------------
+
+
+def pool_of(graph: TaskGraph, degree: int, ring_factor: float | None = None) -> ServerPool:
+    """The traffic of a task graph: transfers, and one group for all all-reduces among the same servers."""
+    groups = [
+        AllReduceGroup(members, (2 * (len(members) - 1) / len(members) if ring_factor is None else ring_factor) * size)
+        for members, size in graph.reduced.items()
+        if size > 0
+    ]
+    return ServerPool(graph.servers, degree, graph.transferred, groups=groups)
+
+
+def circuit_topology(n: int, circuits: I64) -> Topology:
+    """The circuits as arcs; parallel ones are one arc of their number as capacity, over which traffic is spread."""
+    key, number = np.unique(circuits[:, 0] * n + circuits[:, 1], return_counts=True)
+    return Topology(n, key // n, key % n, number.astype(float))
+
+
+def designed_network(
+    graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
+    routing: Routing = "single", paths: int = 4, ring_factor: float | None = None,
+) -> Network:  # fmt: skip
+    """The network of circuits that are chosen once for the traffic of a task graph.
+
+    With rule ``topoopt`` by TopologyFinder, which also chooses the rings; with ``sip-ocs`` by demand.
+
+    Parameters
+    ----------
+    graph, circuits
+        Tasks, and the network's rule.
+    bandwidth
+        Of an interface [bytes/s].
+    latency, routing, paths
+        As for :class:`Network`.
+    ring_factor
+        As for :func:`simulate`.
+    """
+    pool = pool_of(graph, circuits.degree, ring_factor)
+    found = circuits.rule == "topoopt"
+    design = topology_finder(pool) if found else ocs_reconfig(pool, discount=circuits.discount)
+    rings: dict[tuple[int, ...], list[tuple[float, tuple[int, ...]]]] = {}
+    for ring in design.rings:
+        rings.setdefault(pool.groups[ring.group].members, []).append((ring.share, ring.order))
+    topology = circuit_topology(pool.n, design.circuits)
+    chosen = {members: tuple(those) for members, those in rings.items()}
+    return Network(topology, bandwidth, latency, routing, paths, chosen)
+
+
+def simulate_circuits(
+    graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
+    ring_factor: float | None = None, resolution: float = 0.0, record: bool = False,
+) -> tuple[Schedule, int]:  # fmt: skip
+    """The schedule of a task graph over circuits that are changed at every interval, and how often they were changed.
+
+    Parameters
+    ----------
+    graph, circuits
+        Tasks, and the network's rule with a finite interval.
+    bandwidth
+        Of an interface [bytes/s].
+    latency, ring_factor, resolution, record
+        As for :func:`simulate`.
+
+    Raises
+    ------
+    BadInput
+        For a network of another size, or a resolution out of range.
+    NoSolution
+        If it makes no progress.
+    """
+    if circuits.n != graph.servers:
+        msg = f"iteration: {circuits.spec} has {circuits.n} servers, the task graph {graph.servers}"
+        raise BadInput(msg)
+    demand = pool_of(graph, circuits.degree, ring_factor).traffic
+    network = _circuits_for(demand, circuits, bandwidth, latency)
+    flows = flows_of(graph, network, ring_factor=ring_factor, hopwise=True)
+    engine = _Engine(graph, flows, latency, _checked(resolution), record)
+    pairs, back = np.unique(np.stack([flows.source, flows.target], axis=1), axis=0, return_inverse=True)
+    changes = 0
+    for tick in range(1, MOST_CHANGES):
+        engine.run(tick * circuits.interval)
+        if engine.over:
+            break
+        active = engine.active
+        if not active.size:
+            continue
+        demand = np.zeros((graph.servers, graph.servers))
+        np.add.at(demand, (flows.source[active], flows.target[active]), engine.progress[0][active])
+        network = _circuits_for(demand, circuits, bandwidth, latency)
+        start, arc, share = network.routes(pairs[:, 0], pairs[:, 1])
+        length = np.diff(start)[back.ravel()]
+        first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        entry = np.repeat(start[:-1][back.ravel()] - first[:-1], length) + np.arange(first[-1])
+        engine.flows = replace(flows, start=first, arc=arc[entry], share=share[entry], capacity=network.capacity)
+        changes += 1
+        engine.run(tick * circuits.interval + circuits.pause, silent=True)
+    return engine.schedule(), changes
+
+
+def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, latency: float) -> Network:
+    """Circuits for the demand that is left, by Algorithm 5."""
+    chosen = greedy_circuits(demand, circuits.degree, circuits.discount)
+    if circuits.forwarding:
+        chosen = connected(circuits.n, chosen, circuits.degree, demand)
+    return Network(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)

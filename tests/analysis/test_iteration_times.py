@@ -1,0 +1,69 @@
+"""``opticoll iteration``: what it prints and returns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli import main
+from opticoll.errors import BadInput
+from opticoll.instances.task_graph import TaskGraphDraft
+
+
+@pytest.mark.parametrize(
+    "network",
+    ["circuits:n=16,degree=4", "circuits:n=16,degree=4,rule=sip-ocs", "circuits:n=16,degree=4,rule=ocs-reconfig",
+     "ideal-switch:n=16,capacity=4", "fat-tree:k=4,capacity=4", "fat-tree:k=4,oversubscription=2,capacity=4",
+     "random-regular:n=16,d=4,seed=1"],
+)  # fmt: skip
+def test_every_network_respects_the_bounds(network):
+    found = oc.iteration("dlrm", network, section="5.6", check=True)
+    assert found.bound_s == max(found.bounds.values()) > 0
+    assert found.seconds >= found.bound_s * (1 - 1e-9)
+    assert found.seconds >= found.computing_s
+    assert (found.violation is None) == ("ocs-reconfig" in network)
+    assert found.violation is None or found.violation < 0.01
+    assert found == oc.iteration("dlrm", network, section="5.6", check=True), "deterministic"
+
+
+def test_the_command_prints_what_the_function_returns(capfd):
+    words = ["iteration", "vgg", "ideal-switch:n=4,capacity=2", "--link", "25Gb/s", "--overlap", "none", "--check"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    expected = oc.iteration("vgg", "ideal-switch:n=4,capacity=2", link="25Gb/s", overlap="none", check=True)
+    assert found["seconds"] == expected.seconds
+    assert found["routing"] == "even"
+    assert main(words) == 0
+    assert "worst violation" in capfd.readouterr().out
+
+
+def test_capacities_with_a_unit_need_no_link_and_own_graphs_no_model():
+    draft = TaskGraphDraft(2)
+    draft.transfer(0, 1, 50e9)
+    found = oc.iteration(
+        draft.finished(), oc.Topology(2, [0, 1], [1, 0], [400, 400], capacity_unit="Gb/s"), latency=0.0
+    )
+    assert found.seconds == pytest.approx(1.0)
+    assert found.model == "custom"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["vgg", "servers:n=4,degree=2,traffic=vgg"], "is no network"),
+        (["vgg", "ring:4", "--servers", "8"], "has 4 servers, the task graph needs 8"),
+        (["vgg", "circuits:n=4,degree=1,rule=sip-ring", "--routing", "even"], "not available"),
+        (["lenet", "ring:4"], "no operator times of lenet"),
+        (["vgg", "ring:4", "--link", "fast"], "not a positive rate"),
+    ],
+)
+def test_bad_input_ends_with_one_line(capfd, words, message):
+    assert main(["iteration", *words]) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused():
+    with pytest.raises(BadInput, match="routing"):
+        oc.iteration("vgg", "ring:4", routing="best")
