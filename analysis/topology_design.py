@@ -216,7 +216,7 @@ def line_specs(n: int, degree: int) -> list[str]:
     """
     found = []
     base, times = n, 0
-    while base % degree == 0 and base // degree > 1:
+    while degree > 1 and base % degree == 0 and base // degree > 1:
         base, times = base // degree, times + 1
         if base <= degree + 1:
             found.append(f"{complete_multigraph(base, degree)}+line={times}")

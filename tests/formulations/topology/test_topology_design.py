@@ -248,6 +248,7 @@ def test_line_digraphs_are_tried_and_have_the_size():
     assert {parse(spec).n for spec in specs} == {64}
     assert all((parse(spec).out_degree == 4).all() and (parse(spec).in_degree == 4).all() for spec in specs)
     assert topology_design.line_specs(35, 4) == []
+    assert topology_design.line_specs(3, 1) == []  # line digraphs of a ring are rings
 
 
 @pytest.mark.parametrize(("n", "degree"), [(2, 4), (3, 4), (4, 4), (5, 4), (8, 8)])
