@@ -521,7 +521,7 @@ def solve_file(arguments, arrays, report):
 @pytest.mark.parametrize(
     "names",
     [
-        ("master-ring-16", "one-stage-wdm-ring-n-5-wavelengths-1"),
+        ("master-ring-16", "one-stage-wdm-ring-n-7-wavelengths-1"),
         pytest.param(
             (
                 "min-congestion-petersen", "all-gather-dgx1", "topology-servers-n-4-degree-2-traffic-random-seed-1",
