@@ -130,6 +130,8 @@ def sweep(
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Search anew instead of taking a record of the table.")
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
+@click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
+              help="With 1, also the worst T after one link has failed.")  # fmt: skip
 @click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True, help="Descents for each group.")
 @click.option("--time-limit", type=float, metavar="S", help="Limit of the search [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
@@ -139,6 +141,7 @@ def design(
     directed: bool,
     search: bool,
     others: bool,
+    failed_links: int,
     starts: int,
     time_limit: float | None,
     seed: int,
@@ -163,8 +166,8 @@ def design(
         from opticoll.analysis import topology_design
 
         found = topology_design.design(
-            int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others, starts=starts,
-            time_limit=time_limit, seed=seed,
+            int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others,
+            failed_links=failed_links, starts=starts, time_limit=time_limit, seed=seed,
         )  # fmt: skip
     if as_json:
         present.emit_json(topology_design.as_json(found))

@@ -157,6 +157,8 @@ class ContestantRun(Fields, frozen=True, kw_only=True):
     value: float | None
     best: float | None
     best_gap: float | None
+    error: float | None
+    allowed: float | None
     certified_gap: float | None
     integral: float | None
     seconds_run: float | None
@@ -183,9 +185,11 @@ class WrongRow(Fields, frozen=True, kw_only=True):
 
     problem: str
     contestant: str
+    tol: float | None
     value: float | None
     best: float | None
-    best_gap: float | None
+    error: float | None
+    allowed: float | None
     residual: float | None
 
 

@@ -350,6 +350,10 @@ def show_design(found: TopologyDesign) -> None:
         "least T": f"{number(found.bound)}   of any topology: {found.reason}",
         "gap": "none: best possible" if found.best_possible else f"{100 * found.gap:.2f} %",
     }
+    if found.T_failed is not None and found.failed_link is not None:
+        tail, head = found.failed_link
+        grown = f"+{100 * (found.T_failed / found.T - 1):.2f} %, without {tail} to {head}"
+        fields["T, one failed"] = f"{number(found.T_failed)}   ({grown})"
     show_fields(fields, "design")
     if found.others:
         rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in found.others]

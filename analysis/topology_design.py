@@ -16,8 +16,12 @@ from importlib.resources import files
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.degree_design import Design, design_data, least_time
+from opticoll.instances.digraph import Topology, link_groups
+from opticoll.instances.families.enumerated import digraph_spec
 from opticoll.solvers.task import Proof, Task
 
 if TYPE_CHECKING:
@@ -28,7 +32,9 @@ if TYPE_CHECKING:
 #: Most nodes of a design.
 MOST_NODES = 4096
 TABLE = "topology_records.csv"
-FIELDS = ("nodes", "degree", "directed", "topology", "time", "bound", "genkautz")
+FIELDS = ("nodes", "degree", "directed", "topology", "time", "bound", "genkautz", "one_failure")
+#: Largest topology whose line digraphs are tried.
+MOST_LINED = 1024
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class TopologyDesign:
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison.
+    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if it was asked for, and
+    ``failed_link`` the ends of that link.
     """
 
     n: int
@@ -59,6 +66,8 @@ class TopologyDesign:
     reason: str
     source: str
     others: tuple[Timed, ...] = ()
+    T_failed: float | None = None
+    failed_link: tuple[int, int] | None = None
 
     @property
     def best_possible(self) -> bool:
@@ -68,13 +77,18 @@ class TopologyDesign:
 
 @dataclass(frozen=True)
 class RecordRow:
-    """A row of the table of records; ``genkautz`` is T of the generalized Kautz digraph of the size, if known."""
+    """A row of the table of records.
+
+    ``genkautz`` is T of the generalized Kautz digraph of the size, and ``one_failure`` the worst T of the topology
+    after one link has failed, where they are known.
+    """
 
     directed: bool
     topology: str
     time: float
     bound: Fraction
     genkautz: float | None
+    one_failure: float | None
 
     @property
     def gap(self) -> float:
@@ -93,9 +107,10 @@ def records() -> dict[tuple[int, int, bool], RecordRow]:
     text = files("opticoll.analysis").joinpath(TABLE).read_text(encoding="utf-8")
     found = {}
     for row in csv.DictReader(text.splitlines()):
-        directed, kautz = row["directed"] == "yes", row["genkautz"]
+        directed = row["directed"] == "yes"
+        kautz, failed = (float(row[name]) if row[name] else None for name in ("genkautz", "one_failure"))
         found[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
-            directed, row["topology"], float(row["time"]), Fraction(row["bound"]), float(kautz) if kautz else None
+            directed, row["topology"], float(row["time"]), Fraction(row["bound"]), kautz, failed
         )
     return found
 
@@ -107,6 +122,7 @@ def design(
     directed: bool = False,
     table: bool = True,
     compare: bool = False,
+    failed_links: int = 0,
     starts: int = 8,
     time_limit: float | None = None,
     seed: int = 0,
@@ -123,6 +139,8 @@ def design(
         Whether a record of the table is taken where there is one; otherwise a search is run.
     compare
         Whether well-known topologies of the same size and degree are solved too.
+    failed_links
+        0, or 1: solve the topology also with every link failed in turn, one of each class of symmetric links.
     starts
         Descents of the search for each group.
     time_limit
@@ -140,6 +158,9 @@ def design(
             msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
             raise BadInput(msg)
     n, degree = int(n), int(degree)
+    if failed_links not in (0, 1):
+        msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
+        raise BadInput(msg)
     if n > MOST_NODES:
         msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; take fewer"
         raise BadInput(msg)
@@ -156,17 +177,20 @@ def design(
             msg = f"design: no topology of {n} nodes and degree {degree} was found {ended}"
             raise BadInput(msg.replace(" ;", ";"))
         spec = found.spec
+        if directed:
+            spec = min([spec, *line_specs(n, degree)], key=_time)
     else:
         spec = record.topology
     timed = solved(spec)
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
         raise BadInput(msg)
+    failed = worst_failure(spec) if failed_links else None
     bound, reason = least_time(data)
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
         n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
-        "search" if record is None else "table", others,
+        "search" if record is None else "table", others, *(failed or (None, None)),
     )  # fmt: skip
 
 
@@ -184,13 +208,88 @@ def _search(data: Design, starts: int, time_limit: float | None, seed: int) -> F
     return search(context, data, starts=starts)
 
 
+def line_specs(n: int, degree: int) -> list[str]:
+    """Specs of iterated line digraphs with n nodes of this degree, of smaller digraphs with small T.
+
+    The digraphs are the records of n / d^k nodes, and, for n / d^k of at most d nodes, the complete digraph with every
+    arc as often as needed: its line digraphs have the least sums of distances where the degree permits it.
+    """
+    found = []
+    base, times = n, 0
+    while degree > 1 and base % degree == 0 and base // degree > 1:
+        base, times = base // degree, times + 1
+        if base <= degree + 1:
+            found.append(f"{complete_multigraph(base, degree)}+line={times}")
+        record = records().get((base, degree, True))
+        if record is not None and base <= MOST_LINED and "+" not in record.topology:
+            found.append(f"{record.topology}+line={times}")
+    return found
+
+
+def complete_multigraph(n: int, degree: int) -> str:
+    """Spec of a digraph of n nodes, at most degree + 1, with parallel arcs: x to x + 1, x + 2, ... in turn."""
+    steps = [1 + k % (n - 1) for k in range(degree)]
+    return (
+        digraph_spec(Topology(n, np.repeat(np.arange(n), degree), [(x + s) % n for x in range(n) for s in steps])) or ""
+    )
+
+
+def _time(spec: str) -> float:
+    timed = solved(spec)
+    return np.inf if timed.T is None else timed.T
+
+
+def worst_failure(spec: str) -> tuple[float, tuple[int, int]]:
+    """The largest T of a topology after one link has failed, and the ends of that link.
+
+    One link of every class under the verified automorphisms is removed in turn; a link in both directions fails as a
+    whole. T is infinite if the rest is not connected.
+
+    Raises
+    ------
+    BadInput
+        If a solve ends without a verified T.
+    """
+    from opticoll.formulations.model import NotApplicable
+    from opticoll.instances import parse
+    from opticoll.instances.symmetry import automorphisms, orbits_of
+
+    topology = parse(spec)
+    link, _ = link_groups(topology.tail, topology.head, topology.capacity)
+    orbit = orbits_of(automorphisms(topology)[1], topology.arcs)
+    least = np.full(topology.arcs, topology.arcs)
+    np.minimum.at(least, link, orbit)
+    worst, ends = -np.inf, (0, 0)
+    for kind in np.unique(least[link]).tolist():
+        arc = int(np.flatnonzero(least[link] == kind)[0])
+        kept = link != link[arc]
+        rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
+        try:
+            T = _solved(rest).T
+        except NotApplicable:
+            T = np.inf
+        if T is None:
+            msg = f"design: {spec} without the link {topology.tail[arc]} to {topology.head[arc]} could not be solved"
+            raise BadInput(msg)
+        if worst < T:
+            worst, ends = T, (int(topology.tail[arc]), int(topology.head[arc]))
+    return worst, ends
+
+
 def solved(spec: str) -> Timed:
     """T of a topology by ``alltoall.master``, checked as every solve."""
+    from opticoll.instances import parse
+
+    return _solved(parse(spec))
+
+
+def _solved(topology: Topology) -> Timed:
     from opticoll.solvers import runner
 
-    record = runner.solve(Task("alltoall.master", spec)).record
+    task = Task("alltoall.master", topology, tol=1e-6 if topology.n <= MOST_LINED else 1e-3)
+    record = runner.solve(task).record
     T = record.metrics.get("T") if record.verified and record.metrics else None
-    return Timed(spec, None if T is None else float(T), str(record.proof))
+    return Timed(topology.spec, None if T is None else float(T), str(record.proof))
 
 
 def well_known(n: int, degree: int) -> Iterable[str]:
@@ -221,8 +320,9 @@ def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
 
 
 def as_json(found: TopologyDesign) -> dict[str, Any]:
-    """The design as ``--json`` prints it."""
-    return asdict(found) | {"best_possible": found.best_possible}
+    """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
+    known = found.T_failed is not None and np.isfinite(found.T_failed)
+    return asdict(found) | {"T_failed": found.T_failed if known else None, "best_possible": found.best_possible}
 
 
 def exact_bound(n: int, degree: int, *, directed: bool = False) -> Fraction:
@@ -234,7 +334,7 @@ def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: in
     """Rows of the table of records, one for each (n, degree, directed), as they are found.
 
     A topology is verified by ``alltoall.master``. The generalized Kautz digraph of the size, also solved, is taken
-    where it is the better one of one-way links.
+    where it is the better one of one-way links. T with one link failed is left out, see :func:`worst_failure`.
     """
     for n, degree, directed in sizes:
         found = design(n, degree, directed=directed, table=False, starts=starts, seed=seed)
@@ -244,6 +344,6 @@ def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: in
             spec, T = kautz.topology, kautz.T
         values = (
             n, degree, "yes" if directed else "no", spec, f"{T:.10g}", exact_bound(n, degree, directed=directed),
-            "" if kautz.T is None else f"{kautz.T:.10g}",
+            "" if kautz.T is None else f"{kautz.T:.10g}", "",
         )  # fmt: skip
         yield dict(zip(FIELDS, values, strict=True))

@@ -221,7 +221,9 @@ class Result(Run):
         if self.values is None:
             state, worst = "not run: there is no solution", None
         lines["checker"] = state if worst is None else f"{state}; worst violation {worst[0]:.2g} ({worst[1]})"
-        parts = {k.removesuffix("_s"): v for k, v in record.time.items() if v is not None and k != "solver_s"}
+        parts = {
+            k.removesuffix("_s"): v for k, v in record.time.items() if v is not None and not k.startswith("solver_")
+        }
         if parts:
             detail = ", ".join(f"{name} {value:.2g}" for name, value in parts.items())
             lines["time"] = f"{sum(parts.values()):.3g} s   ({detail})"

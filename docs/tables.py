@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -11,7 +12,13 @@ FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
 #: Sizes of the page on designs.
-SHOWN = (6, 8, 10, 12, 16, 20, 24, 27, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 128, 144, 192, 256, 512, 1024)
+SHOWN = (
+    6, 8, 10, 12, 16, 20, 24, 27, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 128, 144, 192, 256, 512, 1024, 4096,
+)  # fmt: skip
+#: Page of the benchmark's published results.
+RESULTS, PUBLISHED = "docs/guide/benchmark-results.md", "published"
+#: Figures of generated pages.
+FIGURES = ROOT / "docs" / "figures"
 #: Sizes at which each formulation is proven; the registry has the other columns.
 PROVEN = {
     "alltoall.all-gather": "by max-flow on every topology tried",
@@ -246,7 +253,123 @@ def with_records(text: str) -> str:
             "|" + "---|" * (len(degrees) + 1),
         ]
         lines += [f"| {n} | " + " | ".join(cell(rows.get((n, d, directed))) for d in degrees) + " |" for n in listed]
+    failures = [row.one_failure / row.time - 1 for row in rows.values() if row.one_failure]
+    if failures:
+        lines += [
+            "",
+            f"With one failed link, the worst is known for {len(failures)} of the topologies: T grows by "
+            f"{100 * median(failures):.0f} % in the median, and by {100 * min(failures):.0f} to "
+            f"{100 * max(failures):.0f} %.",
+        ]
     return replaced(text, RECORDS, "\n".join(lines))
+
+
+def gap_figure() -> str:
+    """SVG: gap of the records to the bound by nodes and degree, and of generalized Kautz digraphs."""
+    import io
+
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "opticoll"
+    import matplotlib.pyplot as plt
+
+    from opticoll.analysis.topology_design import records
+
+    rows = records()
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    drawn = (
+        ("records, links both ways", False, lambda row: row.gap),
+        ("records, links one way", True, lambda row: row.gap),
+        (
+            "generalized Kautz digraphs",
+            True,
+            lambda row: None if row.genkautz is None else row.genkautz / float(row.bound) - 1,
+        ),
+    )
+    for panel, (title, directed, gap) in zip(panels, drawn, strict=True):
+        for degree in sorted({degree for _, degree, _ in rows}):
+            points = sorted(
+                (n, 100 * value)
+                for (n, d, way), row in rows.items()
+                if (d, way) == (degree, directed) and (value := gap(row)) is not None
+            )
+            panel.plot(*zip(*points, strict=True), marker=".", lw=0.8, label=f"d = {degree}")
+        panel.set_xscale("log", base=2)
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel("nodes")
+    panels[0].set_ylabel("T above the bound [%]")
+    panels[0].legend(fontsize=7, ncols=2)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return text.getvalue()
+
+
+# published results of the benchmark -------------------------------------------------------------------------------
+
+
+def with_published(text: str) -> str:
+    """Text of the page on the benchmark's results with the current tables."""
+    from opticoll.analysis.benchmark import benchmark_set, published_results
+    from opticoll.analysis.report.frontpage import replaced
+    from opticoll.formulations import formulations
+
+    rows = published_results.published()
+    made = published_results.compared(rows)
+    best, models = benchmark_set.best_known(), formulations()
+    grades = ", ".join(f"{sum(b.grade == grade for b in best.values())} {grade}" for grade in benchmark_set.GRADES)
+    linear = sum(models[one.formulation].problem == "LP" for one in benchmark_set.problems())
+    lines = [
+        f"{len(best)} problems: {linear} linear and {len(best) - linear} integer programs; {grades}. "
+        f"{sum(b.open for b in best.values())} are open: their best known value and bound differ by more than 1e-4. "
+        f"{len(rows)} published runs, {rows['finished'].min()[:10]} to {rows['finished'].max()[:10]}.",
+    ]
+    spread = {row["solver"]: row for row in published_results.spread(made).to_dict("records")}
+    for name, words in (("linear", "Linear programs"), ("integer", "Integer programs")):
+        if name not in made.summaries:
+            continue
+        head = "| solver | problems run | solved | inexact | limit | memory | failed | wrong | mean, own solved [s] "
+        lines += ["", f"## {words}", "", f"{head}| repeated | spread |", "|" + "---|" * 11]
+        for row in made.summaries[name].to_dict("records"):
+            again = spread.get(row["solver"])
+            cells = [
+                row[key] for key in ("solver", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong")
+            ]
+            cells += [f"{row['mean_solved_s']:.3g}" if row["solved"] else "–"]
+            cells += ["–", "–"] if again is None else [again["repeated"], f"{again['spread']:.2f}"]
+            lines.append("| " + " | ".join(map(str, cells)) + " |")
+        lines += ["", *(f"![{words}: {kind}](../figures/benchmark-{kind}-{name}.svg)" for kind in ("profile", "times")
+                        if (FIGURES / f"benchmark-{kind}-{name}.svg").exists())]  # fmt: skip
+    if (FIGURES / "benchmark-accuracy.svg").exists():
+        lines += ["", "![Accuracy by time](../figures/benchmark-accuracy.svg)"]
+    fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
+    lines += ["", "## Problems", "",
+              "Sorted by grade and size; *open* where value and bound differ by more than 1e-4.", "",
+              "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest published [s] |",
+              "|" + "---|" * 8]  # fmt: skip
+    order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
+    for name in order:
+        one, quick = best[name], fastest.get(name)
+        time = "–" if quick is None or quick["fastest"] is None else f"{quick['fastest_s']:.3g} ({quick['fastest']})"
+        value, bound = ("–" if v is None else f"{v:.8g}" for v in (one.value, one.bound))
+        proof = "**open**" if one.open else one.proof
+        lines.append(
+            f"| `{name}` | {one.grade} | {one.size['nonzeros']} | {one.size['integers']} | {value} | {bound} | {proof} "
+            f"| {time} |"
+        )
+    return replaced(text, PUBLISHED, "\n".join(lines))
+
+
+def benchmark_figures() -> dict[str, str]:
+    """SVG figures of the published results by name."""
+    from opticoll.analysis.benchmark import published_results
+    from opticoll.analysis.report import solvers_section
+    from opticoll.analysis.report.page import standalone
+
+    made = published_results.compared(published_results.published())
+    return {f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
+            for one in solvers_section.figures(made)}  # fmt: skip
 
 
 # all of them --------------------------------------------------------------------------------------------------------
@@ -259,9 +382,12 @@ def pages() -> dict[str, str]:
         "docs/reference/commands.md": commands_page(),
         "docs/reference/json.md": json_page(),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
+        RESULTS: with_published((ROOT / RESULTS).read_text(encoding="utf-8")),
     }
 
 
 if __name__ == "__main__":
+    for figure, drawing in {**benchmark_figures(), "design-gap": gap_figure()}.items():
+        (FIGURES / f"{figure}.svg").write_text(drawing, encoding="utf-8")
     for page, content in pages().items():
         (ROOT / page).write_text(content, encoding="utf-8")

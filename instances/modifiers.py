@@ -104,6 +104,46 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
     )
 
 
+@modifier("line", example="cayley:m=5,k=1,r=1,generators=1x2,directed+line=2")
+def line(topology: Topology, times: int) -> Topology:
+    r"""Take the line digraph: a vertex for every arc, and arcs from a to b where a ends and b begins at one vertex.
+
+    Parameters
+    ----------
+    topology
+        Topology whose vertices are all terminals and whose capacities are equal.
+    times
+        How many times in a row, 1 or more.
+
+    The line digraph of a d-regular digraph is d-regular and has d times as many vertices. Distances grow by one,
+    :math:`\mathrm{dist}((u,v), (x,y)) = 1 + \mathrm{dist}(v, x)` for different arcs, so that near-optimal digraphs stay
+    near-optimal; Kautz digraphs are the line digraphs of complete ones. Loops are dropped.
+    Source: Fiol, Yebra & Alegre, IEEE Trans. Computers 33(5), 1984.
+
+    Raises
+    ------
+    BadInput
+        If ``times`` is not positive, capacities differ, the topology has relay vertices, or the result is too large.
+    """
+    check_positive(times, "times", "modifier 'line'")
+    if topology.ranks != topology.n or np.unique(topology.capacity).size > 1:
+        msg = f"modifier 'line': {topology.spec} has relay vertices or different capacities; write +line before them"
+        raise BadInput(msg)
+    n, tail, head = topology.n, topology.tail, topology.head
+    for _ in range(times):
+        out = np.bincount(tail, minlength=n)
+        check_size(tail.size, int(out[head].sum()), "modifier 'line'")
+        first = np.concatenate([[0], np.cumsum(out)[:-1]])
+        count = out[head]
+        onward = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first[head], count)
+        n, tail, head = tail.size, np.repeat(np.arange(tail.size), count), onward
+        tail, head = tail[tail != head], head[tail != head]
+    return Topology(
+        n, tail, head, np.full(tail.size, topology.capacity[0] if topology.arcs else 1.0),
+        spec=topology.spec, parameters=topology.parameters, capacity_unit=topology.capacity_unit,
+    )  # fmt: skip
+
+
 @modifier("scale", example="ring:8+scale=2.0")
 def scale(topology: Topology, factor: float) -> Topology:
     """Multiply every capacity by a factor.

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.instances.spec import family_of
+from opticoll.instances.modifiers import line
+from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -233,8 +234,20 @@ def _in_every_block(topology: Topology, images: Iterable[I64]) -> Iterator[I64]:
 def _of_family(topology: Topology, _orbit: I64) -> Iterator[I64]:
     """Permutations that the family declares."""
     known = family_of(topology)
-    if known is not None and known[0].automorphisms is not None:
+    base, is_line, times = topology.spec.rpartition("+line=")
+    if is_line and times.isdecimal():
+        yield from _of_line_digraph(parse(base), int(times))
+    elif known is not None and known[0].automorphisms is not None:
         yield from _in_every_block(topology, islice(known[0].automorphisms(**known[1]), MOST_GENERATORS))
+
+
+def _of_line_digraph(base: Topology, times: int) -> Iterator[I64]:
+    """Automorphisms of the digraph whose line digraph was taken, as they move its arcs."""
+    images = list(automorphisms(base, searched=False)[0])
+    for _ in range(times):
+        images = [moved for image in images if (moved := arc_image(base, image)) is not None]
+        base = line(base, 1)
+    yield from images
 
 
 def _of_numbering(topology: Topology, _orbit: I64) -> Iterator[I64]:

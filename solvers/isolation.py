@@ -6,6 +6,7 @@ crashes, hangs or runs out of memory, the caller continues with the last report 
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -495,7 +496,7 @@ def solve_here(
         solver_log.say(f"{adapter_name} starts on {form.size['variables']} variables, {form.size['constraints']} rows")
         for module in chosen.modules or (chosen.package,):
             chosen.load(module)
-        start = time.perf_counter()
+        start, used = time.perf_counter(), _processor_s()
         outcome = chosen.solve(form, request, progress or _silent)
         if not isinstance(outcome, Outcome):
             msg = f"solver {adapter_name!r}: solve returned {type(outcome).__name__}; return an Outcome"
@@ -503,8 +504,15 @@ def solve_here(
         outcome = accepted(adapter_name, form, outcome)
         if outcome.solve_s is None:
             outcome.solve_s = time.perf_counter() - start
+        if outcome.cpu_s is None:
+            outcome.cpu_s = _processor_s() - used
     outcome.version = outcome.version or chosen.version()
     return outcome
+
+
+def _processor_s() -> float:
+    """Processor time of this process and of its children that have ended [s]."""
+    return time.process_time() + sum(os.times()[2:4])
 
 
 def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None = None) -> None:

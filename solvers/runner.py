@@ -271,7 +271,7 @@ class _Work:
     ) -> None:
         self.budget = budget
         self.task, self.plan, self.deadline, self.on_progress, self.stop = task, plan, deadline, on_progress, stop
-        parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "verify_s")
+        parts = ("load_s", "build_s", "compile_s", "solve_s", "solver_s", "solver_cpu_s", "verify_s")
         self.times: dict[str, float | None] = dict.fromkeys(parts)
         self.form: StandardForm | None = None
         self.outcome = Outcome(Termination.ERROR)
@@ -334,7 +334,8 @@ class _Work:
             self.form, plan.adapter.name, request, steps=steps,
             memory_limit_gib=self.budget.memory_left_gib(), on_progress=self._progress, stop=self.stop,
         )  # fmt: skip
-        self.times["solve_s"], self.times["solver_s"] = time.monotonic() - compiled, self.outcome.solve_s
+        self.times["solve_s"] = time.monotonic() - compiled
+        self.times["solver_s"], self.times["solver_cpu_s"] = self.outcome.solve_s, self.outcome.cpu_s
         out = self.outcome
         self.solver = SolverInfo(
             name=plan.adapter.name, version=out.version or plan.adapter.version(), algorithm=out.algorithm,

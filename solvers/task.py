@@ -111,6 +111,7 @@ class Outcome:
     ``objective`` and ``bound`` are the solver's own claims in the sense of the StandardForm (a max problem has
     bound >= objective). ``row_duals`` are shadow prices d(objective)/d(rhs) in the sense of the problem as
     stated: for a max problem the dual of a binding ``<=`` row is >= 0, for a min problem it is <= 0.
+    ``solve_s`` is the wall-clock time of the solver [s], ``cpu_s`` its processor time, all threads together [s].
     ``algorithm`` is the one that ran, ``options`` are those in force beyond the solver's defaults.
     """
 
@@ -127,6 +128,7 @@ class Outcome:
     iterations: int | None = None
     nodes: int | None = None
     solve_s: float | None = None
+    cpu_s: float | None = None
     peak_memory_mb: float | None = None
     message: str = ""
     incumbents: list[tuple[float, float]] = field(default_factory=list)
@@ -275,6 +277,7 @@ class Times(Fields, frozen=True, kw_only=True):
     compile_s: float | None = None
     solve_s: float | None = None
     solver_s: float | None = None
+    solver_cpu_s: float | None = None
     verify_s: float | None = None
     exact_s: float | None = None
 

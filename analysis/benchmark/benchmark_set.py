@@ -3,7 +3,7 @@
     python -m opticoll.analysis.benchmark.benchmark_set COMMAND
 
     list               print problems, grades, best known values and proofs
-    export FOLDER      write every problem as MPS, with an index (index.json, index.csv)
+    export FOLDER      write every problem as .mps.gz, with an index (index.json, index.csv)
     prove [NAME]...    recompute best known values and grades (--open: only those without a proof)
 
 The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
@@ -11,8 +11,9 @@ solves each problem with HiGHS and then with every method of its formulation unt
 result to ``analysis/studies/solver-bench-best.json``. A value passed the formulation's own check; a bound was
 recomputed from duals, a certificate or a closed form, so that neither relies on a solver's report.
 
-The grade is the difficulty for HiGHS on one core of the otherwise idle machine that ran ``prove``: ``instant`` below
-1 s, ``easy`` below 10 s, ``medium`` within the time limit, ``hard`` beyond it.
+The grade is the difficulty for HiGHS on one thread: ``easy`` if it solves the problem in less than a second of
+processor time, ``medium`` if it solves it within the time limit, ``hard`` otherwise. A problem whose best known value
+and bound differ by more than 1e-4 is *open*.
 
 ``opticoll report`` writes the data of every figure to ``tables/solvers-*.csv``, see
 :func:`opticoll.analysis.report.solvers_section.tables`.
@@ -21,6 +22,7 @@ The grade is the difficulty for HiGHS on one core of the otherwise idle machine 
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 import re
@@ -46,16 +48,19 @@ if TYPE_CHECKING:
 
 STUDY = "solver-bench"
 BEST = STUDIES / f"{STUDY}-best.json"
-GRADES = ("instant", "easy", "medium", "hard")
+GRADES = ("easy", "medium", "hard")
 #: Relative gap at which a best known value counts as proven.
 PROVEN = 1e-6
+#: Relative gap beyond which a problem counts as open.
+OPEN = 1e-4
 #: Optima of programs of up to this many nonzeros are also solved exactly.
 EXACT_NONZEROS = 100_000
-#: Time of HiGHS [s] below which a problem is instant, easy.
-INSTANT_S, EASY_S = 1.0, 10.0
+#: Processor time of HiGHS [s] below which a problem is easy.
+EASY_S = 1.0
 _INDEX = (
     "name", "file", "sha256", "formulation", "instance", "settings", "class", "sense", "variables", "constraints",
     "nonzeros", "integers", "grade", "best_value", "best_value_exact", "best_bound", "proof", "method", "bound_source",
+    "generator",
 )  # fmt: skip
 
 
@@ -63,7 +68,7 @@ _INDEX = (
 class Problem:
     """One problem of the set: a formulation on an instance, with the formulation's own parameters.
 
-    ``name`` is a valid file name; ``limit_s`` [s], ``tols`` and ``threads`` are those of the study.
+    ``name`` is a valid file name; ``limit_s`` [s], ``tols``, ``threads`` and ``memory_gib`` are those of the study.
     """
 
     name: str
@@ -73,11 +78,18 @@ class Problem:
     limit_s: float | None
     tols: tuple[float, ...]
     threads: int
+    memory_gib: float | None = None
 
     @property
     def key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         """Formulation, instance and settings, which identify the problem."""
         return self.formulation, self.instance, self.settings
+
+    @property
+    def generator(self) -> str:
+        """The command that writes the problem as an MPS file."""
+        settings = "".join(f" --set {name}={value}" for name, value in self.settings)
+        return f"opticoll export {self.formulation} {self.instance}{settings} --to {self.name}.mps"
 
 
 @dataclass(frozen=True)
@@ -85,9 +97,10 @@ class Best:
     """The best known value of a problem and its proof.
 
     ``bound`` is our best bound, ``proof`` the proof status from value and bound; ``method`` computed the value,
-    ``bound_source`` names the bound. ``instance_hash`` identifies the instance, ``highs_s`` is the time of HiGHS [s]
-    (None if longer than ``limit_s``), ``opticoll`` the version. ``value_exact`` is the optimum as a fraction, proven in
-    rational arithmetic, for programs of at most :data:`EXACT_NONZEROS` whose data allow it.
+    ``bound_source`` names the bound. ``instance_hash`` identifies the instance, ``highs_s`` is the processor time of
+    HiGHS [s] (None if it did not solve the problem within ``limit_s`` of wall-clock time), ``opticoll`` the version.
+    ``value_exact`` is the optimum as a fraction, proven in rational arithmetic, for programs of at most
+    :data:`EXACT_NONZEROS` whose data allow it.
     """
 
     value: float | None
@@ -104,6 +117,13 @@ class Best:
     opticoll: str
     value_exact: str | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether the best known value and bound do not meet to :data:`OPEN`."""
+        if self.value is None or self.bound is None:
+            return True
+        return abs(self.value - self.bound) > OPEN * max(abs(self.value), abs(self.bound))
+
 
 @cache
 def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
@@ -118,6 +138,7 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[Problem, ...]:
         one = Problem(
             re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-"),
             str(task.formulation), spec, settings, task.time_limit_s, (task.tol,), task.threads,
+            task.memory_limit_gib,
         )  # fmt: skip
         known = found.setdefault(one.key, one)
         found[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
@@ -151,13 +172,17 @@ def best_known(path: Path = BEST) -> dict[str, Best]:
         raise BadFile(msg) from error
 
 
-def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.DataFrame:
+def select(
+    results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml", *, tols: tuple[float, ...] = ()
+) -> pd.DataFrame:
     """Runs of solvers on problems of the set under the study's limits, with columns ``problem_name``, ``linear``.
 
     Parameters
     ----------
     results
         Rows of the view ``latest``, from any study or single solve.
+    tols
+        Tolerances that count besides those of the study.
     """
     import numpy as np
 
@@ -169,7 +194,7 @@ def select(results: pd.DataFrame, path: Path = STUDIES / f"{STUDY}.toml") -> pd.
     found = [known.get(_key(row)) for row in here.to_dict("records")]
     same = [
         one is not None
-        and row["requested_tol"] in one.tols
+        and row["requested_tol"] in {*one.tols, *tols}
         and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
         for one, row in zip(found, here.to_dict("records"), strict=True)
     ]
@@ -193,7 +218,7 @@ def _word_of(value: Any) -> str:
 # proving ------------------------------------------------------------------------------------------------------------
 
 
-def prove(problem: Problem, limit_s: float) -> Best:
+def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Best:
     """Solve a problem with HiGHS, then with every method of its formulation, until value and bound meet.
 
     Parameters
@@ -202,6 +227,8 @@ def prove(problem: Problem, limit_s: float) -> Best:
         The problem.
     limit_s
         Wall-clock limit of each run [s].
+    methods
+        Methods tried after HiGHS, in this order; by default all of the formulation.
     """
     from opticoll.analysis.store.schema import opticoll_version
     from opticoll.formulations import formulation
@@ -215,13 +242,16 @@ def prove(problem: Problem, limit_s: float) -> Best:
     method = source = None
     highs_s, size = None, {}
     proof = "none"
-    for name in ("highs", "auto", *sorted(methods_for(model))):
-        run = _run(problem, name, limit_s)
+    bounded = _with_bounds(problem)
+    tried = [(problem, name) for name in ("highs", *(methods or ("auto", *sorted(methods_for(model)))))]
+    tried += [] if bounded is None else [(bounded, "auto")]
+    for one, name in tried:
+        run = _run(one, name, limit_s)
         if run is None:
             continue
         if name == "highs":
             size = dict(run.record["size"])
-            highs_s = run.record["time"]["solver_s"] if run.termination == "optimal" and run.verified else None
+            highs_s = run.record["time"]["solver_cpu_s"] if run.termination == "optimal" and run.verified else None
         better = max if model.sense == "max" else min
         if run.verified and run.objective is not None and (value is None or better(value, run.objective) != value):
             value, method = run.objective, str(run.record["method"])
@@ -237,9 +267,56 @@ def prove(problem: Problem, limit_s: float) -> Best:
         run = _run(problem, "auto", limit_s, exact=True)
         exact = None if run is None else run.record.objective_exact
     return Best(
-        value, bound, proof, model.sense, method, source, parse(problem.instance).hash, _grade(highs_s, limit_s),
+        value, bound, proof, model.sense, method, source, parse(problem.instance).hash, _grade(highs_s),
         highs_s, limit_s, size, opticoll_version() or "unknown", exact,
     )  # fmt: skip
+
+
+def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
+    """Best known value and bound of a problem from the runs of a store, by any method; None without a run of HiGHS.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    runs
+        Rows of the view ``latest``.
+    """
+    from opticoll.analysis.store.schema import opticoll_version
+    from opticoll.formulations import formulation
+    from opticoll.instances import parse
+    from opticoll.solvers.verify import prove as proof_of
+
+    bounded = _with_bounds(problem)
+    keys = [problem.key] if bounded is None else [problem.key, bounded.key]
+    known = runs.astype(object).where(runs.notna(), None)
+    ours = [row for row in known.to_dict("records") if _key(row) in keys]
+    solves = [row for row in ours if row["method"] == "highs" and _key(row) == problem.key and row["size_variables"]]
+    if not solves:
+        return None
+    sense = formulation(problem.formulation).sense
+    flip = 1.0 if sense == "min" else -1.0
+    valued = [row for row in ours if row["verified"] is True and row["objective"] is not None]
+    bounding = [row for row in ours if row["bound"] is not None]
+    first = min(valued, key=lambda row: flip * row["objective"], default=None)
+    last = max(bounding, key=lambda row: flip * row["bound"], default=None)
+    value = None if first is None else float(first["objective"])
+    bound = None if last is None else float(last["bound"])
+    proof = proof_of(verified=value is not None, objective=value, bound=bound, sense=sense, tol=PROVEN)[0]
+    ended = [row for row in solves if row["termination"] == "optimal" and row["verified"] is True]
+    highs_s = min((float(row["time_solver_cpu_s"]) for row in ended), default=None)
+    size = {part: int(max(row[f"size_{part}"] for row in solves)) for part in _INDEX[8:12]}
+    return Best(
+        value, bound, str(proof), sense, None if first is None else str(first["method"]),
+        None if last is None else str(last["bound_source"]), parse(problem.instance).hash, _grade(highs_s), highs_s,
+        float(problem.limit_s or 0.0), size, opticoll_version() or "unknown",
+    )  # fmt: skip
+
+
+def _with_bounds(problem: Problem) -> Problem | None:
+    """The problem without ``bounds=false``: the same optimum, but analytic bounds may prove it."""
+    settings = tuple(pair for pair in problem.settings if pair != ("bounds", "false"))
+    return None if settings == problem.settings else replace(problem, settings=settings)
 
 
 def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) -> Run | None:
@@ -259,29 +336,28 @@ def _run(problem: Problem, method: str, limit_s: float, *, exact: bool = False) 
         return None
 
 
-def _grade(seconds: float | None, limit_s: float) -> str:
-    if seconds is None or seconds > limit_s:
-        return "hard"
-    return "instant" if seconds < INSTANT_S else "easy" if seconds < EASY_S else "medium"
+def _grade(seconds: float | None) -> str:
+    return "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
 
 
 # export -------------------------------------------------------------------------------------------------------------
 
 
 def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[dict[str, Any]]:
-    """Write problems as MPS files with an index of their best known values.
+    """Write problems as compressed MPS files with an index of their best known values.
 
     Parameters
     ----------
     folder
-        Output folder, created if missing: ``NAME.mps`` for every problem, ``index.json`` and ``index.csv``.
+        Output folder, created if missing: ``NAME.mps.gz`` for every problem, ``index.json`` and ``index.csv``.
     chosen
         Problems to export; all by default.
 
     Returns
     -------
     list
-        The index: names, sizes, sha256 of the file, grade, best known value and bound, proof, method and bound source.
+        The index: names, sizes, sha256 of the file, grade, best known value and bound, proof, method, bound source and
+        the command that generates the file.
         Values are of the objective as the file states it, its constant and its sense (``OBJSENSE``) included.
 
     Raises
@@ -304,8 +380,10 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
             if best is not None and best.instance_hash != parse(problem.instance).hash:
                 msg = f"{problem.name}: its best known value belongs to another instance; run `prove` for it again"
                 raise BadFile(msg)
-            file = folder / f"{problem.name}.mps"
-            runner.export(problem.formulation, problem.instance, file, settings=dict(problem.settings))
+            plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
+            runner.export(problem.formulation, problem.instance, plain, settings=dict(problem.settings))
+            file.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+            plain.unlink()
             entry = {} if best is None else asdict(best)
             rows.append(
                 {
@@ -325,6 +403,7 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
                     "proof": entry.get("proof", "none"),
                     "method": entry.get("method"),
                     "bound_source": entry.get("bound_source"),
+                    "generator": problem.generator,
                 }
             )
         rewrite(folder / "index.json", json.dumps(rows, indent=1) + "\n")
@@ -358,20 +437,22 @@ def cli() -> None:
 
 
 @cli.command("list")
-def list_command() -> None:
-    """Print every problem with its grade, best known value and proof."""
+@click.option("--open", "only_open", is_flag=True, help="Only problems whose value and bound do not meet.")
+def list_command(only_open: bool) -> None:
+    """Print every problem with its grade, best known value, bound and proof."""
     known = best_known()
     for one in problems():
         best = known.get(one.name)
-        text = "not proven yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.proof}"
-        click.echo(f"{one.name:70} {text}")
+        if (best is not None and best.open == only_open) or not only_open:
+            text = "not run yet" if best is None else f"{best.grade:8} {best.value!s:22} {best.bound!s:22} {best.proof}"
+            click.echo(f"{one.name:70} {text}{' open' if best is not None and best.open else ''}")
 
 
 @cli.command("export")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def export_command(folder: Path, names: tuple[str, ...]) -> None:
-    """Write every problem (or those named) as MPS into FOLDER, with index.json and index.csv."""
+    """Write every problem (or those named) as .mps.gz into FOLDER, with index.json and index.csv."""
     rows = export_set(folder, _named(names))
     click.echo(f"wrote {len(rows)} problems and their index to {folder}", err=True)
 
@@ -380,7 +461,8 @@ def export_command(folder: Path, names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, metavar="S", help="Limit of each run [s].")
 @click.option("--open", "only_open", is_flag=True, help="Only problems without a proven value of their instance.")
-def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) -> None:
+@click.option("--method", "methods", multiple=True, metavar="M", help="Method after HiGHS (default: all); repeatable.")
+def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, methods: tuple[str, ...]) -> None:
     """Recompute best known values and grades and write them to the data file."""
     from opticoll.instances import parse
 
@@ -388,7 +470,7 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) ->
         last = best_known().get(one.name)
         if only_open and last and last.proof in PROVEN_PROOFS and last.instance_hash == parse(one.instance).hash:
             continue
-        best = prove(one, time_limit)
+        best = prove(one, time_limit, methods)
         listed = {problem.name for problem in problems()}
         known = best_known() | {one.name: best}  # read again: another process may have written meanwhile
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
@@ -396,19 +478,24 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool) ->
         click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
 
 
-def main() -> int:
-    """Run the command; errors are one line."""
+def run_cli(group: click.Group, module: str) -> int:
+    """Run the command of a module of this package; errors are one line."""
     try:
-        cli.main(prog_name="python -m opticoll.analysis.benchmark.benchmark_set", standalone_mode=False)
+        group.main(prog_name=f"python -m opticoll.analysis.benchmark.{module}", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except OpticollError as error:
-        click.echo(f"benchmark_set: {error}", err=True)
+        click.echo(f"{module}: {error}", err=True)
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
     return 0
+
+
+def main() -> int:
+    """Run the command."""
+    return run_cli(cli, "benchmark_set")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,9 @@ SHIFT_S = 1.0
 PENALTY = 10.0
 #: Accuracies at which linear programs are compared.
 ACCURACIES = (1e-4, 1e-6, 1e-9)
-#: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more (relative).
-WRONG = 1e-4
+#: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more than so many times the
+#: tolerance that was asked for (relative).
+WRONG = 100.0
 #: Possible verdicts on a run.
 VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavailable")
 
@@ -63,11 +64,13 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         One row per run: ``problem``, ``solver``, ``tol`` (requested), ``linear``, ``verdict``, ``seconds`` (NaN unless
         solved), ``limit_s``, ``build_s``, ``compile_s``, ``residual`` (worst KKT residual; NaN if unknown), ``value``
         (verified, else NaN), ``best`` (best known value), ``best_gap`` (relative distance of the value to it),
+        ``error`` (largest relative violation or distance from the best known value, whichever is larger), ``allowed``
+        (the error beyond which an optimum is wrong: :data:`WRONG` times the tolerance asked for),
         ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown).
 
-        ``wrong``: reported as optimal, but the values violate a constraint by more than 1e-4, or the value is worse
-        than the best known or better than the best bound by more than 1e-4; or reported as infeasible despite a
-        verified value, or as unbounded despite a bound. ``inexact``: ended, not wrong, but not to the accuracy.
+        ``wrong``: reported as optimal, but the values violate a constraint, or the value is worse than the best known
+        or better than the best bound, by more than ``allowed``; or reported as infeasible despite a verified value, or
+        as unbounded despite a bound. ``inexact``: ended, not wrong, but not to the accuracy.
         ``limit``: stopped by the time limit. ``memory``: stopped by the memory limit, or refused because the problem
         does not fit. ``unavailable``: never tried. A proof of infeasibility of our own counts as solved.
 
@@ -81,7 +84,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, Best], accuracy: float = 1e-
         [_verdict(row, *references[row["problem_name"]], accuracy) for row in runs.to_dict("records")],
         columns=["problem", "solver", "tol", "linear",
                  "verdict", "seconds", "limit_s", "build_s", "compile_s", "residual",
-                 "value", "best", "best_gap", "certified_gap", "integral"],
+                 "value", "best", "best_gap", "error", "allowed", "certified_gap", "integral"],
     )  # fmt: skip
 
 
@@ -111,7 +114,9 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
     violations = [_number(v) for v in by_constraint.values()]
     violation = float(np.max(violations, initial=0.0)) if not np.isnan(violations).any() else np.inf
     word = str(row["termination"])
-    missed = not np.isfinite(objective) or violation > WRONG or worse > WRONG or better > WRONG
+    allowed = WRONG * _number(row["requested_tol"])
+    off = float(np.nanmax([violation, worse, better, 0.0]))
+    missed = not np.isfinite(objective) or off > allowed
     refuting = {"infeasible": best, "unbounded": bound, "infeasible-or-unbounded": best + bound}
     if word == "unavailable":
         verdict = "unavailable"
@@ -145,7 +150,8 @@ def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float)
         "seconds": seconds if verdict == "solved" else np.nan, "limit_s": limit,
         "build_s": _number(row["time_build_s"]), "compile_s": _number(row["time_compile_s"]), "residual": residual,
         "value": objective if verified else np.nan, "best": best,
-        "best_gap": max(worse, 0.0) if verified else np.nan, "certified_gap": _number(row["gap"]),
+        "best_gap": max(worse, 0.0) if verified else np.nan, "error": off, "allowed": allowed,
+        "certified_gap": _number(row["gap"]),
         "integral": integral,
     }  # fmt: skip
 
@@ -235,7 +241,9 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
         ends = (here["seconds"].min(), here["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
         values = here.sort_values("best_gap", na_position="last")["value"]
         medians: dict[Any, Any] = {name: here[name].median() for name in ("build_s", "compile_s", "integral")}
-        largest: dict[Any, Any] = {name: here[name].max() for name in ("residual", "best_gap", "certified_gap")}
+        largest: dict[Any, Any] = {
+            name: here[name].max() for name in ("residual", "best_gap", "error", "certified_gap")
+        }
         first: dict[Any, Any] = here.iloc[0].to_dict()
         rows.append(
             {
@@ -425,7 +433,7 @@ def primal_integral(incumbents: Iterable[tuple[float, float]], best: float, hori
 
 def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Answers that our check refutes."""
-    columns = ["problem", "solver", "value", "best", "best_gap", "residual"]
+    columns = ["problem", "solver", "tol", "value", "best", "error", "allowed", "residual"]
     return table.loc[table["verdict"] == "wrong", columns].reset_index(drop=True)
 
 

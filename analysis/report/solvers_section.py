@@ -47,9 +47,9 @@ _GAPS = (
     Column("best_gap", "gap to the best known", "gap"), Column("certified_gap", "gap to our bound", "gap"),
 )  # fmt: skip
 _WRONG = (
-    Column("problem", "problem"), Column("solver", "solver"), Column("value", "value", "number"),
-    Column("best", "best known", "number"), Column("best_gap", "off by", "gap"),
-    Column("residual", "KKT residual", "gap"),
+    Column("problem", "problem"), Column("solver", "solver"), Column("tol", "tolerance asked", "gap"),
+    Column("value", "value", "number"), Column("best", "best known", "number"), Column("error", "off by", "gap"),
+    Column("allowed", "allowed", "gap"), Column("residual", "KKT residual", "gap"),
 )  # fmt: skip
 
 

@@ -14,8 +14,10 @@ it: a study tries its cell again.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import tempfile
 import time
 import zipfile
 import zlib
@@ -48,6 +50,15 @@ _DUAL = "dual."
 LARGE_BYTES = 1 << 26
 
 
+def _takes_entries(folder: Path) -> bool:
+    """Whether a folder can be made in a folder; true if only space is lacking."""
+    try:
+        Path(tempfile.mkdtemp(prefix=".tmp-", dir=folder)).rmdir()
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return True
+
+
 class Store:
     """A folder of run records.
 
@@ -67,6 +78,8 @@ class Store:
     def check_writable(self) -> None:
         """Refuse a folder that cannot be written, without creating it.
 
+        Access rights alone do not tell: some file systems refuse what they permit. A full disk is not refused.
+
         Raises
         ------
         BadInput
@@ -75,7 +88,7 @@ class Store:
         folder = self.root
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK) or not _takes_entries(folder):
             why = "may not be written" if folder.is_dir() else "is not a folder"
             msg = f"store {self.root}: {folder} {why}; choose another with --store DIR or OPTICOLL_STORE"
             raise BadInput(msg)

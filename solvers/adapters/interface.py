@@ -237,7 +237,7 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
     rows, columns = form.A.shape
     x, duals = _vector("x", outcome.x, columns), _vector("row_duals", outcome.row_duals, rows)
     numbers: dict[str, Any] = {
-        name: _number(name, getattr(outcome, name)) for name in ("objective", "bound", "solve_s")
+        name: _number(name, getattr(outcome, name)) for name in ("objective", "bound", "solve_s", "cpu_s")
     }
     counts: dict[str, Any] = {name: _number(name, getattr(outcome, name)) for name in ("iterations", "nodes")}
     counts = {name: None if count is None else int(count) for name, count in counts.items()}

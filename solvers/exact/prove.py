@@ -352,7 +352,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     plan, task = run.plan, run.task
     assert plan is not None
     began = time.monotonic()
-    used = sum(value or 0.0 for name, value in run.record.time.items() if name != "solver_s")
+    used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
     end = began + (LIMIT_S if task.time_limit_s is None else task.time_limit_s - used)
 
     def solve(wanted: ExactForm) -> ExactAnswer:

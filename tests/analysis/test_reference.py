@@ -243,7 +243,8 @@ def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkey
     monkeypatch.chdir(folder)
     each = pd.DataFrame(
         [{"problem": "p", "solver": "s", "verdict": verdict, "limit_s": 1.0, "value": 3.0, "best": 2.0,
-          "best_gap": 0.5, "certified_gap": None, "residual": None} for verdict in ("limit", "wrong")]
+          "best_gap": 0.5, "certified_gap": None, "residual": None, "tol": 1e-6, "error": 0.5, "allowed": 1e-4}
+         for verdict in ("limit", "wrong")]
     )  # fmt: skip
     kinds = json_outputs.schema("compare")["$defs"]
     made = {"GapRow": solver_metrics.gaps_at_limit(each), "WrongRow": solver_metrics.wrong_answers(each)}

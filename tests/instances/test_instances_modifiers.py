@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from opticoll.instances import BadInput, LightpathMesh, Topology, parse, to_networkx
 from opticoll.instances.digraph import link_groups
+from opticoll.instances.symmetry import automorphisms, isomorphism, orbits_of
 
 
 def arcs(topology):
@@ -91,3 +92,40 @@ def test_host_bounds_what_a_node_forwards():
 def test_scale():
     assert (parse("dgx1+scale=0.5").capacity == parse("dgx1").capacity / 2).all()
     assert parse("dgx1+scale=1") == parse("dgx1")
+
+
+@pytest.mark.parametrize(
+    ("base", "times", "same"), [("complete:4", 2, "kautz:d=3,D=3"), ("complete:3", 3, "kautz:d=2,D=4")]
+)
+def test_line_digraphs_of_complete_digraphs_are_kautz(base, times, same):
+    assert isomorphism(parse(f"{base}+line={times}"), parse(same)) is not None
+
+
+@pytest.mark.parametrize("spec", ["torus:3x3", "genkautz:n=7,d=2", "digraph:1122.2200.0011", "path:4"])
+def test_line_digraph_is_that_of_networkx_without_loops(spec):
+    base, lined = parse(spec), parse(f"{spec}+line=1")
+    pairs = list(zip(base.tail.tolist(), base.head.tolist(), strict=True))
+    expected = {(a, b) for a, (_, v) in enumerate(pairs) for b, (w, _) in enumerate(pairs) if v == w and a != b}
+    assert lined.n == base.arcs
+    assert set(zip(lined.tail.tolist(), lined.head.tolist(), strict=True)) == expected
+    assert lined.arcs == len(expected)
+
+
+def test_symmetries_of_a_digraph_carry_over_to_its_line_digraph():
+    lined = parse("cayley:m=8,k=2,r=7,generators=1x6x8x11,directed+line=2")
+    vertices, arcs = automorphisms(lined, searched=False)
+    assert np.unique(orbits_of(vertices, lined.n)).size == 16
+    for image, moved in zip(vertices, arcs, strict=True):
+        assert np.array_equal(image[lined.tail], lined.tail[moved])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("ring:4+line=0", "at least 1"), ("ring:4+host=2.0+line=1", "relay vertices"),
+        ("torus:3x3+line=30", "too|large|exceed|more than"),
+    ],
+)  # fmt: skip
+def test_line_digraphs_that_are_refused(spec, message):
+    with pytest.raises(BadInput, match=message):
+        parse(spec)

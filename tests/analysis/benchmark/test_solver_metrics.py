@@ -425,14 +425,20 @@ def test_the_set_is_graded_and_covers_every_formulation_it_can():
     from opticoll.formulations import formulations
 
     problems = benchmark_set.problems()
-    assert len(problems) >= 40
+    assert len(problems) >= 120
     assert len({one.name for one in problems}) == len(problems)
     assert all(one.name.replace("-", "").isalnum() for one in problems)
     assert {one.formulation for one in problems} == set(formulations()) - {"matrix.program"}
     assert {one.threads for one in problems} == {1}
     best = benchmark_set.best_known()
     assert set(best) == {one.name for one in problems}
-    assert {one.grade for one in best.values()} == set(benchmark_set.GRADES)
+    grades = [one.grade for one in best.values()]
+    assert set(grades) == set(benchmark_set.GRADES)
+    assert benchmark_set.GRADES[1] == sorted(grades, key=benchmark_set.GRADES.index)[len(grades) // 2]
+    integer = [best[one.name] for one in problems if formulations()[one.formulation].problem == "MILP"]
+    assert sum(one.grade != "easy" for one in integer) >= 40
+    assert sum(one.open for one in integer) >= 10
+    assert max(one.size["nonzeros"] for one in best.values()) >= 1e7
 
 
 def test_best_known_values_are_proven_and_of_these_instances():
@@ -463,7 +469,7 @@ def test_only_what_is_named_or_open_is_proven_and_the_rest_is_kept(words, expect
     place.write_text(json.dumps(before))
     tried = []
 
-    def prove(problem, limit_s):
+    def prove(problem, limit_s, methods):
         tried.append((problem.name, limit_s))
         return dataclasses.replace(known["master-ring-16"], opticoll="new")
 
@@ -515,15 +521,15 @@ def solve_file(arguments, arrays, report):
 @pytest.mark.parametrize(
     "names",
     [
-        ("master-ring-16", "one-stage-wdm-ring-n-5-wavelengths-1"),
+        ("master-ring-16", "one-stage-wdm-ring-n-7-wavelengths-1"),
         pytest.param(
             (
                 "min-congestion-petersen", "all-gather-dgx1", "topology-servers-n-4-degree-2-traffic-random-seed-1",
                 "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1", "timestep-mcf-hypercube-3",
                 "rounds-lightpath-2x2-lasers-2-bounds-false", "tree-wdm-ring-n-64-wavelengths-64-count-exact",
                 "placement-op-graph-chain-splits-2x1x3-degree-2-k-3", "virtual-channels-ring-5-layers-2",
-                "routing-servers-n-12-degree-4-traffic-dlrm", "min-overlap-lightpath-2x4-circuits-permutation",
-                "ring-wavelengths-wdm-ring-n-6-wavelengths-8-model-sets-seed-1-traffic-random",
+                "routing-servers-n-24-degree-4-traffic-dlrm", "min-overlap-lightpath-2x4-circuits-permutation",
+                "ring-wavelengths-wdm-ring-n-8-wavelengths-16-model-sets-seed-1-traffic-random",
                 "path-mcf-torus-5x5-paths-shortest", "link-mcf-hypercube-3", "child-genkautz-n-32-d-4",
             ),
             marks=pytest.mark.slow,

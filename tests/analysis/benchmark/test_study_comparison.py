@@ -122,7 +122,7 @@ def verdicts(*rows):
     known = {
         "problem": "p", "solver": "a", "tol": 1e-6, "linear": False, "verdict": "solved", "seconds": 1.0,
         "limit_s": 60.0, "build_s": 0.1, "compile_s": 0.1, "residual": np.nan, "value": 10.0, "best": 10.0,
-        "best_gap": 0.0, "certified_gap": 0.0, "integral": 1.0,
+        "best_gap": 0.0, "error": 0.0, "allowed": 1e-4, "certified_gap": 0.0, "integral": 1.0,
     }  # fmt: skip
     return pd.DataFrame([{**known, **row} for row in rows])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import multiprocessing
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -431,3 +433,16 @@ def test_two_writers_race_for_every_name_and_one_wins(store: Store) -> None:
     for attempt in store.attempts("k" * 64):
         assert attempt is not None
         assert (store.solutions / attempt["solution"]).exists()
+
+
+@pytest.mark.parametrize(("number", "refused"), [(errno.EROFS, True), (errno.ENOENT, True), (errno.ENOSPC, False)])
+def test_a_file_system_that_refuses_what_its_rights_permit_is_refused(number, refused, tmp_path, monkeypatch):
+    def mkdtemp(**where):
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("opticoll.analysis.store.tempfile.mkdtemp", mkdtemp)
+    with pytest.raises(BadInput, match="may not be written") if refused else nullcontext():
+        Store(tmp_path / "store").check_writable()
+    monkeypatch.undo()
+    Store(tmp_path / "store").check_writable()
+    assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.degree_design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse
+from opticoll.instances.digraph import link_groups
 from opticoll.instances.families.cayley import inverse, product
 from opticoll.solvers.methods.topology.symmetric_search import candidates, groups
 
@@ -240,6 +241,48 @@ def test_design_refuses_in_one_line(words, message, capsys):
 def test_sizes_in_python_are_whole_numbers(n, degree):
     with pytest.raises(BadInput, match=r"^[^\n]+$"):
         oc.design(n, degree)
+
+
+def test_line_digraphs_are_tried_and_have_the_size():
+    specs = topology_design.line_specs(64, 4)
+    assert {parse(spec).n for spec in specs} == {64}
+    assert all((parse(spec).out_degree == 4).all() and (parse(spec).in_degree == 4).all() for spec in specs)
+    assert topology_design.line_specs(35, 4) == []
+    assert topology_design.line_specs(3, 1) == []  # line digraphs of a ring are rings
+
+
+@pytest.mark.parametrize(("n", "degree"), [(2, 4), (3, 4), (4, 4), (5, 4), (8, 8)])
+def test_line_digraphs_of_complete_multigraphs_have_the_least_distances(n, degree):
+    topology = parse(f"{topology_design.complete_multigraph(n, degree)}+line=1")
+    assert topology.n == n * degree
+    assert set(topology.hops.sum(axis=1)) == {depth_sum(n * degree, degree, degree)} or n == 2
+
+
+@pytest.mark.parametrize("spec", ["torus:3x4", "digraph:123.230.301.012", "genkautz:n=7,d=2", "mesh:2x3"])
+def test_the_worst_failure_is_the_worst_of_all_links(spec):
+    topology = parse(spec)
+    link, count = link_groups(topology.tail, topology.head, topology.capacity)
+    times = []
+    for number in range(count):
+        kept = link != number
+        rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
+        times.append(all_to_all_time(rest) if np.isfinite(rest.hops).all() else np.inf)
+    worst, (tail, head) = topology_design.worst_failure(spec)
+    assert worst == pytest.approx(max(times), rel=1e-6)
+    assert ((topology.tail == tail) & (topology.head == head)).any()
+
+
+def test_design_tells_what_a_failed_link_costs(capsys):
+    assert main(["design", "n=6", "degree=3", "--failed-links", "1"]) == 0
+    assert "T, one failed" in capsys.readouterr().out
+    assert main(["design", "n=3", "degree=1", "--directed", "--failed-links", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["T_failed"], len(found["failed_link"])) == (None, 2)
+
+
+def test_more_failed_links_are_refused():
+    with pytest.raises(BadInput, match="only single failures"):
+        oc.design(6, 3, failed_links=2)
 
 
 def test_the_table_has_the_stated_columns():

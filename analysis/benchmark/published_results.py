@@ -1,0 +1,380 @@
+"""Published results of the solver benchmark: one table per solver version, and comparisons with runs of one's own.
+
+    python -m opticoll.analysis.benchmark.published_results COMMAND
+
+    show [NAME]...     compare the published solvers, on all problems or those named; --out FOLDER writes a page
+    run [NAME]...      run solvers on problems of the benchmark, then compare them with the published ones
+    publish            write the runs of a store on the benchmark into the published tables
+
+A table is ``analysis/benchmark/published/SOLVER-VERSION.csv``, a row for every run: a cold start of the solver in a new
+process. It has what verdicts are made of (:mod:`opticoll.analysis.benchmark.solver_metrics`), so that they follow from
+the table and the best known values: value, bound and residuals as we recomputed them, time, limit and incumbents.
+Times that are compared are processor seconds, which other work on the machine changes little; limits are of wall-clock
+time.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+import pandas as pd
+
+from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.instances.spec import nearest
+from opticoll.solvers.atomic import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.analysis.report.solvers_section import Comparison
+    from opticoll.analysis.store import Store
+
+FOLDER = Path(__file__).resolve().parent / "published"
+#: Columns that are copied from the view ``latest``, numbers first.
+NUMBERS = (
+    "requested_tol", "requested_time_limit_s", "requested_threads", "requested_repetition", "objective", "bound", "gap",
+    "kkt_primal", "kkt_dual", "kkt_gap", "time_build_s", "time_compile_s", "time_solver_s", "time_solver_cpu_s",
+    "size_variables", "size_constraints", "size_nonzeros", "size_integers",
+)  # fmt: skip
+TEXTS = ("formulation", "method", "solver_version", "sense", "termination", "infeasible_by", "finished")
+FIELDS = ("problem_name", *TEXTS, "verified", "linear", *NUMBERS, "violation", "incumbents")
+#: Most incumbents of a run that are published, evenly spread, the last among them.
+MOST_INCUMBENTS = 50
+#: Most repetitions of a run.
+MOST_REPETITIONS = 100
+PROGRAM = "python -m opticoll.analysis.benchmark.published_results"
+
+
+def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of the published tables from runs that :func:`opticoll.analysis.benchmark.benchmark_set.select` returns."""
+    made = []
+    for row in runs.to_dict("records"):
+        violations = json.loads(row["violations"]) if isinstance(row["violations"], str) else {}
+        worst = [np.inf if value is None else float(value) for value in violations.values()]
+        trail = [] if row["incumbents"] is None or np.ndim(row["incumbents"]) == 0 else list(row["incumbents"])
+        places = np.linspace(0, len(trail) - 1, min(len(trail), MOST_INCUMBENTS)).astype(int)
+        kept: list[int] = np.unique(places).tolist() if trail else []
+        entry = {name: _text(row[name]) for name in ("problem_name", *TEXTS)}
+        entry |= {name: _text(row[name]) for name in NUMBERS}
+        entry |= {
+            "verified": "yes" if row["verified"] is True or row["verified"] is np.True_ else "no",
+            "linear": "yes" if row["linear"] else "no",
+            "violation": _text(max(worst)) if worst else "",
+            "incumbents": " ".join(f"{trail[place][0]:.4g}:{trail[place][1]:.12g}" for place in kept),
+        }
+        made.append({name: entry[name] for name in FIELDS})
+    return made
+
+
+def _text(value: Any) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
+    """Write runs into the table of their solver's version; a run of the same cell and repetition is replaced.
+
+    Returns
+    -------
+    list
+        The files written.
+    """
+    tables: dict[Path, dict[tuple[str, ...], dict[str, str]]] = {}
+    for row in rows_of(runs):
+        version = re.sub(r"[^A-Za-z0-9.+]+", "-", row["solver_version"] or "unknown").strip("-")
+        path = folder / f"{row['method']}-{version}.csv"
+        if path not in tables:
+            tables[path] = {_cell(old): old for old in _read(path)} if path.exists() else {}
+        tables[path][_cell(row)] = row
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, table in tables.items():
+        text = io.StringIO()
+        writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table[cell] for cell in sorted(table))
+        rewrite(path, text.getvalue())
+    return sorted(tables)
+
+
+def _cell(row: dict[str, str]) -> tuple[str, ...]:
+    return row["problem_name"], row["requested_tol"], row["requested_time_limit_s"], row["requested_repetition"]
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+    if tuple(reader.fieldnames or ()) != FIELDS:
+        msg = f"{path} is not a table of published results; write it again with `{PROGRAM} publish`"
+        raise BadFile(msg)
+    return list(reader)
+
+
+def published(folder: Path = FOLDER, names: Iterable[str] | None = None) -> pd.DataFrame:
+    """The published runs, as :func:`opticoll.analysis.benchmark.solver_metrics.verdicts` takes them.
+
+    Parameters
+    ----------
+    folder, names
+        The tables, and names of problems; by default all.
+
+    Returns
+    -------
+    DataFrame
+        A row for every run; ``contestant`` is the solver and its version.
+
+    Raises
+    ------
+    BadFile
+        If a file is not a table of results.
+    """
+    frame = pd.DataFrame([row for path in sorted(folder.glob("*.csv")) for row in _read(path)], columns=list(FIELDS))
+    wanted = {one.name for one in benchmark_set.problems()} if names is None else set(names)
+    return _restored(frame[frame["problem_name"].isin(list(wanted))].reset_index(drop=True))
+
+
+def _restored(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of the published tables as those of the view ``latest``."""
+    made = frame.astype(object).where(frame != "", None)
+    for name in (*NUMBERS, "violation"):
+        made[name] = made[name].astype(float)
+    for name in ("verified", "linear"):
+        made[name] = (frame[name] == "yes").to_numpy()
+    made["violations"] = [None if np.isnan(v) else json.dumps({"worst": v}) for v in made["violation"]]
+    trails: list[Any] = [
+        [tuple(map(float, pair.split(":"))) for pair in text.split()] if isinstance(text, str) else None
+        for text in made["incumbents"]
+    ]
+    made["incumbents"] = trails
+    version = made["solver_version"].fillna("").astype(str)
+    made["contestant"] = (made["method"].astype(str) + " " + version).str.strip()
+    made["answered_s"] = made["time_solver_s"]
+    made["time_solver_s"] = made["time_solver_cpu_s"].fillna(made["time_solver_s"])
+    return made
+
+
+def compared(rows: pd.DataFrame, accuracy: float = 1e-6) -> Comparison:
+    """Compare runs: of repetitions the median, of several tolerances the fastest that reached the accuracy.
+
+    Raises
+    ------
+    NoSolution
+        If there are no runs.
+    """
+    from opticoll.analysis.report import solvers_section
+
+    if not (rows["termination"] != "unavailable").any():
+        msg = f"no published results of these problems; run them with `{PROGRAM} run NAME`"
+        raise NoSolution(msg)
+    return solvers_section.compared(rows, benchmark_set.best_known(), accuracy, combined=_one_each)
+
+
+def _one_each(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per problem and solver: the median of repetitions, then the best of the tolerances."""
+    parts = [solver_metrics.repeated_runs(part) for _, part in table.groupby("tol", sort=True)]
+    return solver_metrics.one_run_each(pd.concat(parts, ignore_index=True)) if parts else table
+
+
+def spread(comparison: Comparison) -> pd.DataFrame:
+    """Problems run repeatedly by each solver, and the median of slowest over fastest repetition."""
+    each = comparison.each[(comparison.each["runs"] > 1) & (comparison.each["verdict"] == "solved")]
+    ratios = each["seconds_max"].clip(lower=1e-3) / each["seconds_min"].clip(lower=1e-3)
+    found = ratios.groupby(each["solver"]).agg(["size", "median", "max"]).reset_index()
+    return found.rename(columns={"size": "repeated", "median": "spread", "max": "spread_max"})
+
+
+def write_page(comparison: Comparison, out: Path, title: str) -> Path:
+    """Write a comparison as a page with figures (SVG and PNG) and tables (CSV).
+
+    Returns
+    -------
+    Path
+        ``out/index.html``.
+
+    Raises
+    ------
+    BadInput
+        If the folder cannot be written.
+    """
+    from opticoll.analysis.report import page, solvers_section
+
+    drawn = solvers_section.figures(comparison)
+    clock = "Times are processor seconds of the solver inside its worker; limits are of wall-clock time."
+    content = solvers_section.section(comparison, {one.name: one for one in drawn}, None, clock)
+    tables = solvers_section.tables(comparison) | {"solvers-spread": spread(comparison)}
+    return page.build_comparison(
+        out, drawn, tables, study=benchmark_set.STUDY, title=title, missing=0, cells=len(comparison.runs),
+        solvers=content,
+    )  # fmt: skip
+
+
+def run_problems(
+    chosen: Sequence[Problem], solvers: Sequence[str], store: Store, *, jobs: int | None = 1, repetitions: int = 1,
+    tols: Sequence[float] = (),
+) -> pd.DataFrame:  # fmt: skip
+    """Run solvers on problems, under the limits of the benchmark; what the store has is not run again.
+
+    Parameters
+    ----------
+    chosen, solvers
+        Problems, and names of solver adapters or of methods of the formulations.
+    store
+        Where the runs are recorded.
+    jobs, repetitions
+        Runs beside each other, and cold starts of each cell.
+    tols
+        Tolerances asked for; by default those of the problem.
+
+    Returns
+    -------
+    DataFrame
+        The runs with their problems' names, as :func:`write_tables` takes them.
+
+    Raises
+    ------
+    BadInput
+        If no solver takes any of the problems.
+    """
+    from opticoll.analysis.report import findings
+    from opticoll.analysis.study import run_with_progress
+    from opticoll.analysis.study.study_file import study_of
+    from opticoll.formulations import formulation
+    from opticoll.solvers.adapters import adapter
+    from opticoll.solvers.task import Task
+
+    tasks, names = [], []
+    for one in chosen:
+        integer = formulation(one.formulation).problem == "MILP"
+        for solver in solvers:
+            able = adapter(solver).capabilities
+            if not (able.mip if integer else able.lp):
+                continue
+            for tol in tols or one.tols:
+                for repetition in range(repetitions):
+                    tasks.append(
+                        Task(
+                            one.formulation, one.instance, solver, settings=dict(one.settings), tol=tol,
+                            threads=one.threads, time_limit_s=one.limit_s, memory_limit_gib=one.memory_gib,
+                            repetition=repetition,
+                        )
+                    )  # fmt: skip
+                    names.append(one.name)
+    if not tasks:
+        msg = f"run: {', '.join(solvers)} take none of these problems; `opticoll list solvers` says what each takes"
+        raise BadInput(msg)
+    study = study_of(benchmark_set.STUDY, tasks)
+    run_with_progress(study, store, jobs, None)
+    keys = {cell.key for cell in study.cells}
+    results = findings.best_runs(store)
+    return benchmark_set.select(results[results["key"].isin(keys)], tols=tuple(tols))
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+
+
+def _chosen(names: Sequence[str], grades: Sequence[str]) -> list[Problem]:
+    known, listed = benchmark_set.best_known(), [one.name for one in benchmark_set.problems()]
+    for name in set(names) - set(listed):
+        msg = f"unknown problem {name!r}; {nearest(name, listed)}"
+        raise BadInput(msg)
+    return [
+        one
+        for one in benchmark_set.problems()
+        if (not names or one.name in names) and (not grades or (one.name in known and known[one.name].grade in grades))
+    ]
+
+
+def _show(rows: pd.DataFrame, accuracy: float, out: Path | None, title: str) -> None:
+    from opticoll.analysis import present
+    from opticoll.analysis.benchmark.study_comparison import SHOWN
+
+    made = compared(rows, accuracy)
+    for name, frame in made.summaries.items():
+        table = present.frame_rows(frame)
+        shown = ["solver", *(c for c in SHOWN if c in frame and any(row[c] not in (None, 0) for row in table))]
+        present.show_table(table, shown, f"{name} programs")
+    click.echo("Times are processor seconds, means shifted geometric means [s].")
+    wrong = solver_metrics.wrong_answers(made.runs)
+    if len(wrong):
+        present.show_table(present.frame_rows(wrong), list(wrong.columns), "wrong answers")
+    if out is not None:
+        click.echo(f"wrote {write_page(made, out, title)}", err=True)
+
+
+_NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
+_GRADE = click.option("--grade", "grades", multiple=True, type=click.Choice(benchmark_set.GRADES),
+                      help="Problems of this grade.")  # fmt: skip
+_ACCURACY = click.option("--accuracy", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
+                         show_default=True, metavar="X",
+                         help="Largest residual of a solved linear program.")  # fmt: skip
+_OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write page, figures and tables.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Published results of the solver benchmark."""
+
+
+@cli.command("show")
+@_NAMES
+@_GRADE
+@_ACCURACY
+@_OUT
+def show_command(names: tuple[str, ...], grades: tuple[str, ...], accuracy: float, out: Path | None) -> None:
+    """Compare the published solvers."""
+    _show(published(names=[one.name for one in _chosen(names, grades)]), accuracy, out, "Published results")
+
+
+@cli.command("run")
+@_NAMES
+@_GRADE
+@click.option("--solver", "solvers", multiple=True, required=True, metavar="S", help="Solver to run; repeatable.")
+@click.option("--tol", "tols", multiple=True, type=float, metavar="X", help="Tolerance (default: the problem's).")
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, show_default=True, help="Runs beside each other.")
+@click.option("--repetitions", type=click.IntRange(1, MOST_REPETITIONS), default=1, show_default=True,
+              help="Cold starts of each run.")  # fmt: skip
+@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
+@_ACCURACY
+@_OUT
+def run_command(
+    names: tuple[str, ...], grades: tuple[str, ...], solvers: tuple[str, ...], tols: tuple[float, ...], jobs: int,
+    repetitions: int, store_dir: str | None, accuracy: float, out: Path | None,
+) -> None:  # fmt: skip
+    """Run solvers on problems, and compare them with the published ones."""
+    from opticoll.analysis.store import Store
+
+    chosen = _chosen(names, grades)
+    runs = run_problems(chosen, solvers, Store(store_dir), jobs=jobs, repetitions=repetitions, tols=tols)
+    mine = _restored(pd.DataFrame(rows_of(runs), columns=list(FIELDS)))
+    mine["contestant"] += " (here)"
+    others = published(names=[one.name for one in chosen])
+    _show(pd.concat([mine, others], ignore_index=True), accuracy, out, "Published results and runs of this machine")
+
+
+@cli.command("publish")
+@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
+def publish_command(store_dir: str | None) -> None:
+    """Write the runs of a store on the benchmark into the published tables, those in which a solver ran."""
+    from opticoll.analysis.report import findings
+    from opticoll.analysis.store import Store
+
+    runs = benchmark_set.select(findings.best_runs(Store(store_dir)))
+    for path in write_tables(runs[runs["solver_version"].notna()]):
+        click.echo(f"wrote {path}", err=True)
+
+
+def main() -> int:
+    """Run the command; errors are one line."""
+    return benchmark_set.run_cli(cli, "published_results")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,111 @@
+"""Published results: tables that give the runs back, comparisons, and runs of one's own beside them."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from test_solver_metrics import run
+
+from opticoll.analysis.benchmark import benchmark_set, published_results, solver_metrics
+from opticoll.analysis.store import Store
+from opticoll.errors import BadFile, BadInput, NoSolution
+
+NAME = "min-congestion-hypercube-3"
+
+
+def selected(**changes):
+    """A run as the benchmark selects it from a store."""
+    row = run(NAME, "highs", 0.5) | {"objective": 4.0, "bound": 4.0}
+    columns = {
+        "formulation": "alltoall.min-congestion", "solver_version": "1.2", "sense": "min", "problem_name": NAME,
+        "linear": False, "requested_threads": 1, "requested_repetition": 0, "time_solver_cpu_s": 0.25,
+        "finished": "2026-01-01", "size_variables": 3, "size_constraints": 2, "size_nonzeros": 4, "size_integers": 1,
+        "infeasible_by": None, "incumbents": None,
+    }  # fmt: skip
+    return {**columns, **row, **changes}
+
+
+def test_tables_give_the_verdicts_of_the_runs_back(tmp_path):
+    trail = [[0.125 * k, 9.0 - 0.0625 * k] for k in range(80)]
+    runs = pd.DataFrame([selected(incumbents=trail), selected(requested_repetition=1, termination="time-limit")])
+    (path,) = published_results.write_tables(runs, tmp_path)
+    assert path.name == "highs-1.2.csv"
+    again = published_results.published(tmp_path)
+    assert again["contestant"].tolist() == ["highs 1.2"] * 2
+    assert again["time_solver_s"].tolist() == [0.25] * 2  # processor time
+    best = benchmark_set.best_known()
+    first, second = (solver_metrics.verdicts(rows, best) for rows in (runs, again))
+    assert second["verdict"].tolist() == first["verdict"].tolist() == ["solved", "limit"]
+    kept = again["incumbents"][0]
+    assert len(kept) == published_results.MOST_INCUMBENTS
+    assert (list(kept[0]), list(kept[-1])) == (trail[0], [9.875, 4.0625])
+
+
+def test_a_run_is_published_once(tmp_path):
+    published_results.write_tables(pd.DataFrame([selected()]), tmp_path)
+    published_results.write_tables(pd.DataFrame([selected(objective=5.0), selected(requested_tol=1e-4)]), tmp_path)
+    with (tmp_path / "highs-1.2.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["requested_tol"], row["objective"]) for row in rows] == [("0.0001", "4"), ("1e-06", "5")]
+
+
+def test_another_table_is_refused(tmp_path):
+    (tmp_path / "highs-1.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(BadFile, match="publish"):
+        published_results.published(tmp_path)
+
+
+def test_repetitions_have_a_spread_and_tolerances_do_not_mix(tmp_path):
+    runs = [selected(requested_repetition=k, time_solver_cpu_s=s) for k, s in enumerate((0.25, 0.5, 0.75))]
+    runs.append(selected(requested_tol=1e-4, time_solver_cpu_s=0.375))
+    published_results.write_tables(pd.DataFrame(runs), tmp_path)
+    made = published_results.compared(published_results.published(tmp_path))
+    assert made.each["seconds"].tolist() == [0.375]  # the fastest tolerance; of the other the median
+    published_results.write_tables(pd.DataFrame([selected(requested_tol=1e-4, termination="time-limit")]), tmp_path)
+    made = published_results.compared(published_results.published(tmp_path))
+    assert made.each["seconds"].tolist() == [0.5]
+    assert published_results.spread(made)["spread"].tolist() == [3.0]
+
+
+def test_without_results_the_command_that_makes_them_is_named(tmp_path):
+    with pytest.raises(NoSolution, match="published_results run"):
+        published_results.compared(published_results.published(tmp_path))
+
+
+def test_a_subset_is_run_and_shown_beside_the_published_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(published_results, "FOLDER", tmp_path)
+    monkeypatch.setattr(published_results.published, "__defaults__", (tmp_path, None))
+    published_results.write_tables(pd.DataFrame([selected()]), tmp_path)
+    words = ["run", NAME, "--solver", "highs", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "page")]
+    told = CliRunner().invoke(published_results.cli, words)
+    assert told.exit_code == 0, told.output
+    assert "(here)" in told.output
+    assert "highs 1.2" in told.output
+    assert (tmp_path / "page" / "index.html").exists()
+    assert {path.suffix for path in (tmp_path / "page" / "figures").iterdir()} == {".svg", ".png"}
+    made = pd.read_csv(tmp_path / "page" / "tables" / "solvers-runs.csv")
+    assert set(made["verdict"]) == {"solved"}
+    told = CliRunner().invoke(published_results.cli, ["show", NAME])
+    assert told.exit_code == 0, told.output
+
+
+def test_solvers_that_take_none_of_the_problems_are_refused(tmp_path):
+    chosen = [one for one in benchmark_set.problems() if one.name == NAME]
+    with pytest.raises(BadInput, match="glop"):
+        published_results.run_problems(chosen, ["glop"], Store(tmp_path))
+
+
+def test_published_runs_are_of_the_benchmark():
+    rows = published_results.published()
+    names = {one.name for one in benchmark_set.problems()}
+    assert rows["contestant"].nunique() >= 2
+    for path in published_results.FOLDER.glob("*.csv"):
+        with path.open(encoding="utf-8") as file:
+            assert {row["problem_name"] for row in csv.DictReader(file)} <= names
+    made = published_results.compared(rows)
+    assert not (made.each["verdict"] == "wrong").any()
+    assert np.isfinite(made.each.loc[made.each["verdict"] == "solved", "seconds"]).all()
