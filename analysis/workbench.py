@@ -388,9 +388,8 @@ class Result(Run):
         alpha, beta = cost_model(plan)
         if plan.formulation.name in collective_steps.COLLECTIVES:
             root = plan.data.root if plan.formulation.name == "alltoall.broadcast" else None
-            most = collective_steps.most_chunks(plan.formulation.name, chunks)
-            made = collective_steps.schedule_collective(
-                plan.formulation.name, plan.instance, root, most=most, alpha=alpha, beta=beta
+            made = collective_steps.best_schedule(
+                plan.formulation.name, plan.instance, root, chunks=chunks, alpha=alpha, beta=beta
             )
             return Moves(self, chunks, made)
         routes = routes_of(plan.formulation.name, plan.data, values)

@@ -391,6 +391,7 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
         If the file is malformed, too large, or names columns that the program does not have; also for a formulation
         whose instances are no such programs.
     """
+    from opticoll.formulations.matrix.matrix_form import most_violated
     from opticoll.instances.readers.sol_files import positions, read_sol
     from opticoll.solvers.compile import compile_model
 
@@ -411,6 +412,8 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
     objective = model.objective(program, values)
     verified = violations[worst] <= FEASIBLE
     reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+    if not verified and worst in {"row", "column", "integrality"}:
+        reason += f", most at {most_violated(program, values, worst)}"
     if verified and found.objective is not None:
         scale = max(abs(objective), abs(found.objective), 1.0)
         if abs(objective - found.objective) > FEASIBLE * scale:

@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+#: Numbers of trees that are tried if they must divide another number.
+DIVISORS = 6
+
+
 @dataclass(frozen=True)
 class Tree:
     """``count`` equal trees from ``root`` to all ranks.
@@ -135,6 +139,22 @@ def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> 
     network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.ranks)
     time, _ = least_time_of(network)
     return _packed(topology, network, _fewest(network, time, chunks), chunks, time)
+
+
+def pack_dividing(topology: Topology, weight: Sequence[int] | None, chunks: int, most: int | None = None) -> Packing:
+    """As :func:`pack`, with a number of trees per shard that divides ``chunks`` and is at most ``most``."""
+    weights = tuple(weight) if weight is not None else (1,) * topology.ranks
+    network = network_of(topology, weights)
+    time, _ = least_time_of(network)
+    ideal = time.denominator // gcd(time.denominator, *network.capacity)
+    limit = min(chunks, most or chunks)
+    if ideal <= limit and chunks % ideal == 0:
+        return _pack(topology, weights, ideal)
+    divisors = [k for k in range(1, limit + 1) if chunks % k == 0]
+    return min(
+        (_packed(topology, network, _fewest(network, time, k), k, time) for k in divisors[-DIVISORS:]),
+        key=lambda packing: (packing.time, packing.chunks),
+    )
 
 
 def _fewest(network: Network, time: Fraction, k: int) -> list[int]:

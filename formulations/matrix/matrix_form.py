@@ -128,24 +128,45 @@ def build_pyomo(program: MatrixProgram) -> PyomoModel:
 def residuals(program: MatrixProgram, values: Values) -> dict[str, float]:
     """Worst violations; a row's is relative to its largest term and its bounds, a column's to 1 and its bounds."""
     x = np.asarray(values["x"], dtype=float)
-    terms = program.data * np.repeat(x, np.diff(program.indptr))
-    activity = np.bincount(program.indices, weights=terms, minlength=program.rows)
-    largest = np.full(program.rows, LEAST_SIZE)
-    np.maximum.at(largest, program.indices, np.abs(terms))
     whole = x[program.integer]
+    rows, columns = _excesses(program, x)
     return {
-        "row": _worst(activity, program.row_lower, program.row_upper, largest),
-        "column": _worst(x, program.col_lower, program.col_upper, np.ones(x.size)),
+        "row": float(rows.max(initial=0.0)),
+        "column": float(columns.max(initial=0.0)),
         "integrality": float(np.abs(whole - np.rint(whole)).max(initial=0.0)),
     }
 
 
-def _worst(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> float:
-    """Worst relative step outside of the bounds."""
-    worst = 0.0
+def most_violated(program: MatrixProgram, values: Values, block: str) -> str:
+    """The name of the row or column that is violated most, by the measure of :func:`residuals`.
+
+    ``block`` is ``row``, ``column`` or ``integrality``.
+    """
+    x = np.asarray(values["x"], dtype=float)
+    if block == "integrality":
+        return program.column_names[int(np.where(program.integer, np.abs(x - np.rint(x)), -1.0).argmax())]
+    rows, columns = _excesses(program, x)
+    return program.row_names[int(rows.argmax())] if block == "row" else program.column_names[int(columns.argmax())]
+
+
+def _excesses(program: MatrixProgram, x: F64) -> tuple[F64, F64]:
+    """Relative steps of every row, ``(rows,)``, and column, ``(n,)``, outside of its bounds."""
+    terms = program.data * np.repeat(x, np.diff(program.indptr))
+    activity = np.bincount(program.indices, weights=terms, minlength=program.rows)
+    largest = np.full(program.rows, LEAST_SIZE)
+    np.maximum.at(largest, program.indices, np.abs(terms))
+    return (
+        _excess(activity, program.row_lower, program.row_upper, largest),
+        _excess(x, program.col_lower, program.col_upper, np.ones(x.size)),
+    )
+
+
+def _excess(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> F64:
+    """Relative step of every value outside of its bounds, at least 0."""
+    worst = np.zeros(value.size)
     for bound, step in ((lower, lower - value), (upper, value - upper)):
         scale = np.maximum(size, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
-        worst = max(worst, float((step / scale).max(initial=0.0)))
+        worst = np.maximum(worst, step / scale)
     return worst
 
 

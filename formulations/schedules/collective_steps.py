@@ -1,4 +1,4 @@
-"""Chunked schedules of collectives with copies and sums: made from packed trees, executed, lowered to programs.
+"""Chunked schedules of collectives with copies and sums: made from packed trees, and executed.
 
 A *move* takes one chunk over a path from a rank to a rank, all vertices in between being switches, which forward within
 the step and hold nothing. It copies what the sender holds, or adds it to what the receiver holds:
@@ -23,15 +23,15 @@ contributions are summed in it; a sum of two sets that share a rank counts that 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.schedules.program import Instruction, Place, Program, Rank, ThreadBlock, Verdict, refused
+from opticoll.formulations.schedules.link_schedule import pair_capacity
+from opticoll.formulations.schedules.program import Verdict, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,15 +98,34 @@ class CollectiveSchedule(NamedTuple):
 # Construction -----------------------------------------------------------------------------------------------------
 
 
-def most_chunks(name: str, chunks: int | Sequence[int] | None) -> int:
-    """Most chunks of a shard for a formulation: the largest number asked for, or the default."""
+def best_schedule(
+    name: str,
+    topology: Topology,
+    root: int | None = None,
+    *,
+    chunks: int | Sequence[int] | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> CollectiveSchedule:
+    """The schedule with this many chunks per shard, or the best of these numbers; None for the default."""
     if chunks is None:
-        return BROADCAST_CHUNKS if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
-    return chunks if isinstance(chunks, int) else max(chunks)
+        most = BROADCAST_CHUNKS if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
+        return schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
+    numbers = (chunks,) if isinstance(chunks, int) else sorted(set(chunks))
+    made = (schedule_collective(name, topology, root, chunks=D, alpha=alpha, beta=beta) for D in numbers)
+    return min(made, key=lambda one: one.alpha_beta_time)
 
 
 def schedule_collective(
-    name: str, topology: Topology, root: int | None = None, *, most: int = 24, alpha: float = 0.0, beta: float = 1.0
+    name: str,
+    topology: Topology,
+    root: int | None = None,
+    *,
+    most: int = 24,
+    chunks: int | None = None,
+    trees: int | None = None,
+    alpha: float = 0.0,
+    beta: float = 1.0,
 ) -> CollectiveSchedule:
     """A schedule of formulation ``name`` from packed trees.
 
@@ -119,26 +138,31 @@ def schedule_collective(
     root
         The vertex of a broadcast.
     most
-        Most chunks per shard.
+        Most chunks per shard, if ``chunks`` is None.
+    chunks
+        Chunks per shard.
+    trees
+        Most trees per shard, if ``chunks`` is given; fewer trees load the network more, and are simpler.
     alpha, beta
         Cost model by which the size of steps is chosen.
 
     Raises
     ------
     BadInput
-        If ``most`` is less than 1.
+        If a number of chunks is less than 1.
     NotApplicable
         If the capacities are too large as whole numbers in proportion.
     """
-    if most < 1:
-        msg = f"chunking: needs at least one chunk per shard, not {most}"
+    if min(most, chunks or 1) < 1:
+        msg = f"chunking: needs at least one chunk per shard, not {min(most, chunks or 1)}"
         raise BadInput(msg)
     collective = COLLECTIVES[name]
-    spread, summed = _packings(collective, topology, root, most)
-    chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
+    spread, summed = _packings(collective, topology, root, most, chunks, trees)
     per_chunk = topology.ranks * (topology.ranks - 1) if root is None else topology.ranks - 1
     per_chunk *= 1 + (collective == "allreduce")
-    chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
+    if chunks is None:
+        chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
+        chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
     fluid = _fluid(topology, spread, summed)
     found: list[tuple[float, list[list[Move]]]] = []
     if spread is not None and summed is not None:
@@ -146,7 +170,7 @@ def schedule_collective(
         copies = _best(topology, _moves(spread, None, chunks), chunks, alpha, beta)
         found.append((sums[0] + copies[0], sums[1] + copies[1]))
     apart = float(sum(packing.time for packing in (spread, summed) if packing is not None))
-    few = per_chunk * chunks <= JOINT_MOVES
+    few = trees is None and per_chunk * chunks <= JOINT_MOVES
     if not found or (few and fluid < apart * (1 - OVERLAP)):
         found.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
     tried = min(found, key=lambda one: one[0])
@@ -204,16 +228,20 @@ def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = Fal
 
 
 def _packings(
-    collective: str, topology: Topology, root: int | None, most: int
+    collective: str, topology: Topology, root: int | None, most: int, exact: int | None, trees: int | None
 ) -> tuple[Packing | None, Packing | None]:
     """Trees for the copies, and trees of the reversed topology for the sums; both in a common number of chunks."""
-    from opticoll.formulations.flows.tree_packing import pack, pack_into
+    from opticoll.formulations.flows.tree_packing import pack, pack_dividing, pack_into
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
 
     weight = None if root is None else tuple(int(v == root) for v in topology.terminals.tolist())
     back = reversed_arcs(topology)
-    spread = None if collective == "reducescatter" else pack(topology, weight, most)
-    summed = pack(back, None, most) if collective in {"reducescatter", "allreduce"} else None
+    copies, sums = collective != "reducescatter", collective in {"reducescatter", "allreduce"}
+    if exact is not None:
+        spread = pack_dividing(topology, weight, exact, trees) if copies else None
+        return spread, pack_dividing(back, None, exact, trees) if sums else None
+    spread = pack(topology, weight, most) if copies else None
+    summed = pack(back, None, most) if sums else None
     if spread is not None and summed is not None and lcm(spread.chunks, summed.chunks) > most:
         chunks = max(spread.chunks, summed.chunks)
         return pack_into(topology, None, chunks), pack_into(back, None, chunks)
@@ -222,7 +250,7 @@ def _packings(
 
 def _fluid(topology: Topology, spread: Packing | None, summed: Packing | None) -> float:
     """Time of the trees when all of them are used at the same time."""
-    capacity = _pair_capacity(topology)
+    capacity = pair_capacity(topology)
     load: dict[tuple[int, int], float] = defaultdict(float)
     for packing, backwards in ((spread, False), (summed, True)):
         if packing is None:
@@ -232,13 +260,6 @@ def _fluid(topology: Topology, spread: Packing | None, summed: Packing | None) -
                 for u, v in pairwise(path[::-1] if backwards else path):
                     load[u, v] += count / packing.chunks
     return max(q / capacity[arc] for arc, q in load.items())
-
-
-def _pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
-    joint: dict[tuple[int, int], float] = defaultdict(float)
-    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
-        joint[u, v] += c
-    return dict(joint)
 
 
 def _moves(spread: Packing | None, summed: Packing | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
@@ -296,7 +317,7 @@ def _single(tree: Tree, copies: int) -> list[list[tuple[int, ...]]]:
 
 def _listed(topology: Topology, way: _Way, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
     """List scheduling of moves over these arcs, those of larger rank first, of these the chunks of lower number."""
-    capacity = _pair_capacity(topology)
+    capacity = pair_capacity(topology)
     slowest = min(capacity.values())
     room = {arc: max(int(budget * c / slowest + 1e-9), 1) for arc, c in capacity.items()}
     after, arcs_of = way.after, way.arcs
@@ -336,7 +357,7 @@ def _listed(topology: Topology, way: _Way, rank: list[int], number: list[int], b
 
 
 def _time(topology: Topology, steps: list[list[Move]], chunks: int, alpha: float, beta: float) -> float:
-    capacity = _pair_capacity(topology)
+    capacity = pair_capacity(topology)
     total = 0.0
     for step in steps:
         load: dict[tuple[int, int], int] = defaultdict(int)
@@ -361,7 +382,7 @@ def run_moves(
     if schedule.collective == "broadcast" and schedule.root != ranks[root]:
         where = f"from vertex {schedule.root}, and the root is {ranks[root]}"
         return refused("collective", f"the file broadcasts {where}; give the root of the file")
-    capacity = _pair_capacity(topology)
+    capacity = pair_capacity(topology)
     number = {v: i for i, v in enumerate(ranks)}
     shards = set(ranks) if schedule.root is None else {schedule.root}
     sums = schedule.collective in {"reducescatter", "allreduce"}
@@ -446,121 +467,6 @@ def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence
         msg = f"rank {v}: the sum of chunk {chunk} of {shard} misses the contribution of {first}"
         return refused("wrong-sum", msg, rank=v, chunk=chunk)
     return refused("missing-chunk", f"rank {v}: chunk {chunk} of {shard} never arrives", rank=v, chunk=chunk)
-
-
-# Programs ---------------------------------------------------------------------------------------------------------
-
-
-class _Written(NamedTuple):
-    """Where a rank holds a chunk, and the receive (peer, position) that wrote it last."""
-
-    place: Place
-    by: tuple[int, int] | None
-
-
-def lower_moves(schedule: CollectiveSteps, topology: Topology, name: str = "opticoll") -> Program:
-    """The program of a schedule: a thread block per rank, peer and direction; receives that add are rrc.
-
-    Partial sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are not written. An instruction
-    waits for the receive that wrote its chunk last. It cannot deadlock: an instruction waits for instructions of
-    earlier steps, or of the same step and a lower peer.
-
-    Raises
-    ------
-    NotApplicable
-        For a broadcast, whose root the format does not state.
-    """
-    if schedule.collective == "broadcast":
-        msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
-        raise NotApplicable(msg)
-    number = {v: r for r, v in enumerate(topology.terminals.tolist())}
-    lowering = _Lowering(schedule.collective, len(number), schedule.chunks)
-    for step in schedule.steps:
-        for move in sorted(step, key=lambda move: (number[move.path[-1]], number[move.path[0]], move)):
-            lowering.send(number[move.path[0]], number[move.path[-1]], number[move.shard], move)
-        lowering.end_step()
-    return lowering.program(name)
-
-
-class _Lowering:
-    def __init__(self, collective: str, N: int, D: int) -> None:
-        self.collective, self.N, self.D = collective, N, D
-        self.sends: list[dict[int, list[tuple[_Written, Place]]]] = [defaultdict(list) for _ in range(N)]
-        self.receives: list[dict[int, list[tuple[str, _Written, Place]]]] = [defaultdict(list) for _ in range(N)]
-        self.held: list[dict[tuple[int, int], _Written]] = [{} for _ in range(N)]
-        self.later: list[tuple[int, int, int, Move, _Written]] = []
-        self.scratch = [0] * N
-
-    def _own(self, rank: int, shard: int, chunk: int) -> _Written:
-        offset = chunk if self.collective == "allgather" else shard * self.D + chunk
-        return self.held[rank].get((shard, chunk), _Written(Place("i", offset), None))
-
-    def send(self, u: int, v: int, shard: int, move: Move) -> None:
-        """Add a send; what it brings counts from the end of the step."""
-        self.later.append((u, v, shard, move, self._own(u, shard, move.chunk)))
-
-    def end_step(self) -> None:
-        """Add the receives of a step."""
-        for u, v, shard, move, source in self.later:
-            before = self._own(v, shard, move.chunk)
-            target = self._target(v, shard, move.chunk, before.place)
-            self.sends[u][v].append((source, target))
-            self.receives[v][u].append(("rrc" if move.adds else "r", before, target))
-            self.held[v][shard, move.chunk] = _Written(target, (u, len(self.receives[v][u]) - 1))
-        self.later = []
-
-    def _target(self, rank: int, shard: int, chunk: int, before: Place) -> Place:
-        if self.collective != "reducescatter":
-            return Place("o", shard * self.D + chunk)
-        if rank == shard:
-            return Place("o", chunk)
-        if before.buffer == "s":
-            return before
-        self.scratch[rank] += 1
-        return Place("s", self.scratch[rank] - 1)
-
-    def program(self, name: str) -> Program:
-        """The program: per rank, sends by peer, receives by peer, then the copy of its own shard."""
-        return Program(name, self.collective, self.N * self.D, [self._rank(v) for v in range(self.N)])
-
-    def _rank(self, v: int) -> Rank:
-        N, D = self.N, self.D
-        sizes = {
-            "i": D if self.collective == "allgather" else N * D,
-            "o": D if self.collective == "reducescatter" else N * D,
-            "s": self.scratch[v],
-        }
-        rank = Rank(sizes)
-        block_of = {peer: len(self.sends[v]) + j for j, peer in enumerate(sorted(self.receives[v]))}
-        awaited: set[tuple[int, int]] = set()
-
-        def waits(written: _Written, own: int) -> tuple[int, int] | None:
-            if written.by is None or block_of[written.by[0]] == own:
-                return None
-            found = block_of[written.by[0]], written.by[1]
-            awaited.add(found)
-            return found
-
-        listed: list[tuple[ThreadBlock, list[Instruction]]] = []
-        for b, peer in enumerate(sorted(self.sends[v])):
-            steps = [Instruction("s", w.place, target, 1, waits(w, b)) for w, target in self.sends[v][peer]]
-            listed.append((ThreadBlock(b, peer, -1, 0), steps))
-        for peer, b in block_of.items():
-            steps = [
-                Instruction("rrc", w.place, target, 1, waits(w, b))
-                if kind == "rrc"
-                else Instruction("r", target, target)
-                for kind, w, target in self.receives[v][peer]
-            ]
-            listed.append((ThreadBlock(b, -1, peer, 0), steps))
-        for block, steps in listed:
-            block.instructions += [replace(one, signals=(block.number, i) in awaited) for i, one in enumerate(steps)]
-            rank.blocks[block.number] = block
-        if self.collective == "allgather":
-            own = ThreadBlock(len(rank.blocks), -1, -1, 0)
-            own.instructions += [Instruction("cpy", Place("i", c), Place("o", v * D + c)) for c in range(D)]
-            rank.blocks[own.number] = own
-        return rank
 
 
 # Documents --------------------------------------------------------------------------------------------------------

@@ -20,13 +20,13 @@ the root of trees with ``nchunkspernode`` chunks together, and each reaches all 
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.schedules.link_schedule import pair_capacity
+from opticoll.formulations.schedules.link_schedule import pair_capacity, ways_between
 from opticoll.formulations.schedules.program import Verdict, refused
 from opticoll.instances.readers import untrusted
 from opticoll.instances.readers.untrusted import parses_as_float
@@ -185,24 +185,11 @@ def _map(value: Any, path: Path, key: str, ranks: int) -> dict[int, set[int]]:
 
 def _ways(topology: Topology) -> Callable[[int, int], tuple[int, ...]]:
     """A function of two ranks: a shortest path through switches only, or the two alone if there is none."""
-    ranks = set(topology.terminals.tolist())
-    after: dict[int, list[int]] = defaultdict(list)
-    for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
-        after[u].append(v)
-    known: dict[int, dict[int, tuple[int, ...]]] = {}
+    known = ways_between(topology)
 
     def way(source: int, target: int) -> tuple[int, ...]:
-        if source not in known:
-            found: dict[int, tuple[int, ...]] = {source: (source,)}
-            queue = deque([source])
-            while queue:
-                u = queue.popleft()
-                for v in after[u] if u == source or u not in ranks else ():
-                    if v not in found:
-                        found[v] = (*found[u], v)
-                        queue.append(v)
-            known[source] = found
-        return known[source].get(target, (source, target))
+        found = known.get((source, target))
+        return (source, target) if found is None else (source, *(v for _, v in found[0]))
 
     return way
 

@@ -6,7 +6,9 @@ Execution. Every chunk is symbolic: the multiset of contributions that were summ
 concurrently. A send occupies its link and waits only while ``SLOTS`` messages of its connection are not yet received;
 the k-th receive of a connection takes the message of the k-th send; an instruction that waits for step j of a thread
 block proceeds once that block has passed a *signalling* step >= j, as in the runtime. Execution follows simulated time:
-a message of q shards over a link of capacity c occupies it for beta q / c and arrives alpha later.
+a message of q shards over a link of capacity c occupies it for beta q / c and arrives alpha later. Between ranks that
+switches join, a message takes the shortest way of largest capacity; messages in progress share the arcs by max-min
+fairness, as in flow-level simulators of networks: the least rate is as large as possible, then the second least, ...
 
 One execution decides for all timings: accesses of different thread blocks to one chunk must be ordered by dependencies
 and messages (vector clocks); otherwise they are a race and the program is refused. Without races every order of
@@ -29,10 +31,14 @@ from opticoll.formulations.schedules.program import (
     RECEIVES,
     SENDS,
     WRITES,
+    Connection,
     Contributions,
     Place,
     Verdict,
+    label,
+    numbering_violation,
     refused,
+    static_violation,
 )
 
 if TYPE_CHECKING:
@@ -40,16 +46,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.schedules.program import Instruction, Program, Rank, ThreadBlock
+    from opticoll.formulations.schedules.program import Instruction, Program, ThreadBlock
 
 
 #: Most messages in flight per connection: NCCL's buffers hold 8 steps, MSCCL's messages take 4.
 SLOTS = 2
+#: Relative difference of times up to which messages end together.
+ALIKE = 1e-12
 #: Most entries of all vector clocks (4 bytes each).
 MOST_CLOCK_ENTRIES = 100_000_000
-
-#: (sender, receiver, channel)
-Connection = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -89,129 +94,6 @@ class _Block:
     waiters: list[int] = field(default_factory=list)
 
 
-def static_violation(program: Program) -> Verdict | None:
-    """The first violation that is visible without execution; None if there is none."""
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            violation = _block_violation(v, rank, block)
-            if violation is not None:
-                return violation
-    return _connection_violations(program)
-
-
-def numbering_violation(program: Program) -> Verdict | None:
-    """The first step whose number in the file is not its position; None if there is none.
-
-    The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
-    """
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            for position, instruction in enumerate(block.instructions):
-                if instruction.number is not None:
-                    where = label(block, position)
-                    msg = (
-                        f"rank {v}, {where}: the file numbers it {instruction.number}; number steps from 0 without gaps"
-                    )
-                    return refused("numbering", msg, rank=v, step=where)
-    return None
-
-
-def label(block: ThreadBlock, position: int) -> str:
-    """The name of a step in messages."""
-    instruction = block.instructions[position] if position < len(block.instructions) else None
-    return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
-
-
-def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
-    for position, step in enumerate(block.instructions):
-        if step.waits is not None:
-            other = rank.blocks.get(step.waits[0])
-            if other is None or not 0 <= step.waits[1] < len(other.instructions):
-                where = label(block, position)
-                msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
-                return refused("dependency", msg, rank=v, step=where)
-        peerless = (step.kind in SENDS and block.send < 0) or (step.kind in RECEIVES and block.receive < 0)
-        if peerless or v in (block.send, block.receive):
-            where = label(block, position)
-            msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
-            return refused("no-peer", msg, rank=v, step=where)
-        violation = _range_violation(v, rank, block, position)
-        if violation is not None:
-            return violation
-    return None
-
-
-def _range_violation(v: int, rank: Rank, block: ThreadBlock, position: int) -> Verdict | None:
-    instruction = block.instructions[position]
-    for place, used in (
-        (instruction.source, instruction.kind in READS),
-        (instruction.target, instruction.kind in WRITES),
-    ):
-        if used and not 0 <= place.offset <= rank.sizes[place.buffer] - instruction.count:
-            last, where = place.offset + instruction.count - 1, label(block, position)
-            msg = (
-                f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
-                f"which has {rank.sizes[place.buffer]}"
-            )
-            return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
-    return None
-
-
-def _connection_violations(program: Program) -> Verdict | None:
-    ends: dict[Connection, list[ThreadBlock | None]] = {}
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
-                if not any(instruction.kind in kinds for instruction in block.instructions):
-                    continue
-                key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
-                pair = ends.setdefault(key, [None, None])
-                first = pair[side]
-                if first is not None:
-                    verb = "send to" if side == 0 else "receive from"
-                    both = f"tb {first.number} and tb {block.number}"
-                    msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
-                    return refused("two-owners", msg, rank=v, step=label(block, 0))
-                pair[side] = block
-    for key in sorted(ends):
-        violation = _connection_violation(key, ends[key][0], ends[key][1])
-        if violation is not None:
-            return violation
-    return None
-
-
-def _connection_violation(key: Connection, sender: ThreadBlock | None, receiver: ThreadBlock | None) -> Verdict | None:
-    s, r, channel = key
-    sends = _those(sender, SENDS)
-    receives = _those(receiver, RECEIVES)
-    between = f"{len(sends)} sends and {len(receives)} receives from rank {s} to rank {r} over channel {channel}"
-    if len(sends) > len(receives):
-        assert sender is not None
-        at = sends[len(receives)]
-        where, chunk = label(sender, at), sender.instructions[at].source.offset
-        return refused("unmatched-send", f"rank {s}, {where}: {between}", rank=s, chunk=chunk, step=where)
-    if len(receives) > len(sends):
-        assert receiver is not None
-        at = receives[len(sends)]
-        where, chunk = label(receiver, at), receiver.instructions[at].target.offset
-        return refused("unmatched-receive", f"rank {r}, {where}: {between}", rank=r, chunk=chunk, step=where)
-    assert sender is not None
-    assert receiver is not None
-    for i, j in zip(sends, receives, strict=True):
-        sent, got = sender.instructions[i], receiver.instructions[j]
-        if sent.count != got.count:
-            where = label(receiver, j)
-            msg = (
-                f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
-            )
-            return refused("count-mismatch", msg, rank=r, chunk=got.target.offset, step=where)
-    return None
-
-
-def _those(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
-    return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
-
-
 def run(
     program: Program,
     capacity: Mapping[tuple[int, int], float] | None = None,
@@ -230,7 +112,8 @@ def run(
         Capacity between vertices (from, to); 1 between all ranks if None.
     ways
         For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
-        refused. None if the vertices are the ranks and every message crosses one arc.
+        refused. Of several ways the widest is taken, of equals the one that is least in use. None if the vertices are
+        the ranks and every message crosses one arc.
     alpha, beta
         Latency per message; time per shard over a link of capacity 1.
 
@@ -331,12 +214,11 @@ class _Execution:
         """Execute until no thread block can proceed."""
         for g in range(len(self.blocks)):
             self._offer(g)
+        if self.ways is not None:
+            self._share_arcs()
         while self.ready:
             start, g = heappop(self.ready)
-            if self.ways is not None and (free := self._free(g, start)) > start:
-                heappush(self.ready, (free, g))  # others may cross these arcs before
-            else:
-                self._execute(g, start)
+            self._execute(g, start)
         stuck = [g for g, b in enumerate(self.blocks) if b.position < len(b.block.instructions)]
         if stuck:
             return self._deadlock(stuck)
@@ -380,28 +262,42 @@ class _Execution:
 
     def _execute(self, g: int, start: float) -> None:
         state = self.blocks[g]
-        position = state.position
-        instruction = state.block.instructions[position]
-        woken: list[int] = []
+        instruction = state.block.instructions[state.position]
+        values = self._begin(g, start)
+        end = start
+        if instruction.kind in SENDS:
+            end = self._occupy(state.rank, state.block.send, instruction.count, start)
+        self._end(g, end, values)
+
+    def _begin(self, g: int, start: float) -> list[Value]:
+        """Receive and compute; return what the instruction sends."""
+        state = self.blocks[g]
+        instruction = state.block.instructions[state.position]
         if instruction.waits is not None:
             other = self.blocks[self.index[state.rank, instruction.waits[0]]]
             at = bisect_left(other.signal_steps, instruction.waits[1])
             np.maximum(state.clock, other.signals[at][1], out=state.clock)
         values: list[Value] = []
+        waiting: int | None = None
         if instruction.kind in RECEIVES:
             link = self._link(g, receiving=True)
             _, values, clock = link.queue.popleft()
             np.maximum(state.clock, clock, out=state.clock)
             link.grants.append(start)
-            if link.sender is not None:
-                woken.append(link.sender)
-                link.sender = None
-        state.clock[g] = position + 1
+            waiting, link.sender = link.sender, None
+        state.clock[g] = state.position + 1
         values = self._compute(g, instruction, values)
-        end = start
+        if waiting is not None:
+            self._offer(waiting)
+        return values
+
+    def _end(self, g: int, end: float, values: list[Value]) -> None:
+        """Deliver the message, publish the progress, and go on."""
+        state = self.blocks[g]
+        instruction = state.block.instructions[state.position]
+        woken: list[int] = []
         if instruction.kind in SENDS:
             link = self._link(g, receiving=False)
-            end = self._occupy(state.rank, state.block.send, instruction.count, start)
             link.queue.append((end + self.alpha, values, state.clock.copy()))
             link.sent += 1
             self.transfers += 1
@@ -409,7 +305,7 @@ class _Execution:
                 woken.append(link.receiver)
                 link.receiver = None
         if instruction.signals and instruction.kind != "nop":
-            state.signal_steps.append(position)
+            state.signal_steps.append(state.position)
             state.signals.append((end, state.clock.copy()))
             woken += state.waiters
             state.waiters = []
@@ -420,34 +316,58 @@ class _Execution:
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """When a message sent at ``start`` has left its link, which serves one message at a time."""
-        if self.ways is not None and self.capacity is not None:
-            begin, way = self._way(source, target, count, start)
-            for arc in way:
-                self.free[arc] = begin + self.beta * count / self.program.chunks / self.capacity[arc]
-            return max(self.free[arc] for arc in way)
         c = 1.0 if self.capacity is None else self.capacity[source, target]
         begin = max(start, self.free.get((source, target), 0.0))
         self.free[source, target] = begin + self.beta * count / self.program.chunks / c
         return self.free[source, target]
 
-    def _way(self, source: int, target: int, count: int, start: float) -> tuple[float, Sequence[tuple[int, int]]]:
-        """The way on which a message ends first, and when it can begin there."""
+    def _share_arcs(self) -> None:
+        """Execute until no thread block can proceed; messages in progress share arcs by max-min fairness."""
+        from opticoll.formulations.schedules.schedule_kernels import fair_rates
+
         assert self.ways is not None
         assert self.capacity is not None
-        found: list[tuple[float, float, Sequence[tuple[int, int]]]] = []
-        for way in self.ways[source, target]:
-            begin = max(start, *(self.free.get(arc, 0.0) for arc in way))
-            slowest = min(self.capacity[arc] for arc in way)
-            found.append((begin + self.beta * count / self.program.chunks / slowest, begin, way))
-        return min(found, key=lambda one: one[:2])[1:]
-
-    def _free(self, g: int, start: float) -> float:
-        """When the next message of a thread block can begin, from ``start`` on."""
-        state = self.blocks[g]
-        instruction = state.block.instructions[state.position]
-        if instruction.kind not in SENDS:
-            return start
-        return self._way(state.rank, state.block.send, instruction.count, start)[0]
+        number = {arc: a for a, arc in enumerate(self.capacity)}
+        rate = np.array(list(self.capacity.values()))
+        crossing = np.zeros(rate.size)
+        widest = {pair: _widest(ways, self.capacity, number) for pair, ways in self.ways.items()}
+        now, left = 0.0, np.zeros(0)
+        sending: list[int] = []
+        message: dict[int, tuple[list[Value], NDArray[np.int64]]] = {}
+        while self.ready or sending:
+            before = len(sending)
+            while self.ready and self.ready[0][0] <= now:
+                start, g = heappop(self.ready)
+                state = self.blocks[g]
+                instruction = state.block.instructions[state.position]
+                values = self._begin(g, start)
+                if instruction.kind not in SENDS:
+                    self._end(g, start, values)
+                    continue
+                ways = widest[state.rank, state.block.send]
+                way = min(ways, key=lambda arcs: float(((crossing[arcs] + 1) / rate[arcs]).max()))
+                crossing[way] += 1
+                message[g] = values, way
+                sending.append(g)
+            new = [self.blocks[g].block.instructions[self.blocks[g].position].count for g in sending[before:]]
+            left = np.concatenate([left, self.beta / self.program.chunks * np.array(new, dtype=float)])
+            then = self.ready[0][0] if self.ready else np.inf
+            if sending:
+                arcs = [message[g][1] for g in sending]
+                first = np.cumsum([0, *map(len, arcs)])
+                speed = fair_rates(first, np.concatenate(arcs), rate)
+                end = now + left / speed
+                then = min(then, float(end.min()))
+                left = left - speed * (then - now)
+                over = end <= then * (1 + ALIKE)
+                done = [g for g, ended in zip(sending, over.tolist(), strict=True) if ended]
+                sending = [g for g, ended in zip(sending, over.tolist(), strict=True) if not ended]
+                left = left[~over]
+                for g in done:
+                    values, way = message.pop(g)
+                    crossing[way] -= 1
+                    self._end(g, then, values)
+            now = then
 
     # Data
 
@@ -593,6 +513,19 @@ class _Execution:
             "chunks": self.program.chunks,
         }
         return Verdict(True, metrics=metrics)
+
+
+def _widest(
+    ways: Sequence[Sequence[tuple[int, int]]],
+    capacity: Mapping[tuple[int, int], float],
+    number: Mapping[tuple[int, int], int],
+) -> list[NDArray[np.int64]]:
+    """The ways of largest capacity, as numbers of arcs."""
+    width = [min(capacity[arc] for arc in way) for way in ways]
+    most = max(width)
+    return [
+        np.array([number[arc] for arc in way], dtype=np.int64) for way, c in zip(ways, width, strict=True) if c == most
+    ]
 
 
 def _sum_text(value: Contributions) -> str:

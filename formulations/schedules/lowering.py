@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.schedules import collective_steps
+from opticoll.formulations.schedules.collective_programs import lower_moves
 from opticoll.formulations.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.formulations.schedules.msccl_xml import write_xml
 from opticoll.formulations.schedules.program import (
@@ -35,11 +37,14 @@ from opticoll.formulations.schedules.program import (
     Program,
     Rank,
     ThreadBlock,
+    channels_of,
+    deal_channels,
     exceeded,
     many_objects,
 )
 from opticoll.formulations.schedules.schedule_json import collective_document, links_document, routes_document
 from opticoll.formulations.schedules.shard_routes import cut, refuse_without_routes, routes_of, without_steps
+from opticoll.formulations.schedules.verification import execute_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +61,8 @@ EQUAL_SHARDS = "MSCCL XML holds equal shards between all ranks; write .json or .
 MOST_BYTES = 1 << 30
 #: Transfers up to which schedules of larger steps are tried for a program that exceeds the limits.
 MOST_RETRIED = 200_000
+#: Chunks and trees per shard of programs of collectives that are tried, and most moves for which they are.
+PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
 #: Times that a program is laid out again with more channels.
 LAYOUTS = 6
 
@@ -96,6 +103,13 @@ class XmlOptions:
                 raise BadInput(msg)
         if min(self.channels, self.instances) < 1:
             msg = f"schedule: channels={self.channels} and instances={self.instances} must be at least 1"
+            raise BadInput(msg)
+        most = TARGETS[self.target].channels
+        if self.channels * self.instances > most:
+            msg = (
+                f"schedule: channels={self.channels} for each of instances={self.instances} are more than the {most} "
+                f"of {self.target}; ask for fewer"
+            )
             raise BadInput(msg)
         if self.sizes is not None and not 0 <= self.sizes[0] < self.sizes[1]:
             msg = f"schedule: no buffer has {self.sizes[0]} to {self.sizes[1]} bytes; give the smaller size first"
@@ -215,7 +229,8 @@ class _Layout:
         for i, (_, part, tail, head) in enumerate(moves.rows):
             self.by_connection.setdefault((tail, head, part), []).append(i)
         self.split = {
-            key: max(options.channels, -(-len(those) // self.target.steps)) for key, those in self.by_connection.items()
+            key: max(min(options.channels, len(those)), -(-len(those) // self.target.steps))
+            for key, those in self.by_connection.items()
         }
         peers = [0] * moves.N
         for (tail, head, _), many in self.split.items():
@@ -229,24 +244,11 @@ class _Layout:
 
     def _lay_out(self) -> None:
         """Give every move a channel, and every rank blocks (send peer, receive peer, channel) of (move, sends?)."""
-        limit = self.target.peers
-        sending: list[dict[int, int]] = [{} for _ in range(self.moves.N)]
-        receiving: list[dict[int, int]] = [{} for _ in range(self.moves.N)]
-        taken: dict[tuple[int, int], set[int]] = {}
+        dealt = deal_channels(self.split, self.target.peers)
         self.channel = [0] * len(self.moves.rows)
-        for (tail, head, part), those in sorted(self.by_connection.items()):
-            used = taken.setdefault((tail, head), set())
-            mine: list[int] = []
-            channel = 0
-            while len(mine) < self.split[tail, head, part]:
-                out, into = sending[tail].get(channel, 0), receiving[head].get(channel, 0)
-                if channel not in used and out < limit and into < limit:
-                    mine.append(channel)
-                    sending[tail][channel], receiving[head][channel] = out + 1, into + 1
-                channel += 1
-            used.update(mine)
+        for key, those in self.by_connection.items():
             for place, i in enumerate(those):
-                self.channel[i] = mine[place % len(mine)]
+                self.channel[i] = dealt[key][place % len(dealt[key])]
         contents: list[dict[tuple[int, int, int], list[tuple[int, bool]]]] = [{} for _ in range(self.moves.N)]
         for sends in (True, False):
             for i, (_, _, tail, head) in enumerate(self.moves.rows):
@@ -443,7 +445,9 @@ def schedule_text(
     """
     facts: CutFacts
     if name in collective_steps.COLLECTIVES:
-        return _collective_text(path, name, data, topology, chunks=chunks, alpha=alpha, beta=beta, options=options)
+        return _collective_text(
+            path, name, data, topology, values, chunks=chunks, alpha=alpha, beta=beta, options=options
+        )
     routes = routes_of(name, data, values)
     if path.name.lower().endswith(".routes.json"):
         chunked = cut(topology, without_steps(routes), chunks)
@@ -480,7 +484,7 @@ def schedule_text(
         return json.dumps(links_document(schedule)) + "\n", facts
     facts["target"] = chosen.target
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
-    facts["channels"] = 1 + max(block.channel for rank in program.ranks for block in rank.blocks.values())
+    facts["channels"] = channels_of(program)
     return write_xml(program), facts
 
 
@@ -489,6 +493,7 @@ def _collective_text(
     name: str,
     data: Any,
     topology: Topology,
+    values: Mapping[str, NDArray[np.float64]],
     *,
     chunks: int | Sequence[int] | None,
     alpha: float,
@@ -497,22 +502,60 @@ def _collective_text(
 ) -> tuple[str, CutFacts]:
     """As :func:`schedule_text`, for collectives by packed trees."""
     root = data.root if name == "alltoall.broadcast" else None
-    most = collective_steps.most_chunks(name, chunks)
-    found = collective_steps.schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
+    program: Program | None = None
+    if path.suffix.lower() == ".xml":
+        chosen = options or XmlOptions()
+        found, program = _collective_program(name, topology, chunks, alpha, beta, chosen)
+    else:
+        found = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+    fluid = float(values["T"])
     facts: CutFacts = {
-        "chunks": found.steps.chunks, "steps": len(found.steps.steps), "fluid_time": found.fluid_time,
-        "time": found.time, "alpha_beta_time": found.alpha_beta_time,
-        "loss": max(found.time / found.fluid_time - 1.0, 0.0), "time_by_chunks": {},
+        "chunks": found.steps.chunks, "steps": len(found.steps.steps), "fluid_time": fluid, "time": found.time,
+        "alpha_beta_time": found.alpha_beta_time, "loss": max(found.time / fluid - 1.0, 0.0), "time_by_chunks": {},
     }  # fmt: skip
-    if path.suffix.lower() != ".xml":
+    if program is None:
         return json.dumps(collective_document(topology, found.steps)) + "\n", facts
-    chosen = options or XmlOptions()
-    if (chosen.channels, chosen.instances) != (1, 1):
-        msg = f"{path}: channels and instances are for the schedules of an all-to-all; leave them out for {name}"
-        raise BadInput(msg)
-    program = collective_steps.lower_moves(found.steps, topology, f"{name} {topology.spec}")
-    low, high = _selected(chosen)
-    program = replace(program, protocol=chosen.protocol, min_bytes=low, max_bytes=high)
-    facts["target"], facts["channels"] = chosen.target, 1
+    facts["chunks"] = program.chunks // (topology.ranks if program.collective == "allreduce" else 1)
+    facts["target"], facts["channels"] = chosen.target, channels_of(program)
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
     return write_xml(program), facts
+
+
+def _collective_program(
+    name: str,
+    topology: Topology,
+    chunks: int | Sequence[int] | None,
+    alpha: float,
+    beta: float,
+    options: XmlOptions,
+) -> tuple[collective_steps.CollectiveSchedule, Program]:
+    """The schedule whose program takes the least simulated time within the limits of the target, and that program.
+
+    Programs run without synchronous steps: fewer trees, which load the network more, can take less time.
+    """
+    target = TARGETS[options.target]
+    made = [collective_steps.best_schedule(name, topology, chunks=chunks, alpha=alpha, beta=beta)]
+    if made[0].steps.moves <= MOST_TRIED:
+        numbers = (chunks,) if isinstance(chunks, int) else PROGRAM_CHUNKS if chunks is None else sorted(set(chunks))
+        made += [
+            collective_steps.schedule_collective(name, topology, chunks=D, trees=trees, alpha=alpha, beta=beta)
+            for D in numbers
+            for trees in PROGRAM_TREES
+            if D % trees == 0
+        ]
+    best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Program] | None = None
+    for found in made:
+        program = lower_moves(
+            found.steps, topology, f"{name} {topology.spec}", target=target, channels=options.channels,
+            instances=options.instances,
+        )  # fmt: skip
+        low, high = _selected(options)
+        program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high)
+        if len(made) == 1:
+            return found, program
+        time = execute_program(program, topology, alpha=alpha, beta=beta).time
+        key = (bool(exceeded(program, target)), round(time or inf, 9), found.steps.chunks)
+        if best is None or key < best[0]:
+            best = key, found, program
+    assert best is not None
+    return best[1:]

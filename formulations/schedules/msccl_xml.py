@@ -27,6 +27,7 @@ from opticoll.formulations.schedules.program import (
     Program,
     Rank,
     ThreadBlock,
+    channels_of,
     many_objects,
 )
 from opticoll.instances.readers import untrusted
@@ -52,9 +53,8 @@ def write_xml(program: Program) -> str:
     """The program as MSCCL XML."""
     from xml.sax.saxutils import quoteattr
 
-    channels = 1 + max((b.channel for rank in program.ranks for b in rank.blocks.values()), default=0)
     lines = [
-        f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels}" '
+        f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels_of(program)}" '
         f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" coll="{program.collective}" '
         f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" '
         f'minBytes="{program.min_bytes}" maxBytes="{program.max_bytes}">'

@@ -282,6 +282,44 @@ def execute(
             h = following
 
 
+@njit(cache=True, nogil=True)
+def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
+    """Max-min fair rates of messages that share arcs, ``(messages,)``.
+
+    Parameters
+    ----------
+    first, arcs
+        Arcs of message k: ``arcs[first[k] : first[k + 1]]``.
+    capacity
+        Capacity of every arc.
+    """
+    messages, left = first.size - 1, capacity.copy()
+    rate = np.full(messages, -1.0)
+    waiting = np.zeros(capacity.size, dtype=np.int64)
+    for a in arcs:
+        waiting[a] += 1
+    rest = messages
+    while rest > 0:
+        least = np.inf
+        for a in range(capacity.size):
+            if waiting[a] > 0:
+                least = min(least, left[a] / waiting[a])
+        full = np.zeros(capacity.size, dtype=np.bool_)
+        for a in range(capacity.size):
+            full[a] = waiting[a] > 0 and left[a] / waiting[a] <= least * (1.0 + 1e-12)
+        for k in range(messages):
+            limited = False
+            for a in arcs[first[k] : first[k + 1]]:
+                limited = limited or full[a]
+            if limited and rate[k] < 0.0:
+                rate[k] = least
+                rest -= 1
+                for a in arcs[first[k] : first[k + 1]]:
+                    left[a] = max(left[a] - least, 0.0)
+                    waiting[a] -= 1
+    return rate
+
+
 @dataclass(frozen=True, eq=False)
 class Copies:
     """A program that sends, receives and copies into empty places, each once, in flat arrays.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +17,12 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.all_reduce import partition_bound
 from opticoll.formulations.flows.tree_packing import Tree, pack, violations
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
-from opticoll.formulations.schedules.collective_steps import COLLECTIVES, lower_moves, run_moves, schedule_collective
+from opticoll.formulations.schedules.collective_programs import lower_moves
+from opticoll.formulations.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
+from opticoll.formulations.schedules.lowering import XmlOptions, schedule_text
+from opticoll.formulations.schedules.program import TARGETS, channels_of, exceeded
 from opticoll.formulations.schedules.schedule_json import collective_document, read_schedule
-from opticoll.formulations.schedules.verification import verify_document, verify_program
+from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import runner
 from opticoll.solvers.task import Task
@@ -291,3 +295,53 @@ def test_programs_of_others_are_timed_in_shards(collective, time):
     verdict = verify_program(ring(collective, 4), parse("ring:4,directed"), collective)
     assert verdict.metrics["async_time"] == pytest.approx(time)
     assert verdict.metrics["T_bound"] == pytest.approx(time)
+
+
+@pytest.mark.parametrize("chunks", [1, 5, 8])
+@pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.all-reduce", "alltoall.broadcast"])
+def test_the_number_of_chunks_is_exact(name, chunks):
+    topology = parse("dgx1")
+    root = 0 if name == "alltoall.broadcast" else None
+    found = best_schedule(name, topology, root, chunks=chunks)
+    assert found.steps.chunks == chunks
+    assert run_moves(found.steps, topology).valid
+    several = best_schedule(name, topology, root, chunks=(1, chunks))
+    assert several.time <= found.time * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("channels", "instances"), [(3, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
+def test_programs_spread_over_channels_and_instances(name, channels, instances):
+    topology, found = made(name, "genkautz:n=5,d=2", most=6)
+    program = lower_moves(found.steps, topology, channels=channels, instances=instances)
+    assert channels_of(program) == channels * instances
+    verdict = verify_program(program, topology, COLLECTIVES[name])
+    assert verdict.valid, verdict.message
+    assert naive_outcome(program, random.Random(1)) == "right"
+    per_shard = 5 if name == "alltoall.all-reduce" else 1
+    assert program.chunks == found.steps.chunks * instances * per_shard
+
+
+def test_long_connections_are_dealt_out_to_the_steps_of_the_target():
+    topology, found = made("alltoall.all-reduce", "ring:4", most=24)
+    target = replace(TARGETS["rccl"], steps=5)
+    assert exceeded(lower_moves(found.steps, topology), target)
+    program = lower_moves(found.steps, topology, target=target)
+    assert max(len(block.instructions) for rank in program.ranks for block in rank.blocks.values()) <= 5
+    assert verify_program(program, topology, "allreduce").valid
+
+
+@pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
+def test_programs_on_two_boxes_are_close_to_the_optimum(name, tmp_path):
+    topology = parse("nvswitch:boxes=2,gpus=4")
+    bound = max(one.value for one in formulation(name).bounds(formulation(name).prepare(topology, {})))
+    options = XmlOptions(target="rccl")
+    text, facts = schedule_text(
+        tmp_path / "x.xml", name, None, topology, {"T": np.array(bound)}, chunks=4, options=options
+    )
+    (tmp_path / "x.xml").write_text(text)
+    verdict = verify_file(tmp_path / "x.xml", topology, COLLECTIVES[name])
+    assert verdict.valid, verdict.message
+    assert "rccl" in verdict.metrics["fits_runtime"]
+    assert facts["chunks"] == 4
+    assert verdict.time <= bound * 1.15

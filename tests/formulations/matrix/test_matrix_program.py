@@ -287,8 +287,8 @@ def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
     ("text", "status", "reason"),
     [
         ("x 1\ny 4\nz 1.5\nidle 2\n", 3, "row is violated by"),
-        ("x 1.5\ny 3\nz 1.5\nidle 2\n", 3, "integrality is violated by 0.5"),
-        ("x 1\ny 3.5\nz 1.5\n", 3, "column is violated by 1"),
+        ("x 1.5\ny 3\nz 1.5\nidle 2\n", 3, "integrality is violated by 0.5 (relative; 1e-06 allowed), most at x"),
+        ("x 1\ny 3.5\nz 1.5\n", 3, "column is violated by 1 (relative; 1e-06 allowed), most at idle"),
         ("=obj= 10\nx 1\ny 3.5\nz 1.5\nidle 2\n", 3, "claims objective 10"),
         ("w 1\n", 2, "no column 'w'"),
         ("x 1\nx 1\n", 2, "occurs twice"),

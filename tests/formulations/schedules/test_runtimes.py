@@ -18,9 +18,9 @@ from opticoll.formulations.schedules import interpreter
 from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
 from opticoll.formulations.schedules.lowering import XmlOptions, lower
 from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
-from opticoll.formulations.schedules.program import TARGETS, Program, exceeded
+from opticoll.formulations.schedules.program import TARGETS, Program, exceeded, static_violation
 from opticoll.formulations.schedules.schedule_json import links_document
-from opticoll.formulations.schedules.schedule_kernels import Copies
+from opticoll.formulations.schedules.schedule_kernels import Copies, fair_rates
 from opticoll.formulations.schedules.shard_routes import Route, Routes, cut, shortest_routes
 from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import Topology, parse
@@ -254,7 +254,7 @@ def test_two_interpreters_agree_on_mutated_files(which, seed, changes, tmp_path)
         assert {naive_outcome(program, random.Random(seed + k)) for k in range(2)} == {"right"}
     elif verdict.reason in {"wrong-chunk", "missing-chunk", "uninitialised", "deadlock"}:
         assert naive_outcome(program, random.Random(seed)) != "right"
-    copies = None if interpreter.static_violation(program) else Copies.of(program)
+    copies = None if static_violation(program) else Copies.of(program)
     if copies is not None and copies.ordered():  # the execution without vector clocks, where it applies
         everywhere = {(u, v): 1.0 for u in range(len(program.ranks)) for v in range(len(program.ranks))}
         time = copies.run(everywhere, program.chunks, interpreter.SLOTS, 0.0, 1.0)
@@ -321,3 +321,26 @@ def test_a_schedule_of_the_link_mcf_takes_the_flow_of_the_master(tmp_path, capfd
     record = json.loads(capfd.readouterr().out)
     assert record["method"] == "flow-decomposition"
     assert record["schedule"]["loss"] == 0
+
+
+def test_rates_of_messages_are_max_min_fair():
+    """Of three messages, two share a link of 1, and the third has the rest of a link of 3 that it shares with one."""
+    rates = fair_rates(np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.array([1.0, 3.0]))
+    assert rates == pytest.approx([0.5, 0.5, 2.5])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_message_gets_more_without_loss_of_a_slower_one(seed):
+    rng = np.random.default_rng(seed)
+    capacity = rng.integers(1, 5, 6).astype(float)
+    ways = [rng.choice(6, rng.integers(1, 4), replace=False) for _ in range(rng.integers(1, 9))]
+    rates = fair_rates(np.cumsum([0, *map(len, ways)]), np.concatenate(ways), capacity)
+    load = np.zeros(6)
+    for way, rate in zip(ways, rates, strict=True):
+        load[way] += rate
+    assert (load <= capacity * (1 + 1e-9)).all()
+    for way, rate in zip(ways, rates, strict=True):
+        full = [a for a in way if load[a] >= capacity[a] * (1 - 1e-9)]
+        fastest = [max(r for w, r in zip(ways, rates, strict=True) if a in w) for a in full]
+        assert any(rate >= other * (1 - 1e-9) for other in fastest)
