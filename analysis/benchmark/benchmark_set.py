@@ -422,7 +422,14 @@ def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[di
 # the command --------------------------------------------------------------------------------------------------------
 
 
-def _named(names: Sequence[str]) -> list[Problem]:
+def problems_named(names: Sequence[str]) -> list[Problem]:
+    """The problems of these names, or all.
+
+    Raises
+    ------
+    BadInput
+        For an unknown name.
+    """
     known = {one.name: one for one in problems()}
     for name in names:
         if name not in known:
@@ -453,7 +460,7 @@ def list_command(only_open: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def export_command(folder: Path, names: tuple[str, ...]) -> None:
     """Write every problem (or those named) as .mps.gz into FOLDER, with index.json and index.csv."""
-    rows = export_set(folder, _named(names))
+    rows = export_set(folder, problems_named(names))
     click.echo(f"wrote {len(rows)} problems and their index to {folder}", err=True)
 
 
@@ -466,7 +473,7 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, me
     """Recompute best known values and grades and write them to the data file."""
     from opticoll.instances import parse
 
-    for one in _named(names):
+    for one in problems_named(names):
         last = best_known().get(one.name)
         if only_open and last and last.proof in PROVEN_PROOFS and last.instance_hash == parse(one.instance).hash:
             continue

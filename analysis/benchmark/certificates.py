@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems
+from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
-from opticoll.instances.spec import nearest
 from opticoll.solvers.atomic import rewrite
 from opticoll.solvers.task import PROVEN
 
@@ -184,15 +183,6 @@ def verify(problem: Problem, entry: Certified, folder: Path = FOLDER) -> str | N
 # the command --------------------------------------------------------------------------------------------------------
 
 
-def _named(names: tuple[str, ...]) -> list[Problem]:
-    known = {one.name: one for one in problems()}
-    for name in names:
-        if name not in known:
-            msg = f"unknown problem {name!r}; {nearest(name, known)}"
-            raise BadInput(msg)
-    return [known[name] for name in names] if names else list(known.values())
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Certificates of the solver benchmark's optima."""
@@ -206,7 +196,7 @@ def cli() -> None:
 @click.option("--again", is_flag=True, help="Also problems whose last exact solve ended without a proof.")
 def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None:
     """Solve exactly what has no certificate yet."""
-    for problem, found in fill(_named(names), time_limit, again=again):
+    for problem, found in fill(problems_named(names), time_limit, again=again):
         said = found.value or f"nothing is proven: {found.reason}"
         click.echo(f"{problem.name}: {said} ({found.bytes} bytes{'' if found.file else ', not shipped'})")
 
@@ -243,7 +233,7 @@ def families_command(specs: tuple[str, ...], time_limit: float) -> None:
 def check_command(names: tuple[str, ...]) -> None:
     """Verify the certificates that are shipped; exit status 3 if one fails."""
     known, failed = certified(), 0
-    for problem in _named(names):
+    for problem in problems_named(names):
         entry = known.get(problem.name)
         if entry is not None and entry.file is not None:
             reason = verify(problem, entry)

@@ -644,4 +644,4 @@ def test_a_store_without_benchmark_runs_says_how_to_make_them():
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):
     with pytest.raises(BadInput, match="master-ring-16"):
-        benchmark_set._named(["master-ring-61"])
+        benchmark_set.problems_named(["master-ring-61"])
