@@ -74,6 +74,7 @@ class Largest:
 #:                                             n=100, d=8 80,001, 6.0; n=110 48,401, 5.7
 #: alltoall.min-congestion                     GK(40,4) 6,241, 2.1; torus:6x6 5,041, 1.5    torus:8x8 16,129 not solved
 #: alltoall.virtual-channels                   torus:4x4, 4 layers, 1,880, 3.7
+#: lumorph.co-scheduling                       32 GPUs, 128 random calls 1,305, 0.3
 #: lumorph.min-overlap                         6x8 7,873, 2.8; 4x8 3,225, 0.9 to 1.5        8x8 14,113, 5.3;
 #:                                                                                          4x8, all pairs, not solved
 #: lumorph.rounds                              2x4 all-gather 3,783, 1.2                    3x3 all-gather 6,668, 1.7;
@@ -98,6 +99,7 @@ LARGEST = {
     "alltoall.master": Largest(75_000, 300_000, None),
     "alltoall.min-congestion": Largest(6_500, 30_000, "exact-routing"),
     "alltoall.virtual-channels": Largest(2_000, 8_000, "layer-assignment", PROOF),
+    "lumorph.co-scheduling": Largest(1_400, 9_000, "independent-sets", PROOF),
     "lumorph.min-overlap": Largest(8_000, 40_000, "negotiated-rerouting", PROOF),
     "lumorph.rounds": Largest(6_000, 45_000, "certified-rounds"),
     "lumorph.rounds collective=all-to-all": Largest(950, 7_500, "certified-rounds"),

@@ -191,7 +191,7 @@ class OwnLimits:
             elif most_mb is not None and used > most_mb:
                 self.ending = Termination.MEMORY_LIMIT
                 self.message = (
-                    f"this process alone has {used:.0f} MB, above the memory limit; raise it or use a smaller instance"
+                    f"this process alone has {used:.0f} MB, more than the {most_mb:.0f} MB that the memory limit allows"
                 )
             elif stop is not None and stop.is_set():
                 self.ending, self.message = Termination.INTERRUPTED, "stopped from outside"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,13 +28,24 @@ from opticoll.solvers.task import Task
 LARGE = "genkautz:n=200,d=4"
 
 
+#: Runs a command, and writes the largest resident memory of its processes [kB] to a file.
+MEASURED = """
+import pathlib, resource, subprocess, sys
+done = subprocess.run(sys.argv[2:])
+pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(done.returncode)
+"""
+
+
 def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path: Path) -> None:
     command = [
         str(Path(sys.executable).with_name("opticoll")), "solve", "alltoall.link-mcf", LARGE, "--method", "highs-ipx",
         "--memory-limit", "16", "--store", str(tmp_path / "store"),
     ]  # fmt: skip
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    peak = tmp_path / "peak"
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(peak), *command], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert done.stdout == ""
@@ -45,7 +55,7 @@ def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path
     assert "alltoall.master" in line
     assert not (tmp_path / "store").exists()
     # Nothing was built for it: a gigabyte would be one array of its matrix.
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 600_000)
+    assert int(peak.read_text()) <= 600_000
 
 
 def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +147,9 @@ def test_what_fits_is_solved_at_the_limit_that_it_needs() -> None:
 
 def test_methods_that_build_no_matrix_are_refused_by_their_own_need() -> None:
     spec = "genkautz:n=600,d=4"
+    task = Task("alltoall.master", spec, "certified-pdhg", memory_limit_gib=0.04)
     with pytest.raises(TooLarge, match=r"certified-pdhg needs at least 0\.1 GiB"):
-        runner.solve(Task("alltoall.master", spec, "certified-pdhg", memory_limit_gib=0.04))
+        memory.refuse_plan(task, make_plan(task))
     with pytest.raises(TooLarge, match="certified-pdhg; raise"):
         runner.solve(Task("alltoall.master", spec, "highs-ipx", memory_limit_gib=0.4))
 
@@ -149,10 +160,10 @@ def test_leaner_layer_is_named() -> None:
 
 
 def test_estimate_counts_where_the_instance_alone_tells_nothing() -> None:
+    task = Task("alltoall.path-mcf", "torus:4x4", "highs", settings={"paths": "shortest"}, memory_limit_gib=1e-5)
+    plan = make_plan(task)
     with pytest.raises(TooLarge, match="path-mcf"):
-        runner.solve(
-            Task("alltoall.path-mcf", "torus:4x4", "highs", settings={"paths": "shortest"}, memory_limit_gib=1e-5)
-        )
+        memory.refuse_plan(task, plan)
 
 
 def test_refusal_in_a_study_is_a_row_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The report: self-contained, safe against what users name things, honest about failures."""
 
-import html
 import json
 import re
 from dataclasses import replace
@@ -9,6 +8,7 @@ from html.parser import HTMLParser
 import jinja2
 import pandas as pd
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from opticoll.analysis import ledger as journal
@@ -222,7 +222,7 @@ def test_figures_of_a_paper_stand_together_with_their_points(out, page, source):
     assert "tables/paper-topoopt-10.csv" in words
     headings = re.findall(r'<h3 id="paper-([a-z]+)">', source)
     assert sorted(headings) == sorted({figure.paper.lower() for figure in figures()}), "each paper once"
-    finding = html.escape(one.finding(one.select(pd.DataFrame())))
+    finding = escape(one.finding(one.select(pd.DataFrame())))
     assert source.count(f"<strong>Our result:</strong> {finding}</figcaption>") == 1
 
 

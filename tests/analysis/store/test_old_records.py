@@ -31,7 +31,7 @@ def test_tables_are_the_same(table: str) -> None:
     assert [{name: row[name] for name in expected[0]} for row in rows] == expected
     assert set(rows[0]) - set(expected[0]) == {
         "needed", "plugins", "repaired", "model_built", "model_form", "model_reason", "model_variables",
-        "objective_exact", "requested_exact", "time_exact_s",
+        "objective_exact", "requested_exact", "time_exact_s", "time_solver_cpu_s",
     }  # fmt: skip
     common = [name for name in rows[0] if name in expected[0]]
     assert common == list(expected[0])
@@ -46,6 +46,7 @@ def test_records_are_the_same_and_survive_being_written_again() -> None:
         assert (again.pop("needed") or {}).items() >= (early or {}).items()
         assert again.pop("repaired") is None
         assert set(again.pop("model").values()) == {None}
+        assert again["time"].pop("solver_cpu_s") is None
         assert again.pop("objective_exact") is again["requested"].pop("exact") is again["time"].pop("exact_s") is None
         for field in ("kkt", "solver_claims"):  # an object of nulls, or null
             assert plain(again.pop(field) or {}).items() <= (written.pop(field) or {}).items()
