@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from opticoll.analysis.ledger.claim import Verdict, in_words
@@ -20,8 +21,26 @@ MEANING = {
     Verdict.SELF_CONTRADICTED: "Two statements of the paper contradict each other.",
     Verdict.NOT_TESTABLE: "Not testable with what is available.",
 }
+#: What is said of a number of claims with a verdict.
+_COUNTED = {
+    Verdict.REPRODUCED: "reproduced",
+    Verdict.DEPENDS: "depend on an open choice",
+    Verdict.NOT_REPRODUCED: "not reproduced",
+    Verdict.SELF_CONTRADICTED: "contradicted by the paper itself",
+    Verdict.NOT_TESTABLE: "not testable here",
+}
 #: Most instances listed with a claim.
 MOST_INSTANCES = 6
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """Number of claims with every verdict, such as `3 reproduced, 1 depends on an open choice`."""
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(
+        f"{counts[verdict]} {words if counts[verdict] > 1 else words.replace('depend ', 'depends ')}"
+        for verdict, words in _COUNTED.items()
+        if counts[verdict]
+    )
 
 
 def explanation(row: Row, *, level: int = 1) -> str:
@@ -103,10 +122,9 @@ def _cell(text: str) -> str:
 def page(title: str, rows: Sequence[Row]) -> str:
     """All claims of one paper as a Markdown page, the headline results first."""
     ordered = sorted(rows, key=lambda row: (row.weight, row.id))
-    counts = [f"{count} {verdict}" for verdict in Verdict if (count := sum(row.verdict == verdict for row in rows))]
     table = ["| claim | verdict |", "|---|---|"]
     table += [f"| [{row.claim.rstrip('.').replace('|', '/')}](#{anchor(row)}) | {row.verdict} |" for row in ordered]
-    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {', '.join(counts)}.\n", *table, ""]
+    parts = [f"# {title}: claims\n", f"{len(rows)} claims: {counted(rows)}.\n", *table, ""]
     parts += [f"({anchor(row)})=\n{explanation(row, level=2)}" for row in ordered]
     return "\n".join(parts)
 

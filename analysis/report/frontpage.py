@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.ledger import claims, kept
 from opticoll.analysis.ledger.claim import Verdict
-from opticoll.analysis.ledger.explain import page
+from opticoll.analysis.ledger.explain import counted, page
 from opticoll.analysis.present import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadInput
@@ -180,15 +180,9 @@ def claims_pages(store: Store) -> dict[str, str]:
 
 def _counts(rows: list[Row]) -> str:
     """Counts of claims by verdict, as one sentence."""
-    counts = Counter(row["verdict"] for row in rows)
-    text = ", ".join(
-        f"{counts[verdict]} {words[2:].replace('depends', 'depend')}"
-        for verdict, words in _VERDICTS.items()
-        if counts[verdict]
-    )
     whole = len(rows) == len(claims())
     start = "The whole ledger" if whole else f"Of the {len(claims())} claims of the ledger {len(rows)} are measured"
-    return f"{start}{f', {len(rows)} claims' if whole else ''}: {text}."
+    return f"{start}{f', {len(rows)} claims' if whole else ''}: {counted(rows)}."
 
 
 def _measured(row: Row) -> str:

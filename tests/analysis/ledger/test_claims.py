@@ -271,7 +271,7 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
         assert part in text
     page = explain.page("Paper", book.kept((), store)[::-1])
     assert page.index("claim-paper-one)=") < page.index("claim-paper-two)="), "headline results come first"
-    assert "2 claims: 1 reproduced, 1 depends." in page
+    assert "2 claims: 1 reproduced, 1 depends on an open choice." in page
 
 
 def test_readings_of_several_choices_have_a_column_each():
