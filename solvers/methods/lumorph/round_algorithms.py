@@ -172,10 +172,8 @@ def _run_combined(context: Context) -> Answer:
     best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
     if best is None:
         found_by = "reduce-scatter, then all-gather"
-        best = _sub_schedule(
-            context, formulation="lumorph.rounds", method="certified-rounds",
-            settings={**_own_settings(context, "rmax"), "collective": context.task.settings.get("collective", "all-reduce")},
-        )  # fmt: skip
+        settings = {"collective": "all-reduce", **_own_settings(context, "rmax")}
+        best = _sub_schedule(context, formulation="lumorph.rounds", method="certified-rounds", settings=settings)
     if best is None:
         return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the time that is left")
 
