@@ -223,7 +223,7 @@ def _savings(rows: pd.DataFrame) -> Figure:
         axes.set_xticks(places, names)
         axes.set_ylabel("mean saving of time [%]")
         axes.grid(visible=True, axis="y")
-        legend_below(figure, handles, columns=3)
+        legend_below(figure, handles, columns=2)
     return figure
 
 
