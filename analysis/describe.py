@@ -30,6 +30,7 @@ EXAMPLES = {
     "lumorph.co-scheduling": "training:random,gpus=8,calls=6,seed=3",
     "lumorph.min-overlap": "lightpath:4x4",
     "lumorph.rounds": "lightpath:2x2,lasers=2,waveguides=1",
+    "lumorph.sum-rounds": "lightpath:2x2,lasers=2,waveguides=1",
     "matrix.program": "mps:program.mps",
     "optree.one-stage": "wdm-ring:n=8,wavelengths=4",
     "optree.tree": "wdm-line:n=64,wavelengths=8",

@@ -154,8 +154,8 @@ def _simulated(
             schedule, changes = simulate_circuits(
                 graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
             )
-            # No circuits move more than a switch with all interfaces of a server on one link, without latency.
-            return schedule, changes, Network(ideal_switch(place.n, place.degree), rate, 0.0, "even"), way
+            # No circuits move more than a switch with all circuits of a server on one link, without latency.
+            return schedule, changes, Network(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even"), way
         network = designed_network(
             graph, place, rate, latency=latency, routing=way, paths=paths, ring_factor=ring_factor
         )

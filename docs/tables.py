@@ -35,6 +35,7 @@ PROVEN = {
     "lumorph.co-scheduling": "the logs of all three models to 256 GPUs; 32 random calls",
     "lumorph.min-overlap": "permutations and recursive exchanges to 16x16, also with 10 % of links gone",
     "lumorph.rounds": "all-gather and all-to-all from 2x4 to 16x16 tiles; 2x4 by the program alone",
+    "lumorph.sum-rounds": "all-reduce on 2x2 tiles with 1 to 16 lasers, on 2x4 with 1, 4, and 6 to 16",
     "optree.one-stage": "closed form at any size; by branch and bound to n = 5",
     "optree.tree": "n = 4096, by dynamic programming",
     "sipml.ocs-circuits": "in polynomial time; by ILP on 9 servers",

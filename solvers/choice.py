@@ -103,6 +103,7 @@ LARGEST = {
     "lumorph.min-overlap": Largest(8_000, 40_000, "negotiated-rerouting", PROOF),
     "lumorph.rounds": Largest(6_000, 45_000, "certified-rounds"),
     "lumorph.rounds collective=all-to-all": Largest(950, 7_500, "certified-rounds"),
+    "lumorph.sum-rounds": Largest(2_500, 20_000, "combined-rounds"),
     "optree.one-stage": Largest(2_500, 15_000, "cycle-cover"),
     "optree.tree": Largest(8_000, 16_000, "tree-search"),
     "sipml.ocs-circuits": Largest(1_000, 10_000, "koenig-bisection"),

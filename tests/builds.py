@@ -16,6 +16,7 @@ import textwrap
 from dataclasses import replace
 from functools import cache
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -26,6 +27,8 @@ from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 
 TOLERANCE = 1e-12
+#: A sum that is required by a vertex that contributes nothing.
+PARTIAL = Path(__file__).resolve().parent / "data" / "partial-sum.json"
 
 #: Formulation: (instance, settings) of every comparison. Of the first case, which is small, the matrix is mutated.
 CASES = {
@@ -76,6 +79,11 @@ CASES = {
         ("lightpath:2x2,lasers=1", {"program": "coded", "collective": "broadcast", "root": "2", "rmax": "3"}),
         ("lightpath:1x3,lasers=1", {"program": "printed", "rmax": "4", "rmin": "2"}),
         ("lightpath:1x3,lasers=1", {"program": "printed", "collective": "scatter", "rmax": "4", "rmin": "2"}),
+    ],
+    "lumorph.sum-rounds": [
+        ("lightpath:1x2,lasers=1", {"rmax": "2"}),
+        ("lightpath:1x3,lasers=2", {"collective": f"file:{PARTIAL}", "rmax": "2", "bounds": "false"}),
+        ("lightpath:1x3,lasers=1", {"collective": "reduce-scatter", "rmax": "3"}),
     ],
     "optree.tree": [
         ("wdm-ring:n=4,wavelengths=2", {"depth": "2"}), ("wdm-ring:n=7,wavelengths=2", {}),

@@ -25,7 +25,8 @@ The optimum is over the paper's trees under the paper's count: other all-gather 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -60,11 +61,16 @@ CHECKED_NODES = 128
 
 @dataclass(frozen=True, eq=False)
 class TreeChoice:
-    """Data of the model: the fibres, the count of stages' steps, and the depth (0: any)."""
+    """Data of the model: the fibres, the count of stages' steps, and the depth (0: any).
+
+    ``data`` of a node [bytes] (0: not given) and ``cost`` give the time of the tree.
+    """
 
     fibres: WdmFibres
     fabric: Fabric
     depth: int = 0
+    data: float = 0.0
+    cost: theory.StepCost = field(default_factory=theory.StepCost)
 
     @cached_property
     def graph(self) -> Walks:
@@ -83,7 +89,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> TreeC
     Raises
     ------
     NotApplicable
-        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or an impossible depth.
+        For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, an impossible depth, or data or
+        a clock out of range.
     """
     fibres = whole_fibres(instance, NAME)
     given = parameters or {}
@@ -95,7 +102,15 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> TreeC
     if not 0 <= depth <= fabric.deepest:
         msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}, 0 means any"
         raise NotApplicable(msg)
-    return TreeChoice(fibres, fabric, depth)
+    size, clock = float(given.get("data", 0.0)), float(given.get("clock", 0.0))
+    if not (0 <= size < math.inf and 0 <= clock < math.inf):
+        msg = f"{NAME}: data={size} bytes and clock={clock} Hz must be at least 0 and finite"
+        raise NotApplicable(msg)
+    if clock and not size:
+        msg = f"{NAME}: clock={clock} is for the time of a message; set data=BYTES too"
+        raise NotApplicable(msg)
+    cost = theory.StepCost(clock or math.inf, str(given.get("conversion", "pipelined")))
+    return TreeChoice(fibres, fabric, depth, size, cost)
 
 
 def build_cvxpy(data: TreeChoice) -> CvxpyModel:
@@ -290,7 +305,7 @@ def bounds(data: TreeChoice) -> list[Bound]:
 
 
 def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
-    """Rounds, and the values of Theorems 1 and 2 (rings only)."""
+    """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
     fabric = data.fabric
     found: dict[str, Any] = {
         "rounds": None if value is None else int(value),
@@ -299,6 +314,10 @@ def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
     if fabric.ring:
         found["theorem_depth"] = theory.theorem_2(fabric.n)
         found["theorem_steps"] = theory.optree_steps(fabric.n, fabric.wavelengths)
+    if data.data > 0:
+        found["packets"] = data.cost.packets(data.data)
+        found["step_us"] = 1e6 * data.cost.step(data.data)
+        found["time_us"] = None if value is None else 1e6 * data.cost.gather(value, data.data)
     return found
 
 
@@ -346,6 +365,10 @@ FORMULATION = Formulation(
         Parameter("count", str, default="lemma", help="steps of a stage: Lemma 1 as printed, the proven minimum, or "
                   "Theorem 1's terms", choices=COUNTS),
         Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
+        Parameter("data", float, default=0.0, help="bytes of a node, for the time in packets; 0: no time"),
+        Parameter("clock", float, default=0.0, help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none"),
+        Parameter("conversion", str, default="pipelined", help="conversion of flits: behind transmission, or after it",
+                  choices=theory.CONVERSIONS),
     ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},

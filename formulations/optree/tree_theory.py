@@ -9,6 +9,12 @@ Real radices. An m-ary tree of depth k on n nodes with w wavelengths, m = n^(1/k
     T     = (d/B + a) S                                             (Theorem 3)
 
 d data of a node [bytes], B bandwidth of a wavelength [bytes/s], a delay of a step [s] (reconfiguration and conversion).
+In packets of 128 bytes and flits of 32 bytes (section IV-A), with q = ceil(d/128) packets and a clock of f cycles/s for
+the O/E/O conversion of one cycle per flit, which the paper does not state (:class:`StepCost`):
+
+    T / S = 128 q / B + r + h / f,    h = 4 (pipelined: the last packet is converted alone), or 4 q (serial)
+
+T / S depends on d alone, so that ratios of times are ratios of steps whatever the clock.
 dS/dk = 0 is 2k^2 - (2k-1) ln n = 0; its larger root is the minimum. It is real for ln n >= 2, n >= 8.
 
 Table I, steps for n = 1024, w = 64 in parentheses: ring n - 1 (1023), neighbour exchange n/2 (512), WRHT with
@@ -52,8 +58,12 @@ if TYPE_CHECKING:
 
 
 #: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
-#: conversion is left out: it is one cycle per flit, of a clock that the paper does not state.
+#: conversion is left out of (3): it is one cycle per flit, of a clock that the paper does not state.
 BANDWIDTH, RECONFIGURATION = 40e9 / 8, 25e-6
+#: Packet and flit [bytes].
+PACKET, FLIT = 128, 32
+#: Whether the conversion of flits overlaps with the transmission of the packets behind them.
+CONVERSIONS = ("pipelined", "serial")
 COUNTS = ("lemma", "exact", "printed")
 #: Largest number of nodes whose trees are searched: the graph of products has about n ln n arcs.
 MOST_NODES = 200_000
@@ -196,6 +206,56 @@ def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECON
 def gather_time(steps: float, data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
     """Time of an all-gather of ``steps`` steps [s], (3)."""
     return steps * step_time(data, bandwidth=bandwidth, delay=delay)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Time of a step in packets and flits, see the module.
+
+    Parameters
+    ----------
+    clock
+        Cycles per second of the O/E/O conversion [Hz]; infinite for none.
+    conversion
+        ``pipelined`` or ``serial``.
+    bandwidth, delay
+        Of a wavelength [bytes/s]; reconfiguration of a step [s].
+
+    Raises
+    ------
+    BadInput
+        For an unknown conversion, or a clock or bandwidth that is not positive.
+    """
+
+    clock: float = math.inf
+    conversion: str = "pipelined"
+    bandwidth: float = BANDWIDTH
+    delay: float = RECONFIGURATION
+
+    def __post_init__(self) -> None:
+        if self.conversion not in CONVERSIONS:
+            msg = f"optree: unknown conversion {self.conversion!r}; take one of {', '.join(CONVERSIONS)}"
+            raise BadInput(msg)
+        if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
+            msg = (
+                f"optree: clock {self.clock}, bandwidth {self.bandwidth} must be positive, delay {self.delay} not less"
+            )
+            raise BadInput(msg)
+
+    @staticmethod
+    def packets(data: float) -> int:
+        """Packets of ``data`` bytes; the last one is padded."""
+        return max(math.ceil(data / PACKET), 0)
+
+    def step(self, data: float) -> float:
+        """Time of a step that sends ``data`` bytes on every wavelength [s]."""
+        packets = self.packets(data)
+        converted = packets if self.conversion == "serial" else min(packets, 1)
+        return PACKET * packets / self.bandwidth + self.delay + converted * (PACKET // FLIT) / self.clock
+
+    def gather(self, steps: float, data: float) -> float:
+        """Time of ``steps`` steps [s]."""
+        return steps * self.step(data)
 
 
 @dataclass(frozen=True)

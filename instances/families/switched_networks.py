@@ -112,6 +112,7 @@ RULES: dict[str, tuple[float, float, bool, float]] = {
     "sip-ocs": (math.inf, 0.0, True, 1.0),
     "ocs-reconfig": (0.05, 0.01, True, 0.5),
     "sip-ring": (0.05, 25e-6, False, 1.0),
+    "sip-ring-wavelengths": (250e-6, 25e-6, False, 1.0),
 }
 
 
@@ -122,7 +123,8 @@ class CircuitNetwork(Instance):
     Parameters
     ----------
     n, degree
-        Number of servers, and interfaces of each: circuits out of it, and into it, at one time.
+        Number of servers, and interfaces of each: circuits out of it, and into it, at one time. With rule
+        ``sip-ring-wavelengths``, wavelengths of each of the two fibres.
     rule
         Key of :data:`RULES`.
     interval
@@ -164,6 +166,11 @@ class CircuitNetwork(Instance):
             raise BadInput(msg)
 
     @property
+    def most_circuits(self) -> int:
+        """Most circuits out of a server, and into it, at one time."""
+        return self.degree * (2 if self.rule == "sip-ring-wavelengths" else 1)
+
+    @property
     def periodic(self) -> bool:
         """Whether circuits change during an iteration."""
         return math.isfinite(self.interval)
@@ -193,12 +200,14 @@ def circuits(
     Parameters
     ----------
     n, degree
-        Number of servers, and optical interfaces of each.
+        Number of servers, and optical interfaces of each (``sip-ring-wavelengths``: wavelengths of each fibre).
     rule
         ``topoopt``: chosen once by TopologyFinder (Algorithm 1). ``ocs-reconfig``: by the demand that is left
         (Algorithm 5), every 50 ms with a pause of 10 ms. ``sip-ring``: appendix F's substitute for SiP-Ring, the
         same without discount, with a pause of 25 us and without forwarding. ``sip-ocs``: chosen once by demand,
-        without discount.
+        without discount. ``sip-ring-wavelengths``: a ring of two fibres, one each way, on which a
+        wavelength is used once in a segment (SiP-ML, section 3.3); circuits by the demand that is left, every 250 us
+        with a pause of 25 us (a duty cycle of 90 %), without forwarding.
     interval_ms, pause_us
         Time from one choice to the next [ms] and the pause after it [us], instead of those of the rule.
     forwarding

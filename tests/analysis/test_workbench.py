@@ -37,6 +37,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "lumorph.co-scheduling": ("training:random,gpus=8,calls=6,seed=3", {}),
     "lumorph.min-overlap": (MESH, {"circuits": "all"}),
     "lumorph.rounds": (MESH, {}),
+    "lumorph.sum-rounds": ("lightpath:1x3,lasers=2", {}),
     "optree.one-stage": ("wdm-ring:n=5,wavelengths=2", {}),
     "optree.tree": ("wdm-ring:n=6,wavelengths=2", {}),
     "sipml.ocs-circuits": ("servers:n=4,degree=5,traffic=random,seed=1", {}),
@@ -257,7 +258,7 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
             assert moves.save(tmp_path / f"s.{ending}")["delivers"]
         with pytest.raises(BadInput, match="unknown schedule format"):
             moves.save(tmp_path / "s.txt")
-    elif name in {"lumorph.rounds", "optree.tree", "optree.one-stage"}:
+    elif name in {"lumorph.rounds", "lumorph.sum-rounds", "optree.tree", "optree.one-stage"}:
         rounds = result.schedule()
         assert rounds.save(tmp_path / "r.json")["delivers"]
         assert rounds.frame["round"].max() + 1 == result.metrics["rounds"]

@@ -30,6 +30,7 @@ from opticoll.formulations.flows.iteration import Flows, Network, Schedule, flow
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.task_graph import COMPUTING
+from opticoll.solvers.methods.sipml.ring_sets import ring_circuits
 from opticoll.solvers.methods.topoopt.topology_finder import connected, greedy_circuits, ocs_reconfig, topology_finder
 
 if TYPE_CHECKING:
@@ -474,7 +475,7 @@ def simulate_circuits(
     graph, circuits
         Tasks, and the network's rule with a finite interval.
     bandwidth
-        Of an interface [bytes/s].
+        Of an interface, or of a wavelength of a ring [bytes/s].
     latency, ring_factor, resolution, record
         As for :func:`simulate`.
 
@@ -515,7 +516,10 @@ def simulate_circuits(
 
 
 def _circuits_for(demand: F64, circuits: CircuitNetwork, bandwidth: float, latency: float) -> Network:
-    """Circuits for the demand that is left, by Algorithm 5."""
+    """Circuits for the demand that is left, by Algorithm 5, or the wavelengths of a ring."""
+    if circuits.rule == "sip-ring-wavelengths":
+        chosen = ring_circuits(demand, circuits.degree)
+        return Network(circuit_topology(circuits.n, chosen), bandwidth, latency, forwarding=circuits.forwarding)
     chosen = greedy_circuits(demand, circuits.degree, circuits.discount)
     if circuits.forwarding:
         chosen = connected(circuits.n, chosen, circuits.degree, demand)

@@ -93,6 +93,15 @@ class Pattern:
         """Append ``other`` in time."""
         return _joined((self, replace(other, step=other.step + self.steps)), self.steps + other.steps)
 
+    def after(self, steps: int) -> Pattern:
+        """The pattern without its first ``steps`` steps."""
+        kept = self.step >= steps
+        group = None if self.group is None else self.group[kept]
+        return Pattern(
+            self.steps - steps, self.step[kept] - steps, self.source[kept], self.target[kept], self.chunk[kept],
+            self.adds[kept], self.whole, group,
+        )  # fmt: skip
+
     def renamed(self, vertices: ArrayLike, chunk_of: ArrayLike) -> Pattern:
         """Vertex i becomes ``vertices[i]``, chunk c ``chunk_of[c]``."""
         v, c = (np.asarray(a, dtype=np.int64) for a in (vertices, chunk_of))

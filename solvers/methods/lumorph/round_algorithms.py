@@ -8,31 +8,52 @@ as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of rounds
 
 A step that is one round in the cost model may take several here, since b chunks for a peer need b circuits. The index
 all-to-all is not a method: it forwards through GPUs that do not require the chunk, which (3) forbids.
+
+Sums (:mod:`opticoll.formulations.lumorph.sum_rounds`):
+
+    combined-rounds   a reduce-scatter and an all-gather by ``certified-rounds``, or one round of direct sends; where
+                      that misses the bound, HiGHS on the program with a round less, if it is small
+    squares           divide and conquer (section 3.2): every 2x2 square sums the whole buffer by the program's schedule
+                      (or the fixed exchange, ``square=exchange``), then squares exchange whole reduced buffers
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations.lumorph.co_scheduling import values_of
 from opticoll.formulations.lumorph.rounds import program_only
+from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.rounds.round_schedule import chained, from_values, together
+from opticoll.instances import parse
+from opticoll.instances.photonic import LightpathMesh
+from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     ALGORITHMS,
     independent_sets,
     layer_to_layer,
     pattern_of,
+    square_order,
+    square_radices,
 )
+from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Termination
+from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from opticoll.formulations.lumorph.co_scheduling import CallBatches
     from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Formulation
+    from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
+    from opticoll.instances import Topology
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
     from opticoll.solvers.methods.lumorph.patterns import Pattern
     from opticoll.solvers.methods.method import Context
@@ -129,7 +150,151 @@ def _run_sets(context: Context) -> Answer:
     )
 
 
+def _sub_schedule(context: Context, **changed: Any) -> RoundSchedule | None:
+    """The verified schedule of another task, by default with this one's instance and settings; None without one."""
+    task = context.task
+    fields = {
+        "formulation": SUMS, "instance": task.instance, "memory_limit_gib": task.memory_limit_gib, "tol": task.tol,
+        "seed": task.seed, "threads": task.threads, "time_limit_s": context.remaining(),
+    }  # fmt: skip
+    run = context.solve(Task(**{**fields, **changed}))
+    return from_values(run.values) if run.verified and run.values is not None else None
+
+
+def _own_settings(context: Context, *names: str) -> dict[str, Any]:
+    known = {parameter.name for parameter in context.formulation.parameters} - set(names)
+    return {name: value for name, value in context.task.settings.items() if name in known}
+
+
+def _run_combined(context: Context) -> Answer:
+    """Phases first; then the program with a round less."""
+    data: SumModel = context.data
+    best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
+    if best is None:
+        found_by = "reduce-scatter, then all-gather"
+        settings = {"collective": "all-reduce", **_own_settings(context, "rmax")}
+        best = _sub_schedule(context, formulation="lumorph.rounds", method="certified-rounds", settings=settings)
+    if best is None:
+        return Answer(Termination.TIME_LIMIT, message="certified-rounds found no schedule in the time that is left")
+
+    phased = best.rounds
+    context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
+    left, seconds = context.remaining(), float(context.parameters["program_s"])
+    size = context.formulation.estimate
+    if best.rounds > data.least and seconds > 0 and size is not None:
+        program = "too large"
+        if size(replace(data, rmax=best.rounds - 1))["variables"] <= MOST_VARIABLES:
+            better = _sub_schedule(
+                context, method="highs", form="cvxpy", settings={**_own_settings(context), "rmax": best.rounds - 1},
+                time_limit_s=seconds if left is None else min(seconds, left),
+            )  # fmt: skip
+            program = "no better schedule found"
+            if better is not None and better.rounds < best.rounds:
+                best, found_by, program = better, "program", "improved"
+    return Answer(
+        Termination.OPTIMAL if best.rounds <= data.least else Termination.TOLERANCE,
+        values=best.values(),
+        solver={"name": "combined-rounds", "version": None, "algorithm": found_by, "options": {}},
+        metrics={"found_by": found_by, "phased_rounds": phased, "program": program},
+    )
+
+
+def _refuse_squares(data: SumModel) -> str | None:
+    mesh, wanted = data.topology, data.collective
+    if not isinstance(mesh, LightpathMesh) or not mesh.intact or mesh.shape[0] % 2 or mesh.shape[1] % 2:
+        return "needs an intact mesh of even sides, such as lightpath:4x4"
+    if wanted.name != "all-reduce":
+        return f"takes collective=all-reduce of all tiles, not {wanted.name}"
+    return None
+
+
+def _run_squares(context: Context) -> Answer:
+    """The squares side by side, then the exchanges between them."""
+    data: SumModel = context.data
+    mesh, limits, chunks = data.topology, data.limits, data.collective.chunks
+    assert isinstance(mesh, LightpathMesh)
+    rows, columns = (int(side) for side in mesh.shape)
+    spec = f"lightpath:2x2,lasers={limits.wavelengths},waveguides={limits.waveguides}"
+    fixed = _fixed_square(spec, limits, chunks)
+    square = fixed
+    if context.parameters["square"] == "program":
+        seconds = context.parameters["program_s"]
+        square = _sub_schedule(
+            context, instance=spec, method="combined-rounds", settings={"pieces": chunks // 4, "program_s": seconds}
+        )
+    if square is None:
+        msg = "squares: the exchange in a 2x2 square does not fit into a round; take more lasers, or square=program"
+        raise NotApplicable(msg)
+    radices, order = square_radices(rows, columns), square_order(rows, columns)
+    parts = [_on_tiles(square, parse(spec), mesh, tiles) for tiles in order.reshape(-1, 4)]
+    schedule = together(parts)
+    inside = schedule.rounds
+    exchange = whole_exchange(radices, chunks).renamed(order, np.arange(chunks)).after(1)
+    if exchange.transfers:
+        between = realised(mesh, limits, exchange, seed=context.task.seed, tick=context.remaining)
+        schedule = chained([schedule, between])
+    return Answer(
+        Termination.TOLERANCE,
+        values=schedule.values(),
+        solver={"name": "squares", "version": None, "algorithm": context.parameters["square"], "options": {}},
+        metrics={
+            "square_rounds": inside, "exchange_rounds": schedule.rounds - inside,
+            "fixed_square_rounds": None if fixed is None else fixed.rounds,
+        },
+        message="a construction without an optimality proof",
+    )  # fmt: skip
+
+
+def _fixed_square(spec: str, limits: Limits, chunks: int) -> RoundSchedule | None:
+    """The exchange of whole buffers among four tiles; None if a chunk's exchange does not fit into a round."""
+    square = parse(spec)
+    try:
+        return realised(square, limits, whole_exchange((4,), chunks))
+    except NotApplicable:
+        return None
+
+
+def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: NDArray[np.int64]) -> RoundSchedule:
+    """A schedule of a 2x2 square on four tiles of a mesh."""
+    arc_of = {ends: a for a, ends in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
+    ends = zip(tiles[square.tail].tolist(), tiles[square.head].tolist(), strict=True)
+    arcs = np.array([arc_of[pair] for pair in ends])
+    return replace(
+        schedule,
+        circuit_source=tiles[schedule.circuit_source], circuit_target=tiles[schedule.circuit_target],
+        circuit_arcs=arcs[schedule.circuit_arcs],
+        transfer_source=tiles[schedule.transfer_source], transfer_target=tiles[schedule.transfer_target],
+    )  # fmt: skip
+
+
+_PROGRAM_S = Parameter("program_s", float, 60.0, "seconds for the program with one round less; 0 for none")
 METHODS = (
+    Method(
+        name="combined-rounds",
+        title="Phases, then the program of sums",
+        summary="reduce-scatter and all-gather, then the program of combined sums with a round less",
+        applies=lambda formulation: formulation.name == SUMS,
+        parameters=(_PROGRAM_S,),
+        run=_run_combined,
+    ),
+    Method(
+        name="squares",
+        title="Divide and conquer with the program on 2x2 squares",
+        summary="2x2 squares by the program, then exchanges of whole buffers between squares (section 3.2)",
+        applies=lambda formulation: formulation.name == SUMS,
+        refuse=_refuse_squares,
+        parameters=(
+            Parameter(
+                "square",
+                str,
+                "program",
+                "all-reduce within a square: by the program, or the fixed exchange",
+                ("program", "exchange"),
+            ),
+            _PROGRAM_S,
+        ),
+        run=_run_squares,
+    ),
     Method(
         name="independent-sets",
         title="Greedy maximal independent sets",

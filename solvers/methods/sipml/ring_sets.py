@@ -11,11 +11,17 @@ ring-sets
     over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
     program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
     the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
+
+Periodic control (section 3.3; the paper's rule is in its lost appendix, this one is ours): at every interval the bytes
+that are left, D_p, are read, and wavelengths are given one by one to the pair with the most bytes for one circuit more,
+D_p / (c_p + 1), on the shorter way first and the lowest free wavelength (:func:`ring_circuits`). A pair for which none
+is free waits for the next interval.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,6 +96,35 @@ def first_fit(data: RingTraffic, needs: I64) -> I64 | None:
             else:
                 return None
     return np.array(circuits, dtype=np.int64).reshape(-1, 3)
+
+
+def ring_circuits(demand: F64, wavelengths: int) -> I64:
+    """Circuits (source, target, direction, wavelength), ``(E, 4)``, by demand on a ring; see the module.
+
+    ``demand`` is ``(n, n)``; direction 0 is clockwise, from i to i + 1. Ties go to the pair of the lowest numbers.
+    """
+    n = demand.shape[0]
+    full = (1 << n) - 1
+    free = [[full] * wavelengths, [full] * wavelengths]
+    source, target = (ends.tolist() for ends in np.nonzero(demand * (1 - np.eye(n))))
+    queue = [(-float(demand[s, t]), s, t, 1) for s, t in zip(source, target, strict=True)]
+    heapify(queue)
+    found: list[tuple[int, int, int, int]] = []
+    while queue:
+        _, s, t, more = queue[0]
+        hops = ((t - s) % n, (s - t) % n)
+        for way in sorted((0, 1), key=lambda way: hops[way]):
+            bits = ((1 << hops[way]) - 1) << (t if way else s)
+            bits = (bits | bits >> n) & full
+            w = next((w for w, row in enumerate(free[way]) if row & bits == bits), wavelengths)
+            if w < wavelengths:
+                free[way][w] ^= bits
+                found.append((s, t, way, w))
+                heapreplace(queue, (-float(demand[s, t]) / (more + 1), s, t, more + 1))
+                break
+        else:
+            heappop(queue)
+    return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
 def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, float] | None:

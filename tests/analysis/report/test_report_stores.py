@@ -40,6 +40,7 @@ INSTANCES = {
     "lumorph.co-scheduling": "training:ncf,gpus=4",
     "lumorph.min-overlap": "lightpath:2x2",
     "lumorph.rounds": "lightpath:2x2",
+    "lumorph.sum-rounds": "lightpath:1x2",
     "matrix.program": f"mps:{Path(__file__).resolve().parents[2] / 'data' / 'program.lp'}",
     "optree.one-stage": "wdm-ring:n=4,wavelengths=2",
     "optree.tree": "wdm-ring:n=4,wavelengths=2",

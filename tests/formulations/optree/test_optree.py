@@ -534,3 +534,41 @@ def test_figures_take_their_rows_from_runs(tmp_path):
     assert "rings of 5 nodes" in told["optree-lemma1"][1]
     assert "exact 31 at depth 5; lemma 32" in told["optree-4"][1]
     assert "exact 70, lemma 72" in told["optree-5"][1]
+
+
+# step cost ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_time_of_a_step_in_packets_and_flits():
+    """Hand-made: 300 bytes are 3 packets of 25.6 ns; a flit is converted in 2 ns at 500 MHz."""
+    cost = theory.StepCost(clock=500e6)
+    assert cost.packets(300) == 3
+    assert cost.step(300) == pytest.approx(3 * 25.6e-9 + 25e-6 + 4 * 2e-9, rel=1e-12)
+    assert theory.StepCost(500e6, "serial").step(300) == pytest.approx(3 * 25.6e-9 + 25e-6 + 12 * 2e-9, rel=1e-12)
+    assert cost.step(0) == 25e-6
+    assert theory.StepCost().gather(70, 128 * 1000) == pytest.approx(theory.gather_time(70, 128 * 1000), rel=1e-12)
+
+
+@pytest.mark.parametrize("conversion", theory.CONVERSIONS)
+@pytest.mark.parametrize("clock", [1e8, 1e9])
+def test_savings_do_not_depend_on_the_clock(clock, conversion):
+    cost = theory.StepCost(clock, conversion)
+    saved = 1 - cost.gather(70, 4 * 2**20) / cost.gather(512, 4 * 2**20)
+    assert saved == pytest.approx(1 - 70 / 512, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"clock": 0.0}, {"conversion": "none"}, {"bandwidth": -1.0}])
+def test_impossible_step_costs_are_refused(wrong):
+    with pytest.raises(BadInput, match="optree"):
+        theory.StepCost(**wrong)
+
+
+def test_a_tree_has_a_time():
+    data = tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"data": 4096.0, "clock": 1e9, "conversion": "serial"})
+    found = tree.metrics(data, 12.0)
+    assert found["packets"] == 32
+    assert found["step_us"] == pytest.approx(32 * 0.0256 + 25 + 128e-3)
+    assert found["time_us"] == pytest.approx(12 * found["step_us"])
+    assert "time_us" not in tree.metrics(tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {}), 12.0)
+    with pytest.raises(NotApplicable, match="set data=BYTES"):
+        tree.prepare(parse("wdm-ring:n=16,wavelengths=2"), {"clock": 1e9})

@@ -18,7 +18,7 @@ from opticoll.formulations.sipml.arc_sets import heaviest_set, strip
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.sipml.ring_sets import _Program, attainable_times, first_fit, search
+from opticoll.solvers.methods.sipml.ring_sets import _Program, attainable_times, first_fit, ring_circuits, search
 from opticoll.solvers.task import Proof, Task
 
 NAME = "sipml.ring-wavelengths"
@@ -270,3 +270,39 @@ def test_bad_input_is_one_line(spec, given_, told):
     with pytest.raises(BadInput, match=told) as caught:
         ring.prepare(parse(spec), given_)
     assert "\n" not in str(caught.value)
+
+
+# periodic control -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wavelengths_by_demand_never_collide_and_are_no_better_than_the_optimum(seed):
+    n, W = 5, 6
+    demand = np.random.default_rng(seed).integers(1, 100, (n, n)) * (1.0 - np.eye(n))
+    circuits = ring_circuits(demand, W)
+    used = set()
+    for s, t, way, w in circuits.tolist():
+        assert 0 <= w < W
+        at = s
+        while at != t:
+            step = at if way == 0 else (at - 1) % n  # the segment between step and step + 1
+            assert (way, step, w) not in used
+            used.add((way, step, w))
+            at = (at + (1 if way == 0 else -1)) % n
+    count = np.zeros((n, n))
+    np.add.at(count, (circuits[:, 0], circuits[:, 1]), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slowest = np.nanmax(np.where(demand > 0, demand / count, np.nan)) / 1e9
+    run = runner.solve(Task(NAME, ServerPool(n, W, demand), "ring-sets", settings={"bandwidth": 1e9}))
+    assert run.proof is Proof.OPTIMAL
+    assert slowest >= run.objective * (1 - 1e-9)
+    assert np.array_equal(circuits, ring_circuits(demand, W))
+
+
+def test_wavelengths_by_demand_on_a_hand_made_ring():
+    demand = np.zeros((4, 4))
+    demand[0, 1], demand[1, 0], demand[0, 2] = 30.0, 30.0, 20.0
+    # 0 -> 1 and 1 -> 0 on their segment, 0 -> 2 anticlockwise; then only 1 -> 0 finds a second way, clockwise
+    assert ring_circuits(demand, 1).tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 2, 1, 0], [1, 0, 0, 0]]
+    demand[0, 2] = 10.0  # fewer bytes than a second circuit of either other pair would carry
+    assert ring_circuits(demand, 1).tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 0]]

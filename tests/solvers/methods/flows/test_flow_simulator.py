@@ -269,6 +269,30 @@ def test_circuits_follow_the_demand_with_a_pause():
     assert changes == 4
 
 
+def test_wavelengths_of_a_ring_are_given_anew_at_every_interval():
+    """Four transfers over half the ring fit on one wavelength each way; the fifth waits, then has both ways."""
+    draft = TaskGraphDraft(4)
+    for s in range(4):
+        draft.transfer(s, (s + 2) % 4, 10.0)
+    draft.transfer(0, 1, 5.0)
+    network = parse("circuits:n=4,degree=1,rule=sip-ring-wavelengths,interval_ms=20000,pause_us=1000000")
+    schedule, changes = simulate_circuits(draft.finished(), network, 1.0, latency=0.0)
+    assert schedule.end.tolist() == pytest.approx([10.0] * 4 + [20.0 + 1.0 + 5.0 / 2])
+    assert changes == 1
+    assert network.most_circuits == 2
+
+
+def test_the_default_duty_cycle_of_a_ring_is_nine_tenths():
+    """One pair has all wavelengths both ways; a tenth of the time after the first interval is pause."""
+    draft = TaskGraphDraft(4)
+    draft.transfer(0, 1, 4 * 1e3)
+    schedule, changes = simulate_circuits(
+        draft.finished(), parse("circuits:n=4,degree=2,rule=sip-ring-wavelengths"), 1e6, latency=0.0
+    )
+    # 250 us at 4 bytes/us, then 225 us of every 250 us: 3000 bytes take three intervals and 75 us after a pause
+    assert (changes, schedule.length) == (4, pytest.approx(1025e-6 + 75e-6))
+
+
 def test_forwarding_serves_all_at_once_where_waiting_does_not():
     draft = TaskGraphDraft(6)
     for s in range(6):

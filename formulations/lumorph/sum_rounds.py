@@ -1,0 +1,488 @@
+r"""Sums in the fewest rounds of circuits: partial sums are combined, forwarded and copied in any order.
+
+Source  LuMorph, Algorithm 1 and section 3.2 (all-reduce); possession of chunks cannot express sums, so the program is
+        ours
+Sets    r in 0..T-1 rounds, T = ``rmax``; c chunks; V_c = Pre[c] or Post[c]; s != d in V_c; u in Pre[c] contributions;
+        i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
+Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of
+        a tile; W waveguides of an arc; P_sd, by default the two routes of one bend; R_min
+Vars    C[r,s,d,c,i,w] in {0,1} s sends its partial sum of c to d on route i and wavelength w in round r;
+        F[r,d,c] in {0,1} d replaces its partial sum in round r by what it receives, instead of adding to it;
+        R[r] in {0,1} round r is used; B[r,c,v,u] in {0,1} the partial sum of c at v has contribution u before round r,
+        r in 0..T; X[r,s,d,c,u], Y[r,d,c,u], G[r,d,c,u] in {0,1} u is sent from s to d, is given up by d, is new to d.
+        In files, all are listed flat in the order of their indices; B, X, Y, G and R follow from C and F
+
+min sum_r R[r]  s.t.
+    start[c,v,u]         B[0,c,v,u] = [u = v]
+    finish[c,v,u]        B[T,c,v,u] = 1                                              for v in Post[c]
+    state[r,c,d,u]       B[r+1,c,d,u] - B[r,c,d,u] + Y[r,d,c,u] - sum_s X[r,s,d,c,u] = 0
+    unique[r,s,d,c]      sum_iw C[r,s,d,c,i,w] <= 1
+    sent[r,s,d,c,u]      X[r,s,d,c,u] - sum_iw C[r,s,d,c,i,w] <= 0
+    held[r,s,d,c,u]      X[r,s,d,c,u] - B[r,c,s,u] <= 0
+    carried[r,s,d,c,u]   sum_iw C[r,s,d,c,i,w] + B[r,c,s,u] - X[r,s,d,c,u] <= 1
+    dropped[r,d,c,u]     Y[r,d,c,u] - F[r,d,c] <= 0
+    owned[r,d,c,u]       Y[r,d,c,u] - B[r,c,d,u] <= 0
+    lost[r,d,c,u]        F[r,d,c] + B[r,c,d,u] - Y[r,d,c,u] <= 1
+    new[r,d,c,u]         G[r,d,c,u] + B[r,c,d,u] <= 1
+    gained[r,d,c,u]      G[r,d,c,u] - B[r+1,c,d,u] <= 0
+    gain[r,d,c]          F[r,d,c] - sum_u G[r,d,c,u] <= 0
+    some[r,s,d,c]        sum_iw C[r,s,d,c,i,w] - sum_u B[r,c,s,u] <= 0               for s not in Pre[c]
+    laser[r,s,w]         sum_dci C[r,s,d,c,i,w] - R[r] <= 0                                                      (4, 7)
+    photodiode[r,d,w]    sum_sci C[r,s,d,c,i,w] - R[r] <= 0                                                      (5, 7)
+    waveguide[r,e,w]     sum over routes i through e of C[r,s,d,c,i,w] - W R[r] <= 0                             (6, 7)
+    order[r]             R[r] - R[r-1] <= 0                                                                      (9)
+    R[r] = 1 for r < R_min                                                                                       (8)
+
+Rows of ``waveguide`` with at most W terms cannot bind and are left out. ``state`` with binary B counts every
+contribution once. X, Y are products of binaries. A vertex has one partial sum of a chunk, which it sends as it was
+before the round; ``gain`` says that a replaced sum is not a part of the one that replaces it, or the same.
+
+R_min is the best of :func:`opticoll.formulations.lumorph.round_bounds.sum_bounds`, unless ``bounds=false``. By default
+T = R_1 + R_2 of a reduce-scatter and an all-gather (:func:`~opticoll.formulations.lumorph.round_sets.sufficient_rounds`
+of each phase), which is a solution on the candidate routes. The bounds hold for any routes and any composition; the
+program's optimum is over its routes. The check accepts any schedule over any routes.
+
+Divide and conquer (section 3.2) takes the optimum on a 2x2 square from Algorithm 1 and exchanges whole reduced buffers
+between squares; the method ``squares`` solves this program on the square.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.arrays import Array, round_links, round_sets
+from opticoll.formulations.lumorph import PAPER, sum_builds
+from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph.rounds import prepare as prepare_rounds
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.rounds import select
+from opticoll.formulations.rounds.collectives import CollectiveSpec
+from opticoll.formulations.rounds.round_schedule import RoundSchedule, direct, from_values, schedule_arrays, violations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.instances import Topology
+
+    I64 = NDArray[np.int64]
+    F64 = NDArray[np.float64]
+
+NAME = "lumorph.sum-rounds"
+#: Variables that a build lists.
+MOST_VARIABLES = 3_000_000
+PARAMETERS = (
+    Parameter("collective", CollectiveSpec, CollectiveSpec("all-reduce"), "reduce, reduce-scatter, all-reduce, or "
+              "file:PATH with sums"),
+    Parameter("root", int, 0, "root of reduce"),
+    Parameter("pieces", int, 1, "chunks per shard"),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for 2 (algorithm-2: 1)"),
+    Parameter("routes", str, "straight", "route set: straight first, Yen's shortest, or one of least overlap a pair",
+              ("straight", "yen", "algorithm-2")),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's"),
+    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's"),
+    Parameter("rmax", int, 0, "most rounds; 0 for a number that suffices"),
+    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SumModel:
+    """Data of the model.
+
+    ``phased`` is the same collective as :mod:`opticoll.formulations.lumorph.rounds` takes it, in phases; ``rmax`` and
+    ``use_bounds`` are the parameters.
+    """
+
+    phased: RoundModel
+    rmax: int
+    use_bounds: bool
+
+    @property
+    def topology(self) -> Topology:
+        """The mesh."""
+        return self.phased.topology
+
+    @property
+    def collective(self) -> Collective:
+        """The summing collective."""
+        return self.phased.collective
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of a round."""
+        return self.phased.limits
+
+    @cached_property
+    def bounds(self) -> list[Bound]:
+        """The analytic bounds on the rounds, for any routes and composition."""
+        if all(phase.backwards for phase in self.phased.phases):  # one target per chunk: also copies run backwards
+            phase = self.phased.phases[0]
+            own = round_bounds(self.phased.arena(phase), phase.copying, self.limits)
+            return [*sum_bounds(self.topology, self.collective, self.limits), *own]
+        return sum_bounds(self.topology, self.collective, self.limits)
+
+    @cached_property
+    def least(self) -> int:
+        """The best analytic bound [rounds]."""
+        return int(max((bound.value for bound in self.bounds), default=0.0))
+
+    @cached_property
+    def floor(self) -> int:
+        """R_min."""
+        return min(self.least, self.rounds) if self.use_bounds else 0
+
+    @cached_property
+    def rounds(self) -> int:
+        """T: ``rmax``, or rounds that suffice.
+
+        Raises
+        ------
+        NotApplicable
+            For a program that is too large to list.
+        """
+        size = estimate(self)["variables"]  # before routes are listed
+        if size > MOST_VARIABLES:
+            msg = (
+                f"{NAME}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax, paths or "
+                "lasers, or use --method squares"
+            )
+            raise NotApplicable(msg)
+        return self.rmax or sum(sufficient_rounds(self.phased.program_of_one(phase)) for phase in self.phased.phases)
+
+    @cached_property
+    def member(self) -> NDArray[np.bool_]:
+        """Whether v is in V_c, ``(chunks, n)``."""
+        found = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
+        for pairs in (self.collective.pre, self.collective.post):
+            found[pairs[:, 0], pairs[:, 1]] = True
+        return found
+
+    @cached_property
+    def given(self) -> NDArray[np.bool_]:
+        """Whether v is in Pre[c], ``(chunks, n)``."""
+        found = np.zeros_like(self.member)
+        found[self.collective.pre[:, 0], self.collective.pre[:, 1]] = True
+        return found
+
+    @cached_property
+    def program(self) -> RoundProgram:
+        """Routes, and the transfers between all vertices."""
+        return RoundProgram(
+            self.topology, self.collective, self.limits, self.rounds, self.phased.paths, self.phased.routes_kind,
+            fixed=False, symmetry=False, version="printed",
+        )  # fmt: skip
+
+    @cached_property
+    def columns(self) -> dict[str, I64]:
+        """``r``, ``s``, ``d``, ``c``, ``w`` and route number ``path`` of every C, ``(N,)`` each, in order."""
+        columns, ends = self.program.columns, self.program.ends
+        s, d, c = (ends[name] for name in ("source", "target", "chunk"))
+        kept = np.flatnonzero(self.member[c, s] & self.member[c, d])
+        order = np.lexsort(tuple(
+            key[kept] for key in (columns["wavelength"], columns["path"], c, d, s, columns["round"])
+        ))  # fmt: skip
+        kept = kept[order]
+        return {
+            "r": columns["round"][kept], "s": s[kept], "d": d[kept], "c": c[kept], "w": columns["wavelength"][kept],
+            "path": columns["path"][kept],
+        }  # fmt: skip
+
+    @cached_property
+    def moves(self) -> tuple[I64, I64, I64, I64]:
+        """r, s, d, c of every pair of a transfer and a round, in order."""
+        r, s, d, c = _product(self.rounds, *self._pairs)
+        return r, s, d, c
+
+    @cached_property
+    def _pairs(self) -> tuple[I64, I64, I64]:
+        n = self.collective.n
+        s, d, c = (a.ravel() for a in np.indices((n, n, self.collective.chunks)))
+        kept = (s != d) & self.member[c, s] & self.member[c, d]
+        return s[kept], d[kept], c[kept]
+
+    @cached_property
+    def drops(self) -> tuple[I64, I64, I64]:
+        """r, d, c of every F, in order."""
+        d, c = np.nonzero(self.member.T)
+        r, d, c = _product(self.rounds, d, c)
+        return r, d, c
+
+
+def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
+    """The keys in every round."""
+    return np.repeat(np.arange(rounds), keys[0].size), *(np.tile(key, rounds) for key in keys)
+
+
+def prepare(instance: object, parameters: dict[str, Any] | None = None) -> SumModel:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        For what :func:`opticoll.formulations.lumorph.rounds.prepare` refuses, and for collectives that copy.
+    """
+    from opticoll.formulations.model import read_parameters
+
+    given = read_parameters(PARAMETERS, parameters or {}, NAME)
+    shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
+    if given["rmax"] < 0:
+        msg = f"{NAME}: rmax={given['rmax']} is negative; use 0 for the default"
+        raise NotApplicable(msg)
+    phased = prepare_rounds(instance, shared)
+    if not phased.collective.summing:
+        msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
+        raise NotApplicable(msg)
+    return SumModel(phased, given["rmax"], given["bounds"])
+
+
+# Solutions ------------------------------------------------------------------------------------------------------------
+
+
+def schedule_of(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The schedule in the values: its named arrays, or else C and F of the program; None if neither is valid."""
+    if "transfer_round" in values or "C" not in values or "F" not in values:
+        return from_values(values)
+    return _of_program(data, values)
+
+
+def _of_program(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
+    if (
+        C.shape != data.columns["r"].shape
+        or F.shape != data.drops[0].shape
+        or not np.isfinite([C.sum(), F.sum()]).all()
+    ):
+        return None
+    here = np.flatnonzero(C > 0.5)
+    r, s, d, c, w, path = (data.columns[name][here] for name in ("r", "s", "d", "c", "w", "path"))
+    start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
+    adds = np.ones(here.size, dtype=bool)
+    has = _initial(data)
+    replaced = {
+        key for key, taken in zip(zip(*(k.tolist() for k in data.drops), strict=True), F > 0.5, strict=True) if taken
+    }
+    for first, last in _spans(r, data.rounds):
+        before = has.copy()
+        for k in range(first, last):
+            key = (int(r[k]), int(d[k]), int(c[k]))
+            if key in replaced and np.any(before[c[k], s[k]] > before[c[k], d[k]]):
+                replaced.remove(key)
+                adds[k] = False
+        for k in range(first, last):
+            if not adds[k]:
+                has[c[k], d[k]] = before[c[k], s[k]]
+        for k in range(first, last):
+            if adds[k]:
+                has[c[k], d[k]] += before[c[k], s[k]]
+    return None if replaced else direct(r, s, d, c, w, start, arcs, adds=adds)
+
+
+def _initial(data: SumModel) -> I64:
+    """Contributions in every partial sum at the start, ``(chunks, n, n)``."""
+    has = np.zeros((data.collective.chunks, data.collective.n, data.collective.n), dtype=np.int64)
+    chunk, vertex = data.collective.pre.T
+    has[chunk, vertex, vertex] = 1
+    return has
+
+
+def _spans(sorted_rounds: I64, rounds: int) -> list[tuple[int, int]]:
+    """Begin and end of every round in a sorted array."""
+    edges = np.searchsorted(sorted_rounds, np.arange(rounds + 1))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def derived(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
+    """B, X, Y, G and R that follow from C and F, flat in the order of their indices.
+
+    Contributions that are counted more than once stay so, and violate the bounds of B.
+    """
+    n, T = data.collective.n, data.rounds
+    (mr, ms, md, mc), (fr, fd, fc) = data.moves, data.drops
+    chunks = data.collective.chunks
+    taken = np.zeros((T, n, n, chunks))
+    np.add.at(taken, tuple(data.columns[name] for name in ("r", "s", "d", "c")), C)
+    dropped = np.zeros((T, n, chunks))
+    dropped[fr, fd, fc] = F
+    has, before = [_initial(data).astype(float)], []
+    for r in range(T):
+        before.append(has[-1])
+        got = np.einsum("sdc,csu->cdu", taken[r], has[-1])
+        has.append(has[-1] * (1.0 - dropped[r].T[:, :, None]) + got)
+    B, old = np.array(has), np.array(before)
+    x, u = np.nonzero(data.given[mc])
+    y, v = np.nonzero(data.given[fc])
+    own = old[fr[y], fc[y], fd[y], v]
+    chunk, vertex, contribution = np.nonzero(data.member[:, :, None] & data.given[:, None, :])
+    used = (taken.reshape(T, -1) > 0).sum(axis=1) > 0
+    return {
+        "B": B[:, chunk, vertex, contribution].ravel(),
+        "X": taken[mr[x], ms[x], md[x], mc[x]] * old[mr[x], mc[x], ms[x], u],
+        "Y": F[y] * own,
+        "G": np.maximum(B[fr[y] + 1, fc[y], fd[y], v] - own, 0.0),
+        "R": np.maximum.accumulate(used[::-1])[::-1].astype(float),
+    }
+
+
+def unfold(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+    """Add the schedule's named arrays to C and F if these are valid."""
+    schedule = _of_program(data, values)
+    return {**values, **({} if schedule is None else schedule.values())}
+
+
+def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]] | None:
+    """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
+    if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
+        return None
+    C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
+    if C.shape != data.columns["r"].shape or F.shape != data.drops[0].shape:
+        return None
+    return unfold(data, {"C": C, "F": F, **derived(data, C, F)})
+
+
+def arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
+    """Arrays of a schedule, of the program, or of both."""
+    found: dict[str, Array] = {}
+    if "transfer_round" in names or "C" not in names:
+        found |= schedule_arrays(data.topology.n, data.topology.arcs, data.collective.chunks)
+    if {"C", "F"} & set(names):
+        T, state = data.rounds, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
+        own, sent = int(data.given[data.drops[2]].sum()), int(data.given[data.moves[3]].sum())
+        found["C"] = Array(data.columns["r"].shape, axes=("transfer",))
+        found["F"] = Array(data.drops[0].shape, axes=("replacement",))
+        sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
+        axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
+        found |= {name: Array((size,), required=False, axes=(axes[name],)) for name, size in sizes.items()}
+    return found
+
+
+def residuals(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+    ``rmax`` counts rounds beyond it. If C and F are given, ``binary`` is their distance from 0 and 1, and ``columns``
+    is 0 if they encode the same schedule.
+    """
+    schedule = schedule_of(data, values)
+    found = violations(data.topology, data.collective, data.limits, schedule)
+    if data.rmax:
+        found["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - data.rmax, 0))
+    if "C" in values and "F" in values:
+        encoded = _of_program(data, values)
+        same = encoded is not None and all(
+            np.array_equal(array, np.asarray(values.get(name, array))) for name, array in encoded.values().items()
+        )
+        both = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in ("C", "F")])
+        found["columns"] = 0.0 if same else np.inf
+        found["binary"] = float(np.minimum(np.abs(both), np.abs(both - 1.0)).max(initial=0.0)) if same else np.inf
+    return found
+
+
+def objective(data: SumModel, values: Mapping[str, NDArray[Any]]) -> float:
+    """Rounds of the schedule, infinite if the values hold none."""
+    schedule = schedule_of(data, values)
+    return np.inf if schedule is None else float(schedule.rounds)
+
+
+def decode(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+    """The schedule.
+
+    Raises
+    ------
+    NotApplicable
+        If the values hold none.
+    """
+    schedule = schedule_of(data, values)
+    if schedule is None:
+        msg = f"{NAME}: the values hold no schedule"
+        raise NotApplicable(msg)
+    return schedule
+
+
+def bounds(data: SumModel) -> list[Bound]:
+    """The analytic bounds for any routes and composition; none with ``bounds=false``."""
+    return data.bounds if data.use_bounds else []
+
+
+def refute(data: SumModel) -> Bound | None:
+    """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
+    if not data.rmax or not data.use_bounds or data.least <= data.rmax:
+        return None
+    best = max(data.bounds, key=lambda bound: bound.value)
+    reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+    return Bound(best.name, best.value, reason, best.paper)
+
+
+def metrics(data: SumModel, value: float | None) -> dict[str, Any]:
+    """Rounds, size of the collective, limits, and the best bounds of a composition of phases."""
+    return {
+        "rounds": None if value is None or not np.isfinite(value) else int(value),
+        "collective": data.collective.name,
+        "chunks": data.collective.chunks,
+        "lasers": data.limits.wavelengths,
+        "waveguides": data.limits.waveguides,
+        "composition_bound": sum(data.phased.least),
+        "unrestricted_proven": None if value is None else bool(value <= data.least),
+    }
+
+
+def restriction(data: SumModel) -> str:
+    """The candidate routes."""
+    return f"over the candidate routes ({data.phased.paths} {data.phased.routes_kind} per pair)"
+
+
+def estimate(data: SumModel) -> dict[str, int]:
+    """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; all pairs with K routes."""
+    member, given = data.member.sum(axis=1), data.given.sum(axis=1)
+    pairs, T = int((member * (member - 1)).sum()), data.rmax or max(data.least, 1)
+    C = T * pairs * data.phased.paths * data.limits.wavelengths
+    F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
+    B = Y + Y // T
+    ends = 2 * T * data.topology.n * data.limits.wavelengths + T * data.topology.arcs * data.limits.wavelengths
+    hops = data.topology.hops
+    far = float(hops[np.isfinite(hops)].max(initial=1.0))
+    return {
+        "variables": C + F + B + X + 2 * Y + T,
+        "constraints": 3 * X + 6 * Y + B + T * pairs + F + ends + T,
+        "nonzeros": int(C * (3 + far)) + 2 * X * (2 + data.phased.paths * data.limits.wavelengths) + 3 * X + 16 * Y,
+        "integers": C + F + B + X + 2 * Y + T,
+    }
+
+
+FORMULATION: Formulation[SumModel] = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="Algorithm 1, section 3.2",
+    title="Sums in the fewest rounds of circuits",
+    sense="min",
+    problem="MILP",
+    parameters=PARAMETERS,
+    prepare=prepare,
+    build={"cvxpy": sum_builds.build_cvxpy, "pyomo": sum_builds.build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    arrays=arrays,
+    repair=repair,
+    unfold=unfold,
+    metrics=metrics,
+    restriction=restriction,
+    estimate=estimate,
+    refute=refute,
+    size="R n^2 |c| (K L + n) variables",
+    meaning="rounds of circuits",
+    index_sets=lambda data, values: round_sets(data.topology),
+    links=lambda data, values: round_links(
+        data.topology, decode(data, values), data.limits.wavelengths * data.limits.waveguides
+    ),
+    rounds=decode,
+    replay=lambda data, schedule: residuals(data, schedule.values()),
+)
