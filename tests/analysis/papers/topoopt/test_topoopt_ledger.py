@@ -42,10 +42,11 @@ VERDICTS = verdicts_of(PAPER, {
     "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six",
     DEPENDS: "kappa algorithm-4 dlrm-size all-reduce-44 hybrid-transfer all-to-all-share testbed-share path-length "
     "bandwidth-tax imbalance-d4 imbalance-d8 optimal-alpha cost-ideal cost-ocs equal-cost alternating fat-tree-at-128 "
-    "over-fat-tree like-ideal degree-mitigates degree-candle degree-bert reconfiguration",
+    "over-fat-tree like-ideal degree-mitigates degree-candle degree-bert reconfiguration "
+    "ring-recovery",
     CONTRADICTED: "fat-tree-ports",
     UNTESTABLE: "abstract shared-mean shared-tail iteration-time below-ideal degree-dlrm forwarding-bert "
-    "throughput accuracy testbed-times production discounts cost-sip-ml",
+    "throughput accuracy testbed-times production discounts cost-sip-ml look-ahead sharding",
 })  # fmt: skip
 #: Claims that take more than a few seconds.
 SLOW = {
@@ -129,6 +130,7 @@ FALSIFIED = [
     ("degree-mitigates", {}, UNTESTABLE,
      (time_claims, "alphas", lambda _true: lambda degree, _batch: {"a ring": 5.0**degree})),
     ("alternating", {"seeds": 1}, NOT, (alternating, "alternate", constant((SimpleNamespace(time=1e9), None)))),
+    ("ring-recovery", {"jobs": ["servers:n=16,degree=1,traffic=dlrm,section=5.6"]}, UNTESTABLE),
     ("kappa", {}, REPRODUCED, (rings, "geometric_coins", lambda _true: lambda x, d: x * d)),
     ("double-trees", {"servers": 8}, NOT,
      (rings, "double_binary_tree", lambda _true: lambda n: (np.arange(n) - 1, np.arange(n) - 1))),
@@ -391,7 +393,8 @@ def layers_of(model, width=0, blocks=0):
             inputs = outputs or inputs
         return [*images, ("Flat", 0), *dense(61952, 4096, 4096, 1000), ("Softmax", 0)], 0
     below = dense(*[width] * 8)
-    return below + [("Concat_1", 0), *dense(5 * width, *[2 * width] * 15, 1)], len(below)
+    above = dense(5 * width, *[2 * width] * 15, 1)
+    return [*below, ("Concat_1", 0), *above], len(below)
 
 
 def shared_link(jobs, rate, silent=lambda now: (False, math.inf)):
@@ -526,6 +529,17 @@ def candle_waits_for_its_rings(row):
             for rate in (4 * link * 1e9 / 8 for link in (10, 25, 40, 100, 200))
         ]
         assert choice.measured["candle"] == pytest.approx(np.mean(ratios), rel=0.01)
+
+
+@measurements.second("topoopt.ring-recovery")
+def rings_take_all_ports(row):
+    """Line 2 of Algorithm 1 by hand: of d ports the rings get the part of their bytes, rounded up."""
+    weights = sum(weight for _, weight in layers_of("dlrm", 1024)[0])
+    rings, direct = 2 * 15 * 4 * weights, 2 * 16 * 15 * 4 * 256 * 256 * 4
+    assert math.ceil(8 * rings / (rings + direct)) == 8, "no port is left for a circuit of no ring"
+    measured = {choice.tried: choice.measured for choice in row.choices}
+    assert measured["circuits of no ring; servers:n=16,degree=8,traffic=dlrm,section=5.6"] == 0.0
+    assert all(value == 1.0 for tried, value in measured.items() if tried.startswith("any circuits"))
 
 
 def bert_of_128(interval=math.inf, pause=0.0):
