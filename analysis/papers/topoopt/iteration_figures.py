@@ -252,10 +252,10 @@ def _pauses(rows: pd.DataFrame) -> Figure:
 
 def _pauses_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (model, interval), here in rows[rows["interval_ms"] == 50].groupby(["model", "interval_ms"]):
+    for (model, interval), here in rows.groupby(["model", "interval_ms"]):
         table: Any = here.pivot_table(index="pause_us", columns="network", values="seconds")
         over = table["OCS-reconfig-FW"] / table["OCS-reconfig-noFW"]
-        parts.append(f"{model}, every {interval:.0f} ms: {over.min():.2f} to {over.max():.2f}")
+        parts.append(f"{model}, every {interval:g} ms: {over.min():.2f} to {over.max():.2f}")
     return f"Time with forwarding over that without: {'; '.join(parts)}. The paper: 1.4 for BERT, below 1 for DLRM."
 
 
@@ -273,7 +273,7 @@ def _degrees(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("degree d")
             axes.set_title(f"B = {link} Gb/s")
         figure.axes[0].set_ylabel("iteration time [s]")
-        legend_below(figure, _longest(figure), columns=4)
+        legend_below(figure, [line for line in _longest(figure) if line.get_label() != "_linear"], columns=4)
     return figure
 
 
