@@ -1,6 +1,6 @@
 """Simulated iteration times of figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper, as a table.
 
-``python -m opticoll.analysis.papers.topoopt.iteration_table --jobs 2`` writes ``iteration_times.csv`` beside this
+``python -m opticoll.analysis.papers.topoopt.iteration_figures --jobs 2`` writes ``iteration_times.csv`` beside this
 module. Rows that the file has are kept, so that a run that was interrupted goes on; give another file, or remove it, to
 simulate everything again. The same cells give the same file, whatever the order in which they were simulated.
 
@@ -244,9 +244,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--figures", type=int, nargs="*", default=(), help="figures; all if left out")
     given = parser.parse_args(arguments)
     write_table(given.out, figures=given.figures, jobs=given.jobs)
-
-
-if __name__ == "__main__":
-    from opticoll.analysis.papers.topoopt import iteration_table  # workers cannot import the main script
-
-    iteration_table.main()
