@@ -1,17 +1,19 @@
-"""Claims of the TopoOpt paper about its joint search over strategies and topologies."""
+"""Claims of the TopoOpt paper about its joint search over strategies and topologies, failures and shared clusters."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.claim import Claim, Measurement, reading, verdict_if
+from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict, reading, verdict_if
 from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
+from opticoll.instances import parse
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -150,6 +152,40 @@ def _alternating(laboratory: Laboratory) -> Measurement:
     return replace(result, measured=told)
 
 
+def _recovery(laboratory: Laboratory) -> Measurement:
+    """For how many hops of rings other circuits replace the one that fails."""
+    import networkx as nx
+
+    choices, spare = [], []
+    for spec in laboratory.scope["jobs"]:
+        design = topology_finder(parse(spec))
+        hops = Counter(hop for ring in design.rings for hop in pairwise((*ring.order, ring.order[0])))
+        circuits = Counter((int(u), int(v)) for u, v in design.circuits)
+        free = circuits - hops
+        spare.append(f"{free.total()} of {circuits.total()} in {spec}")
+        apart: nx.DiGraph[int] = nx.DiGraph(free.keys())
+        every: nx.DiGraph[int] = nx.DiGraph(circuits.keys())
+        found = dict.fromkeys(("a circuit of no ring", "circuits of no ring", "any circuits"), 0)
+        for u, v in hops:
+            left = every if circuits[u, v] > 1 else nx.restricted_view(every, [], [(u, v)])
+            there = apart.has_node(u) and apart.has_node(v)
+            for way, replaced in zip(
+                found, (free[u, v] > 0, there and nx.has_path(apart, u, v), nx.has_path(left, u, v)), strict=True
+            ):
+                found[way] += replaced
+        choices += [
+            reading("replacement; job", f"{way}; {spec}", count == len(hops), round(count / len(hops), 4),
+                    otherwise=Verdict.NOT_TESTABLE) for way, count in found.items()
+        ]  # fmt: skip
+    return decided(
+        choices, tuple(laboratory.scope["jobs"]),
+        "Share of the hops that are replaced if their circuit fails. Line 2 of Algorithm 1 gives all ports to the "
+        f"rings unless point-to-point traffic is a good part of all: {'; '.join(spare)} circuits belong to no ring. "
+        "Over circuits of other rings a ring is closed again, at their cost. The paper does not say which links are "
+        "meant, or what a recovered ring loses.", Verdict.NOT_TESTABLE,
+    )  # fmt: skip
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(id="topoopt.explodes-at-six", paper=PAPER, where="section 4.1",
           claim="The search space of the joint optimisation of computation, communication and topology explodes even "
@@ -165,4 +201,25 @@ CLAIMS: tuple[Claim, ...] = (
           procedure="We take the best strategy for an ideal network with TopologyFinder's circuits for it, and compare "
                     "with alternating optimisation from several seeds, for the six models of section 5.3, and for the "
                     "four of section 5.6 with the authors' computing times."),
+    Claim(id="topoopt.ring-recovery", paper=PAPER, where="section 7",
+          claim="When a fibre fails, a link dedicated to MP traffic can temporarily recover an AllReduce ring",
+          expected="a replacement for every hop of every ring", measure=_recovery,
+          scope={"jobs": ["servers:n=16,degree=8,traffic=candle,section=5.6",
+                          "servers:n=16,degree=8,traffic=dlrm,section=5.6",
+                          "servers:n=128,degree=4,traffic=dlrm,section=5.4,batch=2048"]},
+          procedure="We run TopologyFinder and look for another way between the two servers of every hop of a ring."),
+    Claim(id="topoopt.look-ahead", paper=PAPER, where="appendix C, figure 25",
+          claim="With two patch panels per interface and 1x2 switches the next job's topology is ready when its "
+                "servers are, in spite of minutes of reconfiguration",
+          expected="no delay",
+          reason="It holds for every job that runs longer than its successor's reconfiguration takes, on the same "
+                 "servers; a test needs durations and arrivals of jobs, of which only the distribution of durations "
+                 "is printed (figure 2b). The cost of the panels and switches is part of the cost rows."),
+    Claim(id="topoopt.sharding", paper=PAPER, where="section 3, appendix C, figure 26",
+          claim="Jobs on disjoint servers are completely isolated from each other, which improves the tail of "
+                "iteration times",
+          expected="iterations as if alone",
+          reason="Isolation holds by construction: circuits with d ends each way at every server are d matchings "
+                 "(König), one a switch, and jobs on disjoint servers share none; a job is simulated as if alone. "
+                 "Whether it improves the tail needs the authors' times on shared fabrics, which are not published."),
 )  # fmt: skip

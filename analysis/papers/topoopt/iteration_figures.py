@@ -1,91 +1,32 @@
-"""Figures 11, 12, 16, 17 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
+"""Figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
 
-The simulated times are the table ``iteration_times.csv`` beside this module, which
-``python -m opticoll.analysis.papers.topoopt.iteration_figures`` writes anew (some minutes). Its columns: figure, model,
-batch (samples per GPU), network, degree, link_gbps, pause_us and interval_ms of circuits that change, and seconds.
-Ends of flows are put together within 0.2 % of the time of Eq. (1).
-
-What the paper leaves open and is chosen here: the fat-tree of similar cost has 1.4/5.7 of the bandwidth (section 5.5);
-data parallelism, tables placed whole; one shortest path where servers forward, an even split over switches; the
-expander is a random regular graph; OCS-reconfig and SiP-ML choose circuits every 50 ms.
+The times are those of :mod:`opticoll.analysis.papers.topoopt.iteration_table`. As a script, this module writes them.
 """
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opticoll.analysis.papers import PaperFigure
-from opticoll.analysis.papers.topoopt.time_claims import NETWORKS, TABLE, simulated, table
+from opticoll.analysis.papers.topoopt.iteration_table import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
 from opticoll.analysis.plots.style import INK, legend_below, log_axes, new_figure, series, style
 from opticoll.instances.compute_times import shared_cluster
-from opticoll.instances.training_jobs import training_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pandas as pd
     from matplotlib.figure import Figure
 
-FIELDS = ("figure", "model", "batch", "network", "degree", "link_gbps", "pause_us", "interval_ms", "seconds")
-MODELS = ("candle", "vgg", "bert", "dlrm", "ncf", "resnet50")
-LINKS = (10, 25, 40, 100, 200)
-BATCHES = (64, 128, 512, 2048)
+    from opticoll.instances.compute_times import PublishedIterations
+
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}
-PAUSES = (1, 100, 10_000)
-
-
-def _cells() -> Iterator[dict[str, Any]]:
-    """What the table holds: figure, and the arguments of :func:`simulated`."""
-    for model, network, link in product(MODELS, NETWORKS, LINKS):
-        if (model, network) == ("ncf", "OCS-reconfig"):  # minutes a cell: its flows are routed anew at every interval
-            continue
-        yield {"figure": 11, "model": model, "network": network, "degree": 4, "link": link}
-    for degree, batch, network in product((4, 8), BATCHES, ("TopoOpt", "Ideal Switch", "Fat-tree")):
-        yield {"figure": 12, "model": "dlrm", "network": network, "degree": degree, "link": 100, "section": "5.4",
-               "batch": batch}  # fmt: skip
-    for model, degree in product(("bert", "candle", "dlrm", "vgg"), (4, 8)):
-        yield {"figure": 16, "model": model, "network": "TopoOpt", "degree": degree, "link": 100, "section": "5.6"}
-    for model, network in product(("dlrm", "bert"), ("OCS-reconfig-FW", "OCS-reconfig-noFW")):
-        for pause in PAUSES:
-            for interval in sorted({50.0, max(5.0, 5 * pause / 1000)}):
-                yield {"figure": 17, "model": model, "network": network, "degree": 8, "link": 100, "pause": pause,
-                       "interval": interval}  # fmt: skip
-    for model, degree, link in product(("dlrm", "candle", "bert"), (4, 6, 8, 10), (40, 100)):
-        yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
-
-
-def record(cell: dict[str, Any]) -> dict[str, Any]:
-    """The row of a cell, simulated."""
-    given = {key: value for key, value in cell.items() if key not in ("figure", "pause", "interval", "network")}
-    network = cell["network"]
-    if "pause" in cell:
-        forwards = str(network.endswith("-FW")).lower()
-        network = (
-            f"circuits:n={{n}},degree={{d}},rule=ocs-reconfig,interval_ms={cell['interval']},"
-            f"pause_us={cell['pause']},forwarding={forwards}"
-        )
-    seconds = simulated(network=network, **given)
-    return {
-        "figure": cell["figure"], "model": cell["model"],
-        "batch": cell.get("batch") or training_job(cell["model"], cell.get("section", "5.3")).batch,
-        "network": cell["network"], "degree": cell["degree"], "link_gbps": cell["link"],
-        "pause_us": cell.get("pause", ""), "interval_ms": cell.get("interval", ""),
-        "seconds": f"{seconds:.6g}",
-    }  # fmt: skip
-
-
-def write_table() -> None:
-    """Simulate all cells and write the table."""
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for cell in _cells():
-            writer.writerow(record(cell))
-            file.flush()
+#: TopoOpt over the ideal switch: section 5.3.
+PRINTED_OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
 
 
 @cache
@@ -117,13 +58,11 @@ def ratio(rows: pd.DataFrame, model: str, over: str = "Fat-tree", under: str = "
 def _models(rows: pd.DataFrame) -> Figure:
     with style():
         figure = new_figure(9.6, 6.0)
-        handles: list[Any] = []
         for axes, model in zip(figure.subplots(2, 3).flat, MODELS, strict=True):
-            handles = []
             for number, network in enumerate(NETWORKS):
                 colour, marker = series(number)
                 here = rows[(rows["model"] == model) & (rows["network"] == network)].sort_values("link_gbps")
-                handles += axes.plot(here["link_gbps"], here["seconds"], color=colour, marker=marker, markersize=4,
+                axes.plot(here["link_gbps"], here["seconds"], color=colour, marker=marker, markersize=4,
                                      linewidth=1.1, label=network)  # fmt: skip
             log_axes(axes)
             axes.set_xticks(LINKS, [str(b) for b in LINKS])
@@ -132,11 +71,16 @@ def _models(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("link [Gb/s]")
             if model in PRINTED_RATIOS and int(rows["degree"].iloc[0]) == 4:
                 own = rows[(rows["model"] == model) & (rows["network"] == "TopoOpt")].sort_values("link_gbps")
-                handles += axes.plot(own["link_gbps"], own["seconds"] * PRINTED_RATIOS[model], color=INK, linewidth=0.8,
-                                     linestyle=(0, (2, 3)), label="TopoOpt times the paper's mean ratio")  # fmt: skip
+                factors = {
+                    "fat-tree by the paper's mean ratio": PRINTED_RATIOS[model],
+                    "ideal switch by the paper's mean ratio": 1 / PRINTED_OVER_IDEAL.get(model, np.nan),
+                }
+                for (label, factor), dots in zip(factors.items(), ((2, 3), (6, 2)), strict=True):
+                    axes.plot(own["link_gbps"], own["seconds"] * factor, color=INK, linewidth=0.9,
+                                         linestyle=(0, dots), label=label)  # fmt: skip
         for axes in figure.axes[::3]:
             axes.set_ylabel("iteration time [s]")
-        legend_below(figure, handles if len(handles) > len(NETWORKS) else _longest(figure), columns=4)
+        legend_below(figure, _longest(figure), columns=3)
     return figure
 
 
@@ -199,7 +143,7 @@ def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
     """Published mean over the jobs of figure 16 at every load, and ours with the same numbers of jobs [s]."""
     import pandas as pd
 
-    ours = rows[rows["degree"] == degree].set_index("model")["seconds"]
+    ours = rows[(rows["degree"] == degree) & (rows["network"] == "TopoOpt")].set_index("model")["seconds"]
     found = []
     for jobs in (5, 10, 15, 20, 27):
         own = [one for one in shared_cluster() if (one.network, one.degree, one.jobs) == ("topoopt", degree, jobs)]
@@ -209,6 +153,15 @@ def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
             "simulated": sum(one.samples * float(ours[one.model]) for one in own) / count,
         })  # fmt: skip
     return pd.DataFrame(found)
+
+
+#: Degree and network whose times of single jobs are published, with B = 100 Gb/s; the ideal switch has one link.
+_SHARED = ((4, "TopoOpt", "TopoOpt, d = 4"), (8, "TopoOpt", "TopoOpt, d = 8"), (8, "Ideal Switch", "ideal, 800 Gb/s"))
+
+
+def _published(network: str, degree: int, model: str) -> list[PublishedIterations]:
+    key = ("topoopt", degree, 100) if network == "TopoOpt" else ("ideal-switch", 1, 100 * degree)
+    return [one for one in shared_cluster() if (one.network, one.degree, one.link_gbps, one.model) == (*key, model)]
 
 
 def _shared(rows: pd.DataFrame) -> Figure:
@@ -222,19 +175,20 @@ def _shared(rows: pd.DataFrame) -> Figure:
                       label=f"simulated, d = {degree}")  # fmt: skip
             left.plot(means["jobs"], 1e3 * means["published"], color=colour, marker="*", markersize=11,
                       markerfacecolor="none", linestyle="none", label=f"published, d = {degree}")  # fmt: skip
-            own = rows[rows["degree"] == degree]
-            for place, model in enumerate(sorted(own["model"])):
-                published = [one for one in shared_cluster() if (one.network, one.degree, one.model)
-                             == ("topoopt", degree, model)]  # fmt: skip
-                x = place + 0.2 * number
-                ends = [min(one.least for one in published), max(one.most for one in published)]
-                right.plot([x, x], [1e3 * end for end in ends],
+        for number, (degree, network, label) in enumerate(_SHARED):
+            colour, marker = series(number)
+            own = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
+            for place, model in enumerate(sorted(own.index)):
+                those = _published(network, degree, str(model))
+                x = place + 0.2 * (number - 1)
+                right.plot([x, x], [1e3 * min(one.least for one in those), 1e3 * max(one.most for one in those)],
                            color=colour, marker="*", markersize=9, markerfacecolor="none")  # fmt: skip
-                right.plot([x], 1e3 * own[own["model"] == model]["seconds"], color=colour, marker=marker)
+                right.plot([x], [1e3 * own[model]], color=colour, marker=marker, label=label)
         left.set_xlabel("active jobs of 16 servers")
         left.set_ylabel("mean iteration time [ms]")
         left.set_ylim(bottom=0)
         right.set_xticks(range(4), sorted(set(rows["model"])))
+        right.legend(handles=right.get_lines()[1::8], frameon=False, fontsize="small")
         right.set_ylabel("iteration time [ms]")
         right.set_xlabel("model")
         right.set_ylim(bottom=0)
@@ -248,35 +202,46 @@ def _shared_finding(rows: pd.DataFrame) -> str:
         means = shared_means(rows, degree)
         off = means["simulated"] / means["published"] - 1
         parts.append(f"d = {degree}: {100 * off.min():.1f} to {100 * off.max():.1f} %")
-    ours = rows[rows["degree"] == 8].set_index("model")["seconds"]
     models = []
-    for model in sorted(ours.index):
-        own = [one for one in shared_cluster() if (one.network, one.degree, one.model) == ("topoopt", 8, model)]
-        mean = sum(one.samples * one.mean for one in own) / sum(one.samples for one in own)
-        models.append(f"{model} {1e3 * ours[model]:.1f} against {1e3 * mean:.1f} ms")
+    for degree, network, label in _SHARED[1:]:
+        ours = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
+        for model in sorted(ours.index):
+            own = _published(network, degree, str(model))
+            mean = sum(one.samples * one.mean for one in own) / sum(one.samples for one in own)
+            models.append(f"{model} {1e3 * ours[model]:.1f} against {1e3 * mean:.1f} ms ({label})")
     return (
-        f"Simulated means against the published ones, same jobs: {'; '.join(parts)}. At d = 8: {', '.join(models)}. "
+        f"Simulated means against the published ones, same jobs: {'; '.join(parts)}. Single jobs: {', '.join(models)}. "
         "Nothing is fitted; headers and start-up of packets are left out."
     )
 
 
+#: Shortest interval [ms], and the rule by which circuits are chosen; a pause is a fifth of the interval at most.
+_RULES = {50.0: "every 50 ms", 5.0: "every 5 pauses, at least 5 ms", 0.5: "every 5 pauses, at least 0.5 ms"}
+
+
 def _pauses(rows: pd.DataFrame) -> Figure:
     with style():
-        figure = new_figure(7.6, 4.4)
+        figure = new_figure(8.4, 4.8)
         for axes, (model, here) in zip(figure.subplots(1, 2), rows.groupby("model"), strict=True):
             number = 0
             for network, line in here.groupby("network"):
-                fixed = line[line["interval_ms"] == 50].sort_values("pause_us")
-                scaled = line[line["interval_ms"] == (5e-3 * line["pause_us"]).clip(lower=5.0)].sort_values("pause_us")
-                for shown, rule in ((fixed, "every 50 ms"), (scaled, "every 5 pauses, at least 5 ms")):
+                for least, rule in _RULES.items():
+                    own = line["interval_ms"] == (5e-3 * line["pause_us"]).clip(lower=least)
+                    shown = line[own].sort_values("pause_us")
                     colour, marker = series(number)
                     axes.plot(shown["pause_us"], shown["seconds"], color=colour, marker=marker, markersize=5,
                               linewidth=1.1, label=f"{network}, {rule}")  # fmt: skip
                     number += 1
             table = _table()
             still = table[(table["figure"] == 28) & (table["degree"] == 8) & (table["model"] == model)]
-            axes.axhline(float(still[still["link_gbps"] == 100]["seconds"].iloc[0]), color=INK, linewidth=1,
-                         label="TopoOpt")  # fmt: skip
+            time = float(still[still["link_gbps"] == 100]["seconds"].iloc[0])
+            axes.axhline(time, color=INK, linewidth=1, label="TopoOpt")
+            slow = here[(here["network"] == "OCS-reconfig-noFW") & (here["interval_ms"] == 50)].sort_values("pause_us")
+            if model == "bert":
+                axes.plot(slow["pause_us"], 1.4 * slow["seconds"], color=INK, marker="*", markersize=10,
+                          markerfacecolor="none", linestyle="none", label="FW by the paper's ratio, 1.4")  # fmt: skip
+            axes.plot([1], [time], color=INK, marker="D", markersize=9, markerfacecolor="none", linestyle="none",
+                      label="noFW at 1 µs by the paper: as TopoOpt")  # fmt: skip
             log_axes(axes)
             axes.set_xlabel("reconfiguration latency [µs]")
             axes.set_title(str(model))
@@ -287,10 +252,10 @@ def _pauses(rows: pd.DataFrame) -> Figure:
 
 def _pauses_finding(rows: pd.DataFrame) -> str:
     parts = []
-    for (model, interval), here in rows[rows["interval_ms"] == 50].groupby(["model", "interval_ms"]):
+    for (model, interval), here in rows.groupby(["model", "interval_ms"]):
         table: Any = here.pivot_table(index="pause_us", columns="network", values="seconds")
         over = table["OCS-reconfig-FW"] / table["OCS-reconfig-noFW"]
-        parts.append(f"{model}, every {interval:.0f} ms: {over.min():.2f} to {over.max():.2f}")
+        parts.append(f"{model}, every {interval:g} ms: {over.min():.2f} to {over.max():.2f}")
     return f"Time with forwarding over that without: {'; '.join(parts)}. The paper: 1.4 for BERT, below 1 for DLRM."
 
 
@@ -301,11 +266,14 @@ def _degrees(rows: pd.DataFrame) -> Figure:
             for number, (model, line) in enumerate(here.groupby("model")):
                 colour, marker = series(number)
                 axes.plot(line["degree"], line["seconds"], color=colour, marker=marker, linewidth=1.2, label=str(model))
+                first = line.sort_values("degree").iloc[0]
+                axes.plot(line["degree"], first["seconds"] * first["degree"] / line["degree"], color=INK, linewidth=0.8,
+                          linestyle=(0, (2, 3)), label="linear in d" if number == 2 else "_linear")  # fmt: skip
             log_axes(axes, "y")
             axes.set_xlabel("degree d")
             axes.set_title(f"B = {link} Gb/s")
         figure.axes[0].set_ylabel("iteration time [s]")
-        legend_below(figure, _longest(figure))
+        legend_below(figure, [line for line in _longest(figure) if line.get_label() != "_linear"], columns=4)
     return figure
 
 
@@ -338,6 +306,10 @@ FIGURES = (
         "Forwarding helps DLRM; it makes BERT's iteration 1.4 times as long.", None, _of(17), _pauses, _pauses_finding,
     ),
     PaperFigure(
+        "topoopt-27", "topoopt", "figure 27", "Iteration times on a dedicated cluster of 128 servers, d = 8",
+        "The trend is similar to that of figure 11.", None, _of(27), _models, _models_finding,
+    ),
+    PaperFigure(
         "topoopt-28", "topoopt", "figure 28", "Effect of the degree on TopoOpt, 128 servers",
         "CANDLE's gain is almost linear in d, DLRM's more than linear at 100 Gb/s, BERT's marginal.", None, _of(28),
         _degrees, _degrees_finding,
@@ -345,4 +317,4 @@ FIGURES = (
 )  # fmt: skip
 
 if __name__ == "__main__":
-    write_table()
+    main()

@@ -8,17 +8,22 @@ are models: it then needs the authors' task graphs for 128 servers, or their pac
 
 from __future__ import annotations
 
-import csv
-from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, reading, similar
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
+from opticoll.analysis.papers.topoopt.iteration_table import (
+    FAT_TREE,
+    GIGABIT,
+    NETWORKS,
+    simulated,
+    table,
+    tabulated,
+)
 from opticoll.analysis.papers.topoopt.network_claims import (
     NIC_RULES,
     circulant_loads,
@@ -28,8 +33,7 @@ from opticoll.analysis.papers.topoopt.network_claims import (
 )
 from opticoll.formulations.topoopt.design import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.compute_times import MEASURED_SERVERS, compute_time, dense_weights, shared_cluster
-from opticoll.instances.task_graph import training_iteration
+from opticoll.instances.compute_times import compute_time, dense_weights, shared_cluster
 from opticoll.instances.training_jobs import NUMBER_BYTES
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
@@ -37,17 +41,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opticoll.analysis.ledger.claim import Choice, Laboratory
-    from opticoll.formulations.flows.iteration import Flows
-    from opticoll.instances.task_graph import TaskGraph
     from opticoll.solvers.methods.topoopt.topology_finder import Forwarding
     from opticoll.solvers.task import Json
 
 SERVERS = 128
-GIGABIT = 1e9 / 8
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
-FAT_TREES = {"5.7/1.4, section 5.5": 5.7 / 1.4, "3.2, the cost of the ideal switch": 3.2}
+FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
 #: The rule for NICs and fibres under which an ideal switch costs 3.2 times as much as TopoOpt on average.
 RULE = NIC_RULES[2], 1
 #: Whether communication and computation overlap; Eq. (1) assumes that they do not.
@@ -56,99 +57,10 @@ _FLOWS = "A stricter test needs the task graphs that the authors' search chose f
          "for fat-trees are published"  # fmt: skip
 
 
-# simulated iterations -------------------------------------------------------------------------------------------
-
-#: Networks of n servers of degree d as specs; the expander is a random regular graph.
-NETWORKS = {
-    "TopoOpt": "circuits:n={n},degree={d}",
-    "Ideal Switch": "ideal-switch:n={n},capacity={d}",
-    "Fat-tree": "fat-tree:k=8,capacity={d}",
-    "Oversub. Fat-tree": "fat-tree:k=8,oversubscription=2,capacity={d}",
-    "Expander": "random-regular:n={n},d={d},seed=1",
-    "OCS-reconfig": "circuits:n={n},degree={d},rule=ocs-reconfig",
-    "SiP-ML": "circuits:n={n},degree={d},rule=sip-ring",
-}
-_LATENCY = 1e-6
-TABLE = Path(__file__).parent / "iteration_times.csv"
-
-
-@lru_cache(maxsize=4)
-def graph_of(model: str, section: str, batch: int, overlap: str) -> TaskGraph:
-    """The task graph of a model on 128 servers, or 16 for section 5.6."""
-    servers = MEASURED_SERVERS[section]
-    return training_iteration(model, servers, section=section, batch=batch, overlap=overlap)
-
-
-@lru_cache(maxsize=2)
-def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
-    """The flows over a network whose circuits stay, for links of 1 byte/s."""
-    from opticoll.formulations.flows.iteration import Network, flows_of
-    from opticoll.instances.digraph import Topology
-    from opticoll.solvers.methods.flows.flow_simulator import designed_network
-
-    place = parse(spec)
-    if isinstance(place, Topology):
-        network = Network(place, 1.0, _LATENCY, "even" if place.ranks < place.n else "single")
-    else:
-        network = designed_network(graph, place, 1.0, latency=_LATENCY, ring_factor=factor)
-    return flows_of(graph, network, ring_factor=factor)
-
-
-def simulated(
-    model: str, network: str, degree: int, link: float, *, section: str = "5.3", batch: int = 0,
-    fat_tree: float = FAT_TREES["5.7/1.4, section 5.5"], overlap: str = "backward", factor: float | None = None,
-    precision: float = 2e-3,
-) -> float:  # fmt: skip
-    """Simulated time of an iteration [s].
-
-    Parameters
-    ----------
-    model, section, batch, overlap
-        As for :func:`opticoll.instances.task_graph.training_iteration`.
-    network, degree
-        Key of :data:`NETWORKS`, or another spec with {n} and {d}.
-    link
-        Rate of an interface [Gb/s]; that of the fat-tree is smaller by ``fat_tree``.
-    factor
-        Bytes over a hop of a ring per byte of its buffer; 2 (k-1)/k for k servers if None.
-    precision
-        Ends of flows are put together within this part of the time of Eq. (1).
-    """
-    from opticoll.instances.families.switched_networks import CircuitNetwork
-    from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
-
-    graph = graph_of(model, section, batch, overlap)
-    rate = link * GIGABIT / (fat_tree if network == "Fat-tree" else 1.0)
-    sent = 2.0 * graph.servers * sum(graph.reduced.values())
-    quick = iteration_time(sent, float(graph.transferred.sum()), 1.0, graph.servers, degree * rate)
-    resolution = precision * (quick + float(graph.computing.max()))
-    spec = NETWORKS.get(network, network).format(n=graph.servers, d=degree)
-    place = parse(spec) if spec.startswith("circuits") else None
-    if isinstance(place, CircuitNetwork) and place.periodic:
-        schedule, _ = simulate_circuits(graph, place, rate, latency=_LATENCY, ring_factor=factor, resolution=resolution)
-        return schedule.length
-    flows = _flows(graph, spec, factor)
-    scaled = replace(flows, capacity=flows.capacity * rate)
-    return simulate_flows(graph, scaled, _LATENCY, resolution=resolution).length
-
-
 #: Bytes over a hop of a ring per byte of the buffer, see :data:`CONVENTIONS`.
 _FACTORS: dict[str, float | None] = {"gradients": 1.0, "what rings send": None}
 _SIMULATED = {"simulated, overlap with the backward pass": "backward", "simulated, no overlap": "none"}
 _FINDER = "TopologyFinder, shortest paths"
-
-
-@cache
-def table() -> tuple[dict[str, str], ...]:
-    """Simulated iteration times, as :mod:`opticoll.analysis.papers.topoopt.iteration_figures` writes them."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return tuple(csv.DictReader(file))
-
-
-def tabulated(figure: int, model: str, network: str, **given: object) -> float:
-    """A time of the table [s]; ``given`` are further columns of its row."""
-    wanted = {"figure": figure, "model": model, "network": network, **given}
-    return next(float(r["seconds"]) for r in table() if all(r[name] == str(v) for name, v in wanted.items()))
 
 
 # Eq. (1) --------------------------------------------------------------------------------------------------------
@@ -305,7 +217,6 @@ def _speedups(laboratory: Laboratory) -> Measurement:
     )  # fmt: skip
 
 
-FAT_TREE = FAT_TREES["5.7/1.4, section 5.5"]
 _BATCH = {"candle": 256, "vgg": 64, "bert": 16, "dlrm": 128, "ncf": 128}
 
 

@@ -10,7 +10,8 @@ last byte. Nothing is random: the same input gives the same schedule.
 
 ``resolution``: flows that would end at most so much later than the first one end at the same event, at rates that stay
 as they are until then. All bytes are carried and no arc is overloaded; other flows get the freed capacity that much
-later. The rule "at once" of the model is resolution 0.
+later. The rule "at once" of the model is resolution 0. ``precision`` is the same as a part of the time since the start;
+the larger of the two counts.
 
 Circuits that change (:class:`CircuitNetwork`): the first circuits are chosen by the traffic of the whole iteration, as
 if measured in the iteration before. At every interval they are chosen by the bytes that are left of the flows that have
@@ -179,7 +180,7 @@ def _advance(
     scratch_count = np.empty(capacity.size + 1, dtype=np.int64)
     rows, used = np.empty((1024 if record else 1, 4)), 0
     done, heaped, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    resolution = clock[1]
+    resolution, precision = clock[1], clock[2]
     stale = True
     while True:
         now = clock[0]
@@ -246,11 +247,12 @@ def _advance(
             if rate[f] > 0.0:
                 soonest = min(soonest, left[f] / rate[f])
         timed = heap_time[0] if heaped > 0 else np.inf
-        if soonest < np.inf and resolution > 0.0:
+        together = max(resolution, precision * now)
+        if soonest < np.inf and together > 0.0:
             latest = soonest
             for i in range(busy):
                 f = active[i]
-                if rate[f] > 0.0 and left[f] / rate[f] <= soonest + resolution:
+                if rate[f] > 0.0 and left[f] / rate[f] <= soonest + together:
                     latest = max(latest, left[f] / rate[f])
             if timed > now + soonest:
                 latest = min(latest, timed - now)
@@ -308,7 +310,9 @@ def _advance(
 class _Engine:
     """The arrays of a simulation, and how far it is."""
 
-    def __init__(self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, record: bool) -> None:
+    def __init__(
+        self, graph: TaskGraph, flows: Flows, latency: float, resolution: float, precision: float, record: bool
+    ) -> None:  # fmt: skip
         count, waits = graph.tasks, graph.waits
         sort = np.argsort(waits[:, 0], kind="stable")
         succ_start = np.searchsorted(waits[sort, 0], np.arange(count + 1))
@@ -331,7 +335,7 @@ class _Engine:
         self.progress = (none, none.copy(), np.zeros(flows.count, dtype=np.int64), none.copy(),
                          np.zeros(count, dtype=np.int64))  # fmt: skip
         self.heap = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
-        self.clock = np.array([0.0, resolution])
+        self.clock = np.array([0.0, _checked(resolution, "resolution"), _checked(precision, "precision")])
         self.sizes = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
         self.rows: list[F64] = []
 
@@ -371,11 +375,11 @@ class _Engine:
         return Schedule(begin, end, rates, int(self.sizes[3]))
 
 
-def _checked(resolution: float) -> float:
-    if not 0 <= resolution < np.inf:
-        msg = f"iteration: resolution {resolution} s; give a finite time of at least 0"
+def _checked(value: float, name: str) -> float:
+    if not 0 <= value < np.inf:
+        msg = f"iteration: {name} {value}; give a finite number of at least 0"
         raise BadInput(msg)
-    return resolution
+    return value
 
 
 def simulate(
@@ -407,10 +411,11 @@ def simulate(
 
 
 def simulate_flows(
-    graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, record: bool = False
-) -> Schedule:
-    """The schedule of a task graph whose flows are known, as from :func:`simulate`."""
-    engine = _Engine(graph, flows, latency, _checked(resolution), record)
+    graph: TaskGraph, flows: Flows, latency: float, *, resolution: float = 0.0, precision: float = 0.0,
+    record: bool = False,
+) -> Schedule:  # fmt: skip
+    """The schedule of a task graph whose flows are known, as from :func:`simulate`; ``precision``: see the module."""
+    engine = _Engine(graph, flows, latency, resolution, precision, record)
     engine.run()
     return engine.schedule()
 
@@ -466,7 +471,7 @@ def designed_network(
 
 def simulate_circuits(
     graph: TaskGraph, circuits: CircuitNetwork, bandwidth: float, *, latency: float = 1e-6,
-    ring_factor: float | None = None, resolution: float = 0.0, record: bool = False,
+    ring_factor: float | None = None, resolution: float = 0.0, precision: float = 0.0, record: bool = False,
 ) -> tuple[Schedule, int]:  # fmt: skip
     """The schedule of a task graph over circuits that are changed at every interval, and how often they were changed.
 
@@ -478,6 +483,8 @@ def simulate_circuits(
         Of an interface, or of a wavelength of a ring [bytes/s].
     latency, ring_factor, resolution, record
         As for :func:`simulate`.
+    precision
+        See the module.
 
     Raises
     ------
@@ -492,7 +499,7 @@ def simulate_circuits(
     demand = pool_of(graph, circuits.degree, ring_factor).traffic
     network = _circuits_for(demand, circuits, bandwidth, latency)
     flows = flows_of(graph, network, ring_factor=ring_factor, hopwise=True)
-    engine = _Engine(graph, flows, latency, _checked(resolution), record)
+    engine = _Engine(graph, flows, latency, resolution, precision, record)
     pairs, back = np.unique(np.stack([flows.source, flows.target], axis=1), axis=0, return_inverse=True)
     changes = 0
     for tick in range(1, MOST_CHANGES):

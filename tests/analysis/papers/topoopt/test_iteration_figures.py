@@ -6,18 +6,21 @@ import pandas as pd
 import pytest
 
 from opticoll.analysis.papers.topoopt import iteration_figures as figures
-from opticoll.analysis.papers.topoopt.time_claims import table
-
-ROWS = {tuple(row[name] for name in figures.FIELDS[:-1]): row["seconds"] for row in table()}
-CELLS = list(figures._cells())
+from opticoll.analysis.papers.topoopt import iteration_table
+from opticoll.errors import BadInput
 
 
 def key(row):
-    return tuple(str(row[name]) for name in figures.FIELDS[:-1])
+    return tuple((name, row[name]) for name in iteration_table.FIELDS[:-1])
+
+
+ROWS = {key(row): row["seconds"] for row in iteration_table.table()}
+CELLS = list(iteration_table.cells())
 
 
 def test_the_table_has_a_row_for_every_cell():
-    assert len(ROWS) == len(CELLS)
+    assert set(ROWS) == {key(iteration_table._row(cell)) for cell in CELLS}
+    assert {cell["figure"] for cell in CELLS} == {11, 12, 16, 17, 27, 28}
 
 
 CHEAP = [
@@ -29,8 +32,50 @@ CHEAP = [
 
 @pytest.mark.parametrize("cell", CHEAP[::4], ids=lambda cell: "-".join(map(str, cell.values())))
 def test_rows_are_simulated_again(cell):
-    row = figures.record(cell)
+    row = iteration_table.record(cell)
     assert float(row["seconds"]) == pytest.approx(float(ROWS[key(row)]), rel=1e-5)
+
+
+def few(monkeypatch):
+    """Three cells of a job of 16 servers instead of all."""
+    cells = [cell for cell in CELLS if cell["figure"] == 16 and cell["model"] == "vgg"][:3]
+    monkeypatch.setattr(iteration_table, "_all_cells", lambda: iter(cells))
+    return cells
+
+
+def test_a_table_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys):
+    cells, path, simulated = few(monkeypatch), tmp_path / "times.csv", []
+    record = iteration_table.record
+
+    def counted(cell):
+        simulated.append(cell)
+        if len(simulated) == 3:
+            msg = "interrupted"
+            raise BadInput(msg)
+        return record(cell)
+
+    monkeypatch.setattr(iteration_table, "record", counted)
+    with pytest.raises(BadInput, match="interrupted"):
+        iteration_table.write_table(path)
+    assert len(path.read_text().splitlines()) == 1 + 2
+    iteration_table.main(["--out", str(path), "--figures", "16"])
+    assert simulated[2:] == [simulated[2]] * 2, "two cells are not simulated again"
+    whole = path.read_text()
+    assert [row.split(",")[3:5] for row in whole.splitlines()[1:]] == [[c["network"], str(c["degree"])] for c in cells]
+    iteration_table.write_table(path, figures=[11])
+    assert path.read_text() == whole
+    assert len(simulated) == 4
+
+
+def test_two_processes_find_the_same_times(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    rows = [row for row in iteration_table.table() if row["figure"] != "16" or row["model"] != "vgg"]
+    assert len(rows) == len(CELLS) - 4
+    for path, jobs in ((one, 1), (two, 2)):
+        iteration_table._write(path, {key(row): row["seconds"] for row in rows})
+        iteration_table.write_table(path, jobs=jobs)
+    assert one.read_text() == two.read_text()
+    assert {key(row) for row in iteration_table._rows(one)} == set(ROWS)
 
 
 @pytest.mark.parametrize("figure", figures.FIGURES, ids=lambda figure: figure.name)
@@ -50,8 +95,11 @@ def test_simulated_means_are_near_the_published_ones():
         assert off.max() > 0.0
 
 
-def test_no_network_is_faster_than_the_ideal_switch_by_more_than_its_latency():
-    rows = next(one for one in figures.FIGURES if one.name == "topoopt-11").select(pd.DataFrame())
+@pytest.mark.parametrize("name", ["topoopt-11", "topoopt-27"])
+def test_no_network_is_faster_than_the_ideal_switch_by_more_than_its_latency(name):
+    rows = next(one for one in figures.FIGURES if one.name == name).select(pd.DataFrame())
     times = rows.pivot_table(index=["model", "link_gbps"], columns="network", values="seconds")
-    for network in figures.NETWORKS:
+    assert times.shape == (30, 7)
+    assert times.notna().all(axis=None)
+    for network in iteration_table.NETWORKS:
         assert not (times[network] < times["Ideal Switch"] * 0.99).any()

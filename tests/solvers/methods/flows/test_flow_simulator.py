@@ -18,7 +18,12 @@ from opticoll.instances.compute_times import shared_cluster
 from opticoll.instances.digraph import both_ways
 from opticoll.instances.families.switched_networks import fat_tree, ideal_switch
 from opticoll.instances.task_graph import COMPUTING, TRANSFER, TaskGraphDraft, training_iteration
-from opticoll.solvers.methods.flows.flow_simulator import designed_network, simulate, simulate_circuits
+from opticoll.solvers.methods.flows.flow_simulator import (
+    designed_network,
+    simulate,
+    simulate_circuits,
+    simulate_flows,
+)
 
 GIGABITS_100 = 12.5e9
 
@@ -328,6 +333,25 @@ def test_published_times_of_figure_16_are_met_without_fitting(model, within, deg
     for one in rows:
         assert ours == pytest.approx(one.mean, rel=within)
         assert ours <= one.least  # headers and start-up of their packets are left out here
+
+
+@pytest.mark.parametrize(("precision", "ends"), [(0.01, [10, 13, 13.1, 14.05]), (0.02, [10, 13.15, 13.15, 14.1])])
+def test_ends_within_a_part_of_the_time_since_the_start_are_put_together(precision, ends):
+    # from 10 on three flows share a link of 1; the second would end 0.15 after the first, which is 1.5 % of 10
+    draft = TaskGraphDraft(2)
+    first = draft.transfer(0, 1, 10.0)
+    for size in (1.0, 1.05, 2.0):
+        draft.transfer(0, 1, size, [first])
+    graph = draft.finished()
+    flows = flows_of(graph, Network(Topology(2, [0], [1], [1.0]), 1.0, 0.0))
+    assert simulate_flows(graph, flows, 0.0, precision=precision).end.tolist() == pytest.approx(ends)
+
+
+def test_a_precision_out_of_range_is_refused():
+    graph = training_iteration("vgg", 16, section="5.6")
+    flows = flows_of(graph, Network(parse("ideal-switch:n=16"), GIGABITS_100))
+    with pytest.raises(BadInput, match="precision -1"):
+        simulate_flows(graph, flows, 0.0, precision=-1)
 
 
 @pytest.mark.slow
