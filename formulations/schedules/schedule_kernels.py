@@ -381,7 +381,7 @@ class Copies:
                     sends, receives = out if step.kind == "s" else -1, into if step.kind == "r" else -1
                     if step.waits is not None:
                         waits.append((len(rows), v))
-                    rows.append((sends, receives, step.count, source, target, int(step.signals)))
+                    rows.append((sends, receives, step.count, source, target, int(step.signals and step.kind != "nop")))
                 first.append(len(rows))
         table = np.array(rows, dtype=np.int64).reshape(-1, 6)
         starts = np.array(first, dtype=np.int64)
