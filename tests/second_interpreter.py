@@ -64,7 +64,8 @@ class Execution:
         try:
             self.root = ElementTree.fromstring(text)
         except ElementTree.ParseError:
-            raise Refused("no XML") from None
+            msg = "no XML"
+            raise Refused(msg) from None
         self.arcs = arcs
         self.read_head()
         self.read_steps()
@@ -284,8 +285,7 @@ class Execution:
         for place, those in self.accesses.items():
             first = self.at_first(place)
             for (i, writes, value), (j, also, other) in combinations(those, 2):
-                if (writes or also) and value != other and not ordered(i, j):
-                    raise Refused("race")
+                need(value == other or not (writes or also) or ordered(i, j), "race")
             wrote = [(i, value) for i, writes, value in those if writes]
             for j, writes, value in those:
                 if writes:
@@ -293,8 +293,7 @@ class Execution:
                 earlier = [(i, v) for i, v in wrote if before[j] >> i & 1]
                 others = [i for i, v in earlier if v != value]
                 since = [i for i, v in earlier if v == value and all(before[i] >> k & 1 for k in others)]
-                if not since and (value != first or others):
-                    raise Refused("race")
+                need(since or (value == first and not others), "race")
 
     def check_output(self):
         for rank in range(self.ranks):

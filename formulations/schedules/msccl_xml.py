@@ -67,12 +67,12 @@ def write_xml(program: Program) -> str:
                 f'    <tb id="{block.number}" send="{block.send}" recv="{block.receive}" chan="{block.channel}">'
             )
             for s, step in enumerate(block.instructions):
+                source, target = step.source, step.target
                 depid, deps = step.waits or (-1, -1)
                 lines.append(
-                    f'      <step s="{s}" type="{step.kind}" srcbuf="{step.source.buffer}" '
-                    f'srcoff="{step.source.offset}" '
-                    f'dstbuf="{step.target.buffer}" dstoff="{step.target.offset}" '
-                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{int(step.signals)}"/>'
+                    f'      <step s="{s}" type="{step.kind}" srcbuf="{source.buffer}" srcoff="{source.offset}" '
+                    f'dstbuf="{target.buffer}" dstoff="{target.offset}" '
+                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{1 if step.signals else 0}"/>'
                 )
             lines.append("    </tb>")
         lines.append("  </gpu>")
@@ -123,6 +123,8 @@ class _Reader:
         self.block: ThreadBlock | None = None
         self.steps = self.moved = self.declared = 0
         self.skipping = 0
+        self.numbers: dict[str, int] = {}
+        self.known: dict[tuple[str, int], Place] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Process a start tag."""
@@ -212,10 +214,17 @@ class _Reader:
         buffer = attributes.get(f"{end}buf", "i")
         if buffer not in {"i", "o", "s"}:
             self._refuse(f"{end}buf={buffer[:20]!r} is not one of i, o, s")
-        return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
+        at = buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1)
+        found = self.known.get(at)
+        if found is None:
+            found = self.known[at] = Place(*at)
+        return found
 
     def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
         text = attributes.get(key)
+        known = self.numbers.get(text)  # type: ignore[arg-type]
+        if known is not None and least <= known <= most:
+            return known
         if text is None and default is not None:
             return default
         if text is None or not _WHOLE.fullmatch(text):
@@ -223,6 +232,7 @@ class _Reader:
         value = int(str(text))
         if not least <= value <= most:
             self._refuse(f"{key}={value} is outside {least}..{most}")
+        self.numbers[str(text)] = value
         return value
 
     def _refuse(self, reason: str) -> Any:

@@ -304,8 +304,8 @@ def mutated(text: str, chance: random.Random, changes: int) -> str:
 
 
 CHANGES = (
-    "drop", "repeat", "exchange", "attribute", "wait", "free", "signal", "buffer", "type", "block", "gpu", "algo", "nop",
-    "copy",
+    "drop", "repeat", "exchange", "attribute", "wait", "free", "signal", "buffer", "type", "block", "gpu", "algo",
+    "nop", "copy",
 )  # fmt: skip
 
 
