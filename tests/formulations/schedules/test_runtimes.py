@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import all_pairs_allreduce, ring
+from programs import all_pairs_allreduce, ring, two_phase_allreduce
 from second_interpreter import verdict as second_verdict
 
 from opticoll.analysis.cli import main
@@ -231,7 +231,7 @@ FILES = [
     )),
     *(collective_text(f"alltoall.{name}", "ring:3") for name in ("all-gather", "reduce-scatter", "all-reduce")),
     *(write_xml(ring(name, 3, inplace)) for name in ("allgather", "allreduce") for inplace in (False, True)),
-    write_xml(ring("reducescatter", 3)), write_xml(all_pairs_allreduce(3)),
+    write_xml(ring("reducescatter", 3)), write_xml(all_pairs_allreduce(3)), write_xml(two_phase_allreduce(3)),
 ]  # fmt: skip
 NOP = '<step s="0" type="nop" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="-1" cnt="0" depid="{}" deps="{}" hasdep="{}"/>'
 COPY = (
@@ -339,6 +339,12 @@ def test_two_interpreters_agree_on_mutated_files(which, seed, changes, tmp_path)
         assert not ours
 
 
+def test_files_made_as_others_make_them_are_accepted(tmp_path):
+    program = two_phase_allreduce(8, channels=2)
+    assert compared(write_xml(program), tmp_path / "x.xml") == ("", "")
+    assert not exceeded(replace(program, min_bytes=512, max_bytes=40960), TARGETS["azure-msccl"])
+
+
 def written_twice(*, ordered: bool) -> str:
     """Two thread blocks copy the rank's own chunk to its output; a third one reads what the second one wrote."""
     program = program_of("complete:2", chunks=1)[1]
@@ -420,9 +426,11 @@ def test_the_file_of_the_instance_is_not_overwritten(tmp_path, capfd):
     assert path.read_text() == text
 
 
-def test_a_schedule_of_the_link_mcf_takes_the_flow_of_the_master(tmp_path, capfd):
+@pytest.mark.parametrize("name", [["alltoall.link-mcf"], ["alltoall.path-mcf", "--set", "paths=all"]])
+def test_a_schedule_takes_the_flow_of_the_master(name, tmp_path, capfd):
     path = tmp_path / "x.json"
-    assert main(["solve", "alltoall.link-mcf", "torus:3x3", "--no-store", "--json", "--schedule", str(path)]) == 0
+    arguments = [name[0], "torus:3x3", *name[1:], "--no-store", "--json", "--schedule", str(path)]
+    assert main(["solve", *arguments]) == 0
     record = json.loads(capfd.readouterr().out)
     assert record["method"] == "flow-decomposition"
     assert record["schedule"]["loss"] == 0
