@@ -176,7 +176,7 @@ def for_schedule(task: Task) -> Task:
 
     name, told = str(task.formulation), task.settings
     same = name == "alltoall.link-mcf" and "printed" not in told
-    same |= name == "alltoall.path-mcf" and told.get("paths") == "all" and not int(told.get("lmax") or 0)
+    same |= name == "alltoall.path-mcf" and told.get("paths") == "all" and str(told.get("lmax", 0)).strip() == "0"
     return (
         msgspec.structs.replace(task, method="flow-decomposition")
         if same and task.method == "auto" and not task.form
