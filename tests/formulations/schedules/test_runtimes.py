@@ -16,6 +16,7 @@ from second_interpreter import verdict as second_verdict
 
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.schedules import interpreter
 from opticoll.formulations.schedules.collective_programs import lower_moves
 from opticoll.formulations.schedules.collective_steps import schedule_collective
@@ -72,6 +73,15 @@ def test_long_sequences_are_dealt_out_to_channels():
     channels = [{b.channel for rank in program.ranks for b in rank.blocks.values()} for program in (narrow, wide)]
     assert len(channels[1]) > len(channels[0])
     assert "steps in a thread block (at most 64)" in exceeded(narrow, TARGETS["rccl"])[0]
+
+
+def test_a_chunk_that_is_sent_before_it_arrives_has_no_program():
+    topology = parse("ring:5")
+    schedule = schedule_routes(topology, shortest_routes(topology), chunks=1)
+    table = schedule.transfers.copy()
+    table[:, 0] = 0
+    with pytest.raises(NotApplicable, match="before receiving it"):
+        lower(replace(schedule, transfers=table))
 
 
 def test_what_does_not_fit_says_by_how_much():
