@@ -56,6 +56,8 @@ MOST_BYTES = 1 << 30
 MOST_RETRIED = 200_000
 #: Chunks and trees per shard of programs of collectives that are tried, and most moves for which they are.
 PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
+#: Relative difference of times that is round-off.
+ROUND_OFF = 1e-9
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ def schedule_text(
     fluid, time = schedule.fluid_time, schedule.time()
     facts = {
         "chunks": schedule.chunks, "steps": schedule.steps, "fluid_time": fluid, "time": time,
-        "alpha_beta_time": schedule.time(alpha, beta), "loss": max(time / fluid - 1.0, 0.0) if fluid else 0.0,
+        "alpha_beta_time": schedule.time(alpha, beta), "loss": _loss(time, fluid),
         "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
     }  # fmt: skip
     if program is None:
@@ -261,6 +263,12 @@ def schedule_text(
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
     facts["channels"] = channels_of(program)
     return write_xml(program), facts
+
+
+def _loss(time: float, fluid: float | None) -> float:
+    """Relative increase over the time of the flow; 0 if that is round-off."""
+    loss = time / fluid - 1.0 if fluid else 0.0
+    return loss if loss > ROUND_OFF else 0.0
 
 
 def _collective_text(
@@ -286,7 +294,7 @@ def _collective_text(
     fluid = float(values["T"])
     facts: CutFacts = {
         "chunks": found.steps.chunks, "steps": len(found.steps.steps), "fluid_time": fluid, "time": found.time,
-        "alpha_beta_time": found.alpha_beta_time, "loss": max(found.time / fluid - 1.0, 0.0), "time_by_chunks": {},
+        "alpha_beta_time": found.alpha_beta_time, "loss": _loss(found.time, fluid), "time_by_chunks": {},
     }  # fmt: skip
     if program is None:
         return json.dumps(collective_document(topology, found.steps)) + "\n", facts

@@ -419,6 +419,18 @@ def test_solve_tells_what_the_schedule_costs(tmp_path, capfd):
     assert record["delivers"]
 
 
+@pytest.mark.parametrize("name", ["broadcast", "reduce-scatter", "all-reduce"])
+def test_check_reaches_every_collective(name, tmp_path, capfd):
+    path, formulation = tmp_path / "x.json", f"alltoall.{name}"
+    assert main(["solve", formulation, "ring:3", "--no-store", "--chunks", "1", "--schedule", str(path)]) == 0
+    assert main(["check", formulation, "ring:3", str(path)]) == 0
+    document = json.loads(path.read_text())
+    document["steps"][-1].pop()
+    path.write_text(json.dumps(document))
+    assert main(["check", formulation, "ring:3", str(path)]) == 3
+    assert "yes" not in capfd.readouterr().out.splitlines()[-1]
+
+
 @pytest.mark.parametrize("wrong", [["--chunks", "x"], ["--chunks", "0"], ["--bytes", "1MB"], ["--protocol", "TCP"]])
 def test_wrong_schedule_options_are_one_line(wrong, tmp_path, capfd):
     path = tmp_path / "x.xml"
