@@ -169,11 +169,14 @@ def chunk_numbers(chunks: object) -> int | tuple[int, ...] | None:
 def for_schedule(task: Task) -> Task:
     """The task by a method that gives the routes of a schedule soonest.
 
-    The link MCF has the optimum of the master LP, whose flow by source holds all routes.
+    The link MCF, and the path MCF over all paths, have the optimum of the master LP, whose flow by source holds all
+    routes.
     """
     import msgspec
 
-    same = str(task.formulation) == "alltoall.link-mcf" and not {"printed"} & set(task.settings)
+    name, told = str(task.formulation), task.settings
+    same = name == "alltoall.link-mcf" and "printed" not in told
+    same |= name == "alltoall.path-mcf" and told.get("paths") == "all" and str(told.get("lmax", 0)).strip() == "0"
     return (
         msgspec.structs.replace(task, method="flow-decomposition")
         if same and task.method == "auto" and not task.form

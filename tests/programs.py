@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from opticoll.formulations.schedules.program import (
     READS,
     RECEIVES,
@@ -122,3 +124,51 @@ def naive_outcome(program, random):
         return "stuck"
     right = all(read(v, place, 0) == wanted for v in range(len(program.ranks)) for place, wanted in program.demanded(v))
     return "right" if right else "wrong"
+
+
+def two_phase_allreduce(n, channels=1):
+    """In place, every rank sums one part of the buffer and sends it to all, on every channel for itself.
+
+    Blocks, dependencies and places are those of the all-pairs files that Azure/msccl-executor-nccl ships
+    (src/tools/msccl-algorithms/ap2ll.xml at commit c26424d: n=8, channels=2).
+    """
+    ranks = []
+    for r in range(n):
+        peers = [p for p in range(n) if p != r]
+        blocks = {}
+
+        def number(k, channel):  # the block that sums chunk k of the own part; block of the first one has no peer
+            return k * channels + channel
+
+        for channel in range(channels):
+            half, spare = channel * n * n, channel * n * (n - 1)
+            sums = [
+                [step("re", ("s", spare + n * j + k), ("i", half + r * n + k)) for j in range(n - 1)] for k in range(n)
+            ]
+            arrived = [(number(k, channel), 1) for k in range(1, n)]
+            summed = [(number(0, channel), 2 * n - 4)]
+            summed += [(number(k, channel), 2 * n - 3) for k in range(1, n)]
+            for k in range(n):
+                those = [one for one in arrived if one[0] != number(k, channel)]
+                waiting = [step("nop", ("i", -1), ("o", -1), 0, one) for one in those[:-1]]
+                first, *rest = sums[k]
+                adding = [*waiting, replace(first, waits=those[-1]), *rest]
+                adding[-1] = replace(adding[-1], signals=True)
+                if k == 0:
+                    blocks[number(0, channel)] = ThreadBlock(number(0, channel), -1, -1, channel, adding)
+                    continue
+                p, at = peers[k - 1], peers.index(peers[k - 1])
+                theirs = sorted(set(range(n)) - {p}).index(r)
+                done = [one for one in summed if one[0] != number(k, channel)]
+                steps = [
+                    step("s", ("i", half + p * n), ("s", spare + n * theirs), n),
+                    step("r", ("i", half + r * n), ("s", spare + n * at), n, signals=True),
+                    *adding,
+                    *(step("nop", ("i", -1), ("o", -1), 0, one) for one in done[:-1]),
+                    step("s", ("i", half + r * n), ("i", half + r * n), n, done[-1]),
+                    step("r", ("i", half + p * n), ("i", half + p * n), n),
+                ]
+                blocks[number(k, channel)] = ThreadBlock(number(k, channel), p, p, channel, steps)
+        ordered = dict(sorted(blocks.items()))
+        ranks.append(Rank({"i": channels * n * n, "o": 0, "s": channels * n * (n - 1)}, ordered))
+    return Program("two phases", "allreduce", channels * n * n, ranks, inplace=True, protocol="LL")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
 from opticoll.formulations.schedules.link_schedule import pair_capacity, ways_between
+from opticoll.formulations.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.formulations.schedules.program import Verdict, refused
 from opticoll.instances.readers import untrusted
 from opticoll.instances.readers.untrusted import parses_as_float
@@ -282,7 +283,7 @@ def _missing(schedule: Sends, ends: list[int], share: dict[tuple[int, Chunk], fl
 
 def is_tree_file(path: Path) -> bool:
     """Whether an XML file holds trees of ForestColl: its root is ``<Algo>``, that of MSCCL XML ``<algo>``."""
-    untrusted.check_file(path, MAX_BYTES, "name a schedule file")
+    untrusted.check_file(path, MSCCL_BYTES, "name a schedule file")
     with path.open("rb") as stream:
         start = re.sub(rb"<!--.*?-->|<\?.*?\?>", b"", stream.read(65536), flags=re.DOTALL)
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<Algo ", b"<Algo>"))

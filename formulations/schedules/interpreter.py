@@ -10,9 +10,11 @@ a message of q shards over a link of capacity c occupies it for beta q / c and a
 switches join, a message takes the shortest way of largest capacity; messages in progress share the arcs by max-min
 fairness, as in flow-level simulators of networks: the least rate is as large as possible, then the second least, ...
 
-One execution decides for all timings: accesses of different thread blocks to one chunk must be ordered by dependencies
-and messages (vector clocks); otherwise they are a race and the program is refused. Without races every order of
-execution gives the same result, and with bounded buffers deadlock does not depend on the order either.
+One execution decides for all timings. The accesses to one place are divided into periods in which its value is the
+same. Every write of a period must come, by dependencies and messages (vector clocks), after all accesses of the period
+before, and every read after a write of its period; otherwise there is a race and the program is refused. So a value may
+be written again in any order, but not while another one is read. Without races every order of execution gives the same
+result, and with bounded buffers deadlock does not depend on the order either.
 """
 
 from __future__ import annotations
@@ -67,6 +69,20 @@ class InvalidValue:
 
 Value = Contributions | InvalidValue
 Access = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Period:
+    """Accesses to a place while its value is the same: positions that thread blocks have then come to.
+
+    ``writes`` has the first write of every block, None if the value is there from the start; ``accesses`` the last
+    access of every block, ``before`` those of the period before.
+    """
+
+    writes: dict[int, int] | None
+    accesses: dict[int, int] = field(default_factory=dict)
+    before: dict[int, int] = field(default_factory=dict)
+    last: Access | None = None
 
 
 @dataclass
@@ -204,8 +220,7 @@ class _Execution:
         self.links: dict[Connection, _Link] = {}
         self.free: dict[tuple[int, int], float] = {}
         self.memory: list[dict[tuple[str, int], Value]] = [{} for _ in program.ranks]
-        self.writer: list[dict[tuple[str, int], Access]] = [{} for _ in program.ranks]
-        self.readers: list[dict[tuple[str, int], dict[int, int]]] = [{} for _ in program.ranks]
+        self.periods: list[dict[tuple[str, int], _Period]] = [{} for _ in program.ranks]
         self.race: Verdict | None = None
         self.ready: list[tuple[float, int]] = []
         self.transfers = self.redundant = 0
@@ -401,10 +416,12 @@ class _Execution:
 
     def _read(self, g: int, place: Place, c: int) -> Value:
         state, at = self.blocks[g], self._place(g, place, c)
-        writer = self.writer[state.rank].get(at)
-        if writer is not None and writer[0] != g and state.clock[writer[0]] < writer[1]:
-            self._racing(g, at, writer, "reads", "wrote")
-        self.readers[state.rank].setdefault(at, {})[g] = state.position + 1
+        period = self._period(state.rank, at)
+        if period.writes is not None:
+            written = period.writes.items()
+            if not any(h == g or state.clock[h] >= position for h, position in written) and period.last is not None:
+                self._racing(g, at, period.last, "reads", "wrote")
+        period.accesses[g] = state.position + 1
         value = self._content(state.rank, at)
         if value is None:
             return InvalidValue(
@@ -413,20 +430,27 @@ class _Execution:
         return value
 
     def _write(self, g: int, place: Place, c: int, value: Value) -> bool:
-        """Write a chunk; return whether its value is unchanged, in which case there is no race."""
+        """Write a chunk; return whether its value is unchanged."""
         state, at = self.blocks[g], self._place(g, place, c)
-        rank = state.rank
+        rank, period = state.rank, self._period(state.rank, at)
         same = self._content(rank, at) == value
+        for h, position in (period.before if same else period.accesses).items():
+            if h != g and state.clock[h] < position:
+                self._racing(g, at, (h, position), "writes", "wrote" if (h, position) == period.last else "used")
         if not same:
-            writer = self.writer[rank].get(at)
-            others = [*(self.readers[rank].get(at) or {}).items(), *([writer] if writer is not None else [])]
-            for h, finished in others:
-                if h != g and state.clock[h] < finished:
-                    self._racing(g, at, (h, finished), "writes", "wrote" if (h, finished) == writer else "read")
-            self.readers[rank].pop(at, None)
+            period = self.periods[rank][at] = _Period({}, {}, period.accesses)
+        if period.writes is not None:
+            period.writes.setdefault(g, state.position + 1)
+        period.accesses[g] = state.position + 1
+        period.last = (g, state.position + 1)
         self.memory[rank][at] = value
-        self.writer[rank][at] = (g, state.position + 1)
         return same
+
+    def _period(self, rank: int, at: tuple[str, int]) -> _Period:
+        found = self.periods[rank].get(at)
+        if found is None:
+            found = self.periods[rank][at] = _Period(None)
+        return found
 
     def _racing(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
         if self.race is None:
@@ -491,7 +515,7 @@ class _Execution:
     def _output_violation(
         self, rank: int, place: Place, at: tuple[str, int], value: Value | None, demanded: Contributions
     ) -> Verdict:
-        writer = self.writer[rank].get(at)
+        writer = self._period(rank, at).last
         step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
         where = f"rank {rank}, output chunk {place.offset}"
         due = _sum_text(demanded)

@@ -15,7 +15,7 @@ allocation, and declared sizes allocate nothing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opticoll.errors import BadFile
 from opticoll.formulations.schedules.program import (
@@ -45,6 +45,7 @@ MAX_CHUNKS = 1 << 31
 MAX_MOVED, MAX_COUNT = 20_000_000, 1024
 _NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
+_NUMBERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 _LEVELS = ("algo", "gpu", "tb", "step")
 _SKIPPED = frozenset(name for target in TARGETS.values() for name in target.skipped)
 
@@ -67,12 +68,12 @@ def write_xml(program: Program) -> str:
                 f'    <tb id="{block.number}" send="{block.send}" recv="{block.receive}" chan="{block.channel}">'
             )
             for s, step in enumerate(block.instructions):
+                source, target = step.source, step.target
                 depid, deps = step.waits or (-1, -1)
                 lines.append(
-                    f'      <step s="{s}" type="{step.kind}" srcbuf="{step.source.buffer}" '
-                    f'srcoff="{step.source.offset}" '
-                    f'dstbuf="{step.target.buffer}" dstoff="{step.target.offset}" '
-                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{int(step.signals)}"/>'
+                    f'      <step s="{s}" type="{step.kind}" srcbuf="{source.buffer}" srcoff="{source.offset}" '
+                    f'dstbuf="{target.buffer}" dstoff="{target.offset}" '
+                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{1 if step.signals else 0}"/>'
                 )
             lines.append("    </tb>")
         lines.append("  </gpu>")
@@ -87,26 +88,21 @@ def read_xml(path: Path) -> Program:
     BadFile
         If the file cannot be read, is too large, or is not MSCCL XML; the message says where.
     """
-    from xml.etree.ElementTree import ParseError
-
-    from defusedxml.common import DefusedXmlException
-    from defusedxml.ElementTree import iterparse
+    from xml.parsers import expat
 
     untrusted.check_file(path, MAX_BYTES, "name an MSCCL XML file")
+    reader = _Reader(path)
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
+    parser.StartDoctypeDeclHandler = reader.refuse_document_type
     try:
-        reader = _Reader(path)
         with path.open("rb") as stream, many_objects():
-            for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
-                if event == "start":
-                    reader.start(element.tag, element.attrib)
-                else:
-                    reader.end()
-                    element.clear()
+            parser.ParseFile(stream)
     except OSError as reason:
         msg = f"{path}: cannot be read ({reason.strerror}); name an MSCCL XML file"
         raise BadFile(msg) from None
-    except (ParseError, DefusedXmlException, UnicodeError, LookupError) as reason:
-        msg = f"{path}: is not valid XML ({type(reason).__name__}: {' '.join(str(reason).split())})"
+    except (expat.ExpatError, UnicodeError, LookupError) as reason:
+        msg = f"{path}: is not valid XML ({' '.join(str(reason).split())})"
         raise BadFile(msg) from None
     return reader.finish()
 
@@ -123,6 +119,8 @@ class _Reader:
         self.block: ThreadBlock | None = None
         self.steps = self.moved = self.declared = 0
         self.skipping = 0
+        self.numbers: dict[str, int] = {}
+        self.known: dict[tuple[str, int], Place] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Process a start tag."""
@@ -135,7 +133,12 @@ class _Reader:
         self.depth += 1
         getattr(self, f"_{tag}")(attributes)
 
-    def end(self) -> None:
+    def refuse_document_type(self, *_: object) -> None:
+        """Refuse a document type: without one, a file defines no entities."""
+        msg = f"{self.path}: is not valid MSCCL XML (it has a document type); remove <!DOCTYPE ...>"
+        raise BadFile(msg)
+
+    def end(self, _tag: str) -> None:
         """Process an end tag."""
         if self.skipping:
             self.skipping -= 1
@@ -187,6 +190,8 @@ class _Reader:
 
     def _step(self, attributes: Mapping[str, str]) -> None:
         assert self.block is not None
+        if self._plain_step(attributes, self.block.instructions):
+            return
         self.steps += 1
         if self.steps > MAX_STEPS:
             self._refuse(f"more than {MAX_STEPS} steps")
@@ -208,14 +213,41 @@ class _Reader:
         odd = None if number == len(self.block.instructions) else number
         self.block.instructions.append(Instruction(kind, places[0], places[1], count, waits, signals, odd))
 
+    def _plain_step(self, attributes: Mapping[str, str], steps: list[Instruction]) -> bool:
+        """Add a step of known numbers; False, with nothing done, if any of it is new or may have to be refused."""
+        get, known = attributes.get, self.numbers
+        numbers = [known.get(get(key)) for key in _NUMBERS]  # type: ignore[arg-type]
+        if None in numbers:
+            return False
+        s, source, target, count, depid, deps, signals = cast("list[int]", numbers)
+        kind, places = get("type"), self.known
+        first, second = places.get((get("srcbuf", ""), source)), places.get((get("dstbuf", ""), target))
+        moved, whole = self.moved + count, self.steps < MAX_STEPS
+        if not (
+            kind in KINDS and first and second and s == len(steps) and 0 < count <= MAX_COUNT and moved <= MAX_MOVED
+            and -1 <= depid <= MAX_STEPS and -1 <= deps <= MAX_STEPS and 0 <= signals <= 1 and whole
+        ):  # fmt: skip
+            return False
+        self.steps, self.moved = self.steps + 1, moved
+        waits = (depid, deps) if depid >= 0 else None
+        steps.append(Instruction(kind, first, second, count, waits, signals == 1))
+        return True
+
     def _place(self, attributes: Mapping[str, str], end: str) -> Place:
         buffer = attributes.get(f"{end}buf", "i")
         if buffer not in {"i", "o", "s"}:
             self._refuse(f"{end}buf={buffer[:20]!r} is not one of i, o, s")
-        return Place(buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1))
+        at = buffer, self._whole(attributes, f"{end}off", -1, MAX_CHUNKS, default=-1)
+        found = self.known.get(at)
+        if found is None:
+            found = self.known[at] = Place(*at)
+        return found
 
     def _whole(self, attributes: Mapping[str, str], key: str, least: int, most: int, default: int | None = None) -> int:
         text = attributes.get(key)
+        known = self.numbers.get(text)  # type: ignore[arg-type]
+        if known is not None and least <= known <= most:
+            return known
         if text is None and default is not None:
             return default
         if text is None or not _WHOLE.fullmatch(text):
@@ -223,6 +255,7 @@ class _Reader:
         value = int(str(text))
         if not least <= value <= most:
             self._refuse(f"{key}={value} is outside {least}..{most}")
+        self.numbers[str(text)] = value
         return value
 
     def _refuse(self, reason: str) -> Any:

@@ -282,20 +282,20 @@ TARGETS = {
 PROTOCOLS = ("Simple", "LL", "LL128")
 
 
-def exceeded(program: Program, target: Target) -> list[str]:
-    """What of a program exceeds the limits of a target, and by how much; empty if it fits."""
+def usage(program: Program) -> dict[str, int]:
+    """What a program takes of every limit of a :class:`Target`."""
     found = dict.fromkeys(("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes"), 0)
     for rank in program.ranks:
         sends: dict[int, int] = {}
         receives: dict[int, int] = {}
         whole = 1 + len(program.ranks)
         for block in rank.blocks.values():
-            whole += 1 + len(block.instructions)
-            found["steps"] = max(found["steps"], len(block.instructions))
+            steps = block.instructions
+            whole += 1 + len(steps)
+            found["steps"] = max(found["steps"], len(steps))
             found["channels"] = max(found["channels"], block.channel + 1)
-            for step in block.instructions:
-                found["count"] = max(found["count"], step.count)
-                found["wait"] = max(found["wait"], step.waits[0] if step.waits else 0)
+            found["count"] = max(found["count"], max((step.count for step in steps), default=0))
+            found["wait"] = max(found["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
             for peer, per_channel in ((block.send, sends), (block.receive, receives)):
                 if peer >= 0:
                     per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
@@ -304,6 +304,15 @@ def exceeded(program: Program, target: Target) -> list[str]:
         found["receives"] = max(found["receives"], *receives.values(), 0)
         found["offset"] = max(found["offset"], *(size - 1 for size in rank.sizes.values()))
         found["nodes"] = max(found["nodes"], whole)
+    return found
+
+
+def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
+    """What of a program exceeds the limits of a target, and by how much; empty if it fits.
+
+    ``used`` is its :func:`usage`, counted here if None.
+    """
+    found = usage(program) if used is None else used
     limits = {
         "steps": (target.steps, "steps in a thread block"), "blocks": (target.blocks, "thread blocks in a rank"),
         "channels": (target.channels, "channels"), "sends": (target.peers, "sending thread blocks on a channel"),
@@ -361,38 +370,33 @@ def label(block: ThreadBlock, position: int) -> str:
 
 
 def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> Verdict | None:
+    sizes, alone = rank.sizes, v in (block.send, block.receive)
     for position, step in enumerate(block.instructions):
+        kind, count = step.kind, step.count
         if step.waits is not None:
             other = rank.blocks.get(step.waits[0])
             if other is None or not 0 <= step.waits[1] < len(other.instructions):
                 where = label(block, position)
                 msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
                 return refused("dependency", msg, rank=v, step=where)
-        peerless = (step.kind in SENDS and block.send < 0) or (step.kind in RECEIVES and block.receive < 0)
-        if peerless or v in (block.send, block.receive):
+        if alone or (kind in SENDS and block.send < 0) or (kind in RECEIVES and block.receive < 0):
             where = label(block, position)
             msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
             return refused("no-peer", msg, rank=v, step=where)
-        violation = _range_violation(v, rank, block, position)
-        if violation is not None:
-            return violation
+        if kind in READS and not 0 <= step.source.offset <= sizes[step.source.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.source)
+        if kind in WRITES and not 0 <= step.target.offset <= sizes[step.target.buffer] - count:
+            return _out_of_range(v, rank, block, position, step.target)
     return None
 
 
-def _range_violation(v: int, rank: Rank, block: ThreadBlock, position: int) -> Verdict | None:
-    instruction = block.instructions[position]
-    for place, used in (
-        (instruction.source, instruction.kind in READS),
-        (instruction.target, instruction.kind in WRITES),
-    ):
-        if used and not 0 <= place.offset <= rank.sizes[place.buffer] - instruction.count:
-            last, where = place.offset + instruction.count - 1, label(block, position)
-            msg = (
-                f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
-                f"which has {rank.sizes[place.buffer]}"
-            )
-            return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
-    return None
+def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> Verdict:
+    last, where = place.offset + block.instructions[position].count - 1, label(block, position)
+    msg = (
+        f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
+        f"which has {rank.sizes[place.buffer]}"
+    )
+    return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
 
 
 def _connection_violations(program: Program) -> Verdict | None:

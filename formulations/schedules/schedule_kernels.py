@@ -6,6 +6,7 @@ by :func:`opticoll.formulations.schedules.link_schedule.run_links`, routes by ``
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -361,43 +362,43 @@ class Copies:
         if program.inplace or program.collective not in {"alltoall", "allgather"}:
             return None
         connections: dict[tuple[int, int, int], int] = {}
-        rows: list[tuple[int, int, int, int, int, int]] = []
-        waits: list[tuple[int, int]] = []
+        waits: list[tuple[int, int, tuple[int, int]]] = []
         first, block_at = [0], {}
         buffers = {"i": 0, "o": 1, "s": 2}
+        columns = [array("q") for _ in range(6)]
+        puts = [column.append for column in columns]
         for v, rank in enumerate(program.ranks):
+            begin = {name: (v * 3 + b) << 32 for name, b in buffers.items()}
             for block in rank.blocks.values():
                 block_at[v, block.number] = len(first) - 1
                 out = connections.setdefault((v, block.send, block.channel), len(connections))
                 into = connections.setdefault((block.receive, v, block.channel), len(connections))
                 for step in block.instructions:
-                    if step.kind not in {"s", "r", "cpy", "nop"}:
+                    kind = step.kind
+                    if kind not in {"s", "r", "cpy", "nop"}:
                         return None
-                    source = target = -1
-                    if step.kind in {"s", "cpy"}:
-                        source = ((v * 3 + buffers[step.source.buffer]) << 32) + step.source.offset
-                    if step.kind in {"r", "cpy"}:
-                        target = ((v * 3 + buffers[step.target.buffer]) << 32) + step.target.offset
-                    sends, receives = out if step.kind == "s" else -1, into if step.kind == "r" else -1
+                    copies = kind == "cpy"
+                    sends, receives = kind == "s", kind == "r"
                     if step.waits is not None:
-                        waits.append((len(rows), v))
-                    rows.append((sends, receives, step.count, source, target, int(step.signals)))
-                first.append(len(rows))
-        table = np.array(rows, dtype=np.int64).reshape(-1, 6)
+                        waits.append((len(columns[0]), v, step.waits))
+                    puts[0](out if sends else -1)
+                    puts[1](into if receives else -1)
+                    puts[2](step.count)
+                    puts[3](begin[step.source.buffer] + step.source.offset if sends or copies else -1)
+                    puts[4](begin[step.target.buffer] + step.target.offset if receives or copies else -1)
+                    puts[5](step.signals and kind != "nop")
+                first.append(len(columns[0]))
+        table = np.column_stack([np.frombuffer(column, dtype=np.int64) for column in columns])
         starts = np.array(first, dtype=np.int64)
         # A wait for step j ends with the first signalling step from j on.
         nothing = table.shape[0]
         signalling = np.where(table[:, 5] > 0, np.arange(nothing), nothing)
         following = np.append(np.minimum.accumulate(signalling[::-1])[::-1], nothing)
         awaited = np.full(nothing, -1, dtype=np.int64)
-        steps = (step for rank in program.ranks for block in rank.blocks.values() for step in block.instructions)
-        places = iter(waits)
-        for step in steps:
-            if step.waits is not None:
-                i, v = next(places)
-                other = block_at[v, step.waits[0]]
-                end = int(following[starts[other] + step.waits[1]])
-                awaited[i] = end if end < starts[other + 1] else -2
+        for i, v, (number, step_number) in waits:
+            other = block_at[v, number]
+            end = int(following[starts[other] + step_number])
+            awaited[i] = end if end < starts[other + 1] else -2
         partner = np.arange(nothing)
         senders, receivers = (np.flatnonzero(table[:, column] >= 0) for column in (0, 1))
         senders = senders[np.argsort(table[senders, 0], kind="stable")]

@@ -19,7 +19,7 @@ from opticoll.formulations.schedules.foreign_schedules import (
 )
 from opticoll.formulations.schedules.link_schedule import pair_capacity, run_links, run_routes, ways_between
 from opticoll.formulations.schedules.msccl_xml import read_xml
-from opticoll.formulations.schedules.program import TARGETS, Verdict, exceeded, refused
+from opticoll.formulations.schedules.program import TARGETS, Verdict, exceeded, refused, usage
 from opticoll.formulations.schedules.schedule_json import LinkSteps, load, read_schedule
 from opticoll.instances.digraph import Topology
 
@@ -140,7 +140,8 @@ def verify_program(
         return refused("ranks", msg)
     verdict = execute_program(program, topology, alpha=alpha, beta=beta)
     if verdict.valid:
-        excess = {name: exceeded(program, target) for name, target in TARGETS.items()}
+        used = usage(program)
+        excess = {name: exceeded(program, target, used) for name, target in TARGETS.items()}
         fits = [name for name, found in excess.items() if not found]
         over = {name: "; ".join(found) for name, found in excess.items() if found}
         verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
