@@ -19,7 +19,7 @@ from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers.compile import compile_built
-from opticoll.solvers.exact import prove
+from opticoll.solvers.exact import lifting, prove
 from opticoll.solvers.exact.form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
@@ -242,7 +242,7 @@ def test_a_tree_with_a_leaf_too_few_is_refused():
 )  # fmt: skip
 def test_times_of_known_networks(spec, T):
     _, data, form = problem("alltoall.master", spec)
-    answer, _ = prove.answer_of(formulation("alltoall.master"), data, form, solve_linear)
+    answer, _ = lifting.answer_of(formulation("alltoall.master"), data, form, solve_linear)
     assert fault(form, answer) is None
     assert 1 / answer.objective == T
 
@@ -264,13 +264,25 @@ def test_concurrent_flows_agree_with_an_independent_simplex_over_paths(arcs):
 def test_the_lifted_optimum_of_the_orbits_is_that_of_the_whole_problem(monkeypatch):
     for spec in ("genkautz:n=12,d=3", "torus:3x4", "kautz:d=2,D=2"):
         model, data, form = problem("alltoall.master", spec)
-        monkeypatch.setattr(prove, "ORBIT_COLUMNS", 10**9)
-        whole, _ = prove.answer_of(model, data, form, solve_linear)
-        monkeypatch.setattr(prove, "ORBIT_COLUMNS", 0)
-        lifted, metrics = prove.answer_of(model, data, form, solve_linear)
+        monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 10**9)
+        whole, _ = lifting.answer_of(model, data, form, solve_linear)
+        monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 0)
+        lifted, metrics = lifting.answer_of(model, data, form, solve_linear)
         assert 0 < metrics["exact_columns"] < len(form.cost)
         assert fault(form, lifted) is None
         assert lifted.objective == whole.objective
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "torus:3x3", "path:4", None])
+def test_the_flow_by_source_is_divided_among_the_commodities(spec, monkeypatch):
+    arcs = [(0, 1, 0.5), (1, 2, 1), (2, 0, 0.3), (0, 2, 1), (2, 3, 1), (3, 1, 0.7)]
+    model, data, form = problem("alltoall.link-mcf", spec or oc.topology(arcs))
+    whole = solve_linear(form)
+    monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 0)
+    lifted, metrics = lifting.answer_of(model, data, form, solve_linear)
+    assert metrics["exact_columns"] < len(form.cost)
+    assert fault(form, lifted) is None
+    assert lifted.objective == whole.objective
 
 
 def test_bounds_that_are_computed_are_exact():
