@@ -308,8 +308,8 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``file``, ``claim`` (``"infeasible"``, or the optimum as a fraction), ``constraints``, ``derivations``, ``bytes``,
-    and the times of writing and checking, ``write_s`` and ``check_s``.
+    ``file``, ``claim`` (``"infeasible"``, the optimum as a fraction, or the ends of an interval, ``"9 to inf"``),
+    ``constraints``, ``derivations``, ``bytes``, and the times of writing and checking, ``write_s`` and ``check_s``.
 
     Raises
     ------
@@ -337,5 +337,6 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     except ModelError as error:
         raise BadInput(str(error)) from error
     spent = {"write_s": written - began, "check_s": time.perf_counter() - written}
-    claim = "infeasible" if verdict.infeasible else str(verdict.low)
+    ends = ["-inf" if verdict.low is None else str(verdict.low), "inf" if verdict.high is None else str(verdict.high)]
+    claim = "infeasible" if verdict.infeasible else " to ".join(dict.fromkeys(ends))
     return {"file": str(path), "claim": claim, **facts, **spent}

@@ -25,8 +25,13 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, common
+from opticoll.solvers.exact.integer import nearby
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from opticoll.formulations import Formulation
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -186,6 +191,34 @@ def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> L
         if lengths[a]:
             y[row] = -lengths[a] / scale
     return Leaf(y)
+
+
+def bounded_by(
+    formulation: Formulation, data: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]
+) -> ExactAnswer | None:
+    """The best bound that row duals near given ones prove of a linear program; None if they prove none.
+
+    Of a master LP or a link MCF the arc lengths alone are taken, with shortest distances as the other multipliers.
+    """
+    lengths = duals.get("capacity")
+    flow = data if formulation.name == "alltoall.master" else getattr(data, "flow", None)
+    if lengths is not None and formulation.name in ("alltoall.master", "alltoall.link-mcf") and (lengths != 0).any():
+        if formulation.name == "alltoall.link-mcf" and data.printed:
+            return None
+        leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
+        tried: list[Mapping[int, Fraction]] = [leaf.y]
+    else:
+        vector = np.zeros(form.shape[0])
+        for name, block in form.rows.items():
+            if name in duals and np.size(duals[name]) == block.index.size:
+                here = block.index.ravel() >= 0
+                vector[block.index.ravel()[here]] = form.flip * np.ravel(duals[name])[here]
+        tried = [*nearby(form, vector, rays=False)]
+    bounds = [(bound, -k) for k, y in enumerate(tried) if (bound := form.dual_bound(y)) is not None]
+    if not bounds:
+        return None
+    bound, place = max(bounds)
+    return ExactAnswer("bounded", nodes=(Leaf(tried[-place]),), bound=form.flip * bound)
 
 
 def _demands(data: ConcurrentFlow, k: int) -> list[tuple[int, Fraction]]:

@@ -25,7 +25,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.choice import fastest_form
 from opticoll.solvers.compile import compile_built, import_layer
 from opticoll.solvers.exact.form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.lifting import answer_of
+from opticoll.solvers.exact.lifting import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.task import Proof, Termination
@@ -264,7 +264,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
         return found
 
-    message, metrics, answer = "", dict(run.record.metrics or {}), None
+    message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
         form = exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
@@ -273,12 +273,14 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
             answer, message = None, f"exact: refused by the check: {wrong}"
     except NoSolution as error:
         message = str(error)
+        if form is not None and not form.integer.any() and run.duals is not None:
+            answer = bounded_by(plan.formulation, plan.data, form, run.duals)
     record = msgspec.structs.replace(
         run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )  # fmt: skip
     run = replace(run, record=record)
-    return run if answer is None else _taken(run, form, answer)
+    return run if answer is None or form is None else _taken(run, form, answer)
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
@@ -291,12 +293,30 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     return None if np.isnan(x).all() else x
 
 
+def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+    """The run with a bound that is proven exactly, unless its own value contradicts that."""
+    record = run.record
+    assert answer.bound is not None
+    gap = verify.relative_gap(record.objective, float(answer.bound), form.sense) if record.verified else None
+    if gap is not None and gap < -verify.FEASIBLE:
+        message = f"{record.message or ''} exact: the bound {answer.bound} is contradicted by {record.objective!r}"
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+    found = "" if answer.objective is None else f" and a solution of value {answer.objective}"
+    message = f"{record.message or ''} exact: proven are the bound {answer.bound}{found}; the optimum is not"
+    metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
+    return replace(
+        run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
+    )
+
+
 def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
     plan, record = run.plan, run.record
     assert plan is not None
     model = plan.formulation
     message = record.message or ""
+    if answer.status == "bounded":
+        return _bounded(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
         if infeasible and record.verified:
