@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 MOST_NONZEROS = 2_000_000
 #: Time limit [s] of the exact step of a run without one.
 LIMIT_S = 300.0
+#: Part of the time limit that the exact step has at least, beyond the limit if need be.
+LEAST_PART = 0.5
 #: Part of its size by which a float may be off the fraction that it stands for.
 NEAR = 1e-14
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -246,7 +248,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     assert plan is not None
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
-    end = began + (LIMIT_S if task.time_limit_s is None else task.time_limit_s - used)
+    limit = task.time_limit_s
+    end = began + (LIMIT_S if limit is None else max(limit - used, LEAST_PART * limit))
 
     def solve(wanted: ExactForm) -> ExactAnswer:
         left = end - time.monotonic()

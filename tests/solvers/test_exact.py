@@ -236,13 +236,20 @@ def test_a_tree_with_a_leaf_too_few_is_refused():
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 12, 40, 10**6])
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
-    """The clock says 100 s at first and, after some calls, that the time for the tree and for linear programs is over."""
+    """The clock says 100 s at first and, after some calls, that the time for trees and linear programs is over."""
     rng = np.random.default_rng(seed)
     form = ExactForm.of(
         StandardForm(
-            sp.csc_array(rng.integers(0, 9, (6, 9)).astype(float)), np.full(6, -np.inf), rng.integers(9, 30, 6) + 0.5,
-            np.zeros(9), np.full(9, 3.0), rng.integers(1, 9, 9).astype(float), "max", 0.25, np.ones(9, dtype=bool),
-        )  # fmt: skip
+            sp.csc_array(rng.integers(0, 9, (6, 9)).astype(float)),
+            np.full(6, -np.inf),
+            rng.integers(9, 30, 6) + 0.5,
+            np.zeros(9),
+            np.full(9, 3.0),
+            rng.integers(1, 9, 9).astype(float),
+            "max",
+            0.25,
+            np.ones(9, dtype=bool),
+        )
     )
     made = itertools.count()
     clock = lambda: 100.0 if next(made) <= calls else 10.0  # noqa: E731
