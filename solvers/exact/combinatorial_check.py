@@ -200,7 +200,7 @@ def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
             received = {c for c, u in lacking if u == v}
             count = len(received if kind == "receives" else mine & {c for c, _ in lacking})
             degree = sum((head if kind == "receives" else tail) == v for tail, head in ends)
-            room = wavelengths * min(ports, waveguides * degree)
+            room = wavelengths * int(min(ports, waveguides * degree))
         require(count == 0 or room > 0, "nothing can be moved there")
         low = Fraction(0 if count == 0 or load == inf else ceil(Fraction(count, int(room * load))))
         low = max(low, Fraction(count > 0))
@@ -259,7 +259,7 @@ def placement(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | No
             after[u] = max(after[u], after[v] + lasts[v])
         some = sorted({index(v, n) for v in listed(field(argument, "operations")[0])})
         require(some, "the argument names no operation")
-        work = max(sum(lasts[v] for v in some) / k, -(-len(some) // k) * min(lasts[v] for v in some))
+        work = max(sum((lasts[v] for v in some), Fraction(0)) / k, -(-len(some) // k) * min(lasts[v] for v in some))
         low = min(before[v] for v in some) + work + min(after[v] for v in some)
     return low, high
 
