@@ -43,6 +43,11 @@ if TYPE_CHECKING:
 
 #: Endings of combinatorial certificates.
 ENDINGS = (".proof.json", ".proof.json.gz")
+#: The kind of every formulation that has combinatorial certificates.
+FORMULATIONS = {
+    "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
+    "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
+}  # fmt: skip
 #: Largest denominator of arc prices that are read from duals.
 MOST_PARTS = 5040
 
@@ -176,11 +181,7 @@ def kind_of(model: Formulation, data: Any) -> str:
         If it has none with these parameters.
     """
     name = model.name
-    kinds = {
-        "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
-        "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
-    }  # fmt: skip
-    if name not in kinds:
+    if name not in FORMULATIONS:
         msg = f"certificate: {name} has no combinatorial certificate; write its proof in VIPR format, FILE.vipr"
         raise BadInput(msg)
     refused = {
@@ -191,7 +192,7 @@ def kind_of(model: Formulation, data: Any) -> str:
     if refused is not None and refused():
         msg = f"certificate: {name} has no combinatorial certificate with these parameters; write FILE.vipr"
         raise BadInput(msg)
-    return kinds[name]
+    return FORMULATIONS[name]
 
 
 def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> str:
@@ -262,14 +263,15 @@ def _routes_problem(data: Any) -> dict[str, Any]:
 def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
     """Arc prices to try: rounded duals, 1 everywhere, the best line across a grid, and the middle of a line."""
     topology: Topology = data.fibres if hasattr(data, "fibres") else data.topology
-    tried = [np.ones(topology.arcs)]
+    tried: list[NDArray[np.float64]] = [np.ones(topology.arcs)]
     for name in ("congestion", "capacity"):
         if name in duals and np.size(duals[name]) == topology.arcs and np.abs(duals[name]).max() > 0:
-            price = np.abs(np.ravel(duals[name]))
+            price = np.abs(np.asarray(duals[name], dtype=np.float64)).ravel()
             tried.insert(0, price / price.max())
     if hasattr(data, "fibres") and not data.fibres.circular:
         onward, backward = data.fibres.arcs_onward()
-        tried += [np.isin(np.arange(topology.arcs), arcs[(data.n - 1) // 2]) * 1.0 for arcs in (onward, backward)]
+        numbers = np.arange(topology.arcs)
+        tried += [(numbers == arcs[(data.n - 1) // 2]).astype(np.float64) for arcs in (onward, backward)]
     if hasattr(data, "circuits"):
         tried += _line(topology, data.commodities)
     return [
@@ -291,7 +293,8 @@ def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
     shape = grid_shape(topology)
     if shape is None:
         return []
-    best, found = 0.0, []
+    best = 0.0
+    found: list[NDArray[np.float64]] = []
     for axis, size in enumerate(shape):
         s, t, u, v = (np.divmod(ends, shape[1])[axis] for ends in (*pairs, topology.tail, topology.head))
         for at in range(size - 1):
@@ -299,7 +302,7 @@ def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
                 arcs = (tail <= at) & (head > at)
                 ratio = float(((one <= at) & (other > at)).sum()) / max(int(arcs.sum()), 1)
                 if ratio > best and arcs.any():
-                    best, found = ratio, [arcs * 1.0]
+                    best, found = ratio, [arcs.astype(np.float64)]
     return found
 
 
@@ -360,7 +363,9 @@ def _layering(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: obje
     from opticoll.formulations.alltoall.virtual_channels import layers_of
 
     routes = [data.known_routes.path(k) for k in range(data.known_routes.paths)]
-    layer = layers_of(data, values).tolist()
+    assigned = layers_of(data, values)
+    assert assigned is not None
+    layer = assigned.tolist()
     used = {old: new for new, old in enumerate(sorted(set(layer)))}
     order = []
     for old in used:

@@ -72,8 +72,8 @@ def solve_integer(
         When no time is left, and no bound is proven.
     """
     total = remaining() or 0.0
-    proof = _Proof(form, *(partial(_left, remaining, (1 - part) * total) for part in (CLOSE, COUNT)))
-    searching = partial(_left, remaining, (1 - SEARCH) * total)
+    searching, closing, counting = (partial(_left, remaining, (1 - part) * total) for part in (SEARCH, CLOSE, COUNT))
+    proof = _Proof(form, closing, counting)
     if incumbent is None or np.isnan(incumbent).any():
         incumbent = _completed(form, incumbent, searching())
     if incumbent is not None:

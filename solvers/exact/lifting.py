@@ -201,10 +201,9 @@ def bounded_by(
     Of a master LP or a link MCF the arc lengths alone are taken, with shortest distances as the other multipliers.
     """
     lengths = duals.get("capacity")
-    flow = data if formulation.name == "alltoall.master" else getattr(data, "flow", None)
-    if lengths is not None and formulation.name in ("alltoall.master", "alltoall.link-mcf") and (lengths != 0).any():
-        if formulation.name == "alltoall.link-mcf" and data.printed:
-            return None
+    by_commodity = formulation.name == "alltoall.link-mcf" and not data.printed
+    if lengths is not None and (lengths != 0).any() and (by_commodity or formulation.name == "alltoall.master"):
+        flow = data.flow if by_commodity else data
         leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
         tried: list[Mapping[int, Fraction]] = [leaf.y]
     else:
