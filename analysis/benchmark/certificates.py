@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
@@ -119,6 +120,8 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
 def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certified:
     """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
 
+    A solution for a combinatorial certificate is that of the method with the best known value.
+
     Parameters
     ----------
     limit_s
@@ -130,20 +133,25 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
     from opticoll.solvers.task import Task
 
     known = best_known().get(problem.name)
-    exact = known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS
-    instance_hash = parse(problem.instance).hash
-    try:
-        run = runner.solve(
-            Task(problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s,
-                 threads=1, exact=exact)
-        )  # fmt: skip
-    except OpticollError as error:
-        return Certified(instance_hash, None, str(error))
-    value, ending = run.record.objective_exact, ".vipr.gz"
+    task = Task(
+        problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s, threads=1,
+        exact=known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS,
+    )  # fmt: skip
+    instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
+    if task.exact:
+        try:
+            run = runner.solve(task)
+            value, reason = run.record.objective_exact, run.record.message or f"ended with {run.termination}"
+        except OpticollError as error:
+            reason = str(error)
+    if value is None and known is not None and problem.formulation in FORMULATIONS:
+        try:
+            run = runner.solve(msgspec.structs.replace(task, method=known.method, exact=False))
+            value, ending = _combinatorial(run), ".proof.json.gz"
+        except OpticollError as error:
+            reason = f"{reason} {error}".strip()
     if value is None:
-        value, ending = _combinatorial(run), ".proof.json.gz"
-    if value is None:
-        return Certified(instance_hash, None, run.record.message or f"ended with {run.termination}")
+        return Certified(instance_hash, None, reason or "no certificate was found")
     times = run.record.time
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / f"{problem.name}{ending}"
