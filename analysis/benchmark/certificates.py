@@ -153,6 +153,7 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
     if value is None:
         return Certified(instance_hash, None, reason or "no certificate was found")
     times = run.record.time
+    nonzeros = run.record.size.nonzeros or (0 if known is None else known.size.get("nonzeros", 0))
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / f"{problem.name}{ending}"
         facts = write_certificate(file, run)
@@ -162,7 +163,7 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
         folder.mkdir(parents=True, exist_ok=True)
         rewrite(folder / file.name, content)
     return Certified(
-        instance_hash, value, None, run.record.size.nonzeros or 0, file.name if shipped else None,
+        instance_hash, value, None, nonzeros, file.name if shipped else None,
         hashlib.sha256(content).hexdigest(), len(content), facts.get("derivations", 0),
         round(times.solve_s or 0.0, 3), None if ending != ".vipr.gz" else round(times.exact_s or 0.0, 3),
         round(facts["write_s"], 3), round(facts["check_s"], 3),
