@@ -14,7 +14,11 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
+from opticoll.formulations import formulation
+from opticoll.formulations.model import read_parameters
+from opticoll.instances import as_instance
 from opticoll.solvers.exact import combinatorial, combinatorial_check
+from opticoll.solvers.methods import prepared
 
 ALONE = Path(combinatorial_check.__file__)
 
@@ -36,8 +40,8 @@ def documents(tmp_path_factory):
     """The certificates of all cases, written and read again."""
     found = {}
     folder = tmp_path_factory.mktemp("certificates")
-    for name, (formulation, instance, method, settings, _) in CASES.items():
-        result = oc.solve(formulation, instance, method=method, **settings)
+    for name, (name_of, instance, method, settings, _) in CASES.items():
+        result = oc.solve(name_of, instance, method=method, **settings)
         path = result.save(folder / f"{name}.proof.json{'.gz' if name == 'rounds' else ''}")
         found[name] = (combinatorial_check.read(str(path)), path, result)
     return found
@@ -46,13 +50,13 @@ def documents(tmp_path_factory):
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_proven(name, documents):
     document, path, result = documents[name]
-    formulation, instance, _, settings, optimum = CASES[name]
+    name_of, instance, _, settings, optimum = CASES[name]
     low, high = combinatorial_check.verify(document)
     assert float(high) == pytest.approx(result.objective)
     assert low <= high
     if optimum is not None:
         assert (low, high) == (optimum, optimum)
-    found = oc.check(formulation, instance, path, settings)
+    found = oc.check(name_of, instance, path, settings)
     assert found["verified"] is True, found["reason"]
     assert found["objective_exact"] == (str(low) if low == high else None)
     assert found["certificate"]["low"] == str(low)
@@ -95,7 +99,7 @@ def changed(document, at, value):
 def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
     """A changed problem is another one's, which check refuses; what else is accepted still holds the optimum."""
     document, _, _ = documents[name]
-    formulation, instance, _, settings, optimum = CASES[name]
+    name_of, instance, _, settings, optimum = CASES[name]
     least, most = combinatorial_check.verify(document) if optimum is None else (optimum, optimum)
     problems = refused = tried = 0
     for at, value in leaves(
@@ -111,10 +115,10 @@ def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
                 continue
             if at[0] == "problem":
                 problems += 1
-                if problems <= 12 and formulation != "alltoall.virtual-channels":
+                if problems <= 12 and name_of != "alltoall.virtual-channels":
                     path = tmp_path / "changed.proof.json"
                     path.write_text(json.dumps(mutated))
-                    found = oc.check(formulation, instance, path, settings)
+                    found = oc.check(name_of, instance, path, settings)
                     assert found["verified"] is False, (at, value, other)
                     assert "another problem" in found["reason"]
                 continue
@@ -160,10 +164,11 @@ def test_a_document_without_a_part_or_with_another_is_refused(documents):
 
 def test_formulations_and_parameters_without_one_are_refused(tmp_path, capfd):
     with pytest.raises(BadInput, match="has no combinatorial certificate; write its proof in VIPR"):
-        oc.solve("alltoall.master", "ring:3").save(tmp_path / "a.proof.json")
-    reduced = oc.solve("lumorph.rounds", "lightpath:2x2", method="certified-rounds", collective="reduce")
+        combinatorial.kind_of(formulation("alltoall.master"), None)
+    model = formulation("lumorph.rounds")
+    parameters = read_parameters(model.parameters, {"collective": "reduce"}, model.name)
     with pytest.raises(BadInput, match="with these parameters"):
-        reduced.save(tmp_path / "a.proof.json")
+        combinatorial.kind_of(model, prepared(model, as_instance("lightpath:2x2"), parameters))
     assert not list(tmp_path.iterdir())
     assert main(["solve", "alltoall.master", "ring:3", "--certificate", str(tmp_path / "a.json")]) == 2
 

@@ -273,9 +273,10 @@ def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
 
 
 def test_duals_in_floating_point_prove_a_bound(tmp_path):
-    for name, T in (("alltoall.master", Q(33, 5)), ("alltoall.link-mcf", Q(33, 5))):
-        model, data, form = problem(name, "genkautz:n=12,d=3")
-        exact, _ = lifting.answer_of(model, data, form, solve_linear)
+    for name in ("alltoall.master", "alltoall.link-mcf"):
+        model, data, form = problem(name, "genkautz:n=7,d=3")
+        exact = solve_linear(form)
+        T = 1 / exact.objective
         rows = form.rows["capacity"]
         near = {"capacity": np.array([float(-exact.nodes[0].y.get(i, Q(0))) + 1e-7 for i in rows.index.tolist()])}
         answer = lifting.bounded_by(model, data, form, near)
