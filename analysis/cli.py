@@ -150,6 +150,7 @@ def solve(
     from datetime import UTC, datetime
 
     from opticoll.analysis import present, result_tables, solution_files
+    from opticoll.solvers.exact.combinatorial import is_combinatorial
     from opticoll.solvers.task import Task
 
     if no_store and store_dir:
@@ -162,7 +163,7 @@ def solve(
         refuse_unwritable(certificate)
     task = Task(
         formulation, instance, method, form, settings_of(settings), time_limit, memory_limit, tol, seed, threads,
-        exact=exact or certificate is not None,
+        exact=exact or (certificate is not None and not is_combinatorial(certificate)),
     )  # fmt: skip
     if schedule is not None:
         solution_files.refuse_schedule_early(schedule, task)
@@ -199,7 +200,7 @@ def solve(
         if paths is not None and run.verified:
             written["paths"] = solution_files.write_paths(paths, run)
     with errors_kept(failures):
-        if certificate is not None and run.exact is not None:
+        if certificate is not None and (run.verified if is_combinatorial(certificate) else run.exact is not None):
             written["certificate"] = solution_files.write_certificate(certificate, run)
     if as_json:
         present.emit_json({**run.record, **written})
@@ -217,7 +218,7 @@ def solve(
     if run.exit_status:
         message = run.record.message or "no solution passed verification"
         complain(f"no solution: ended with {run.termination}: {message}")
-    if certificate is not None and run.exact is None:
+    if certificate is not None and "certificate" not in written:
         complain(f"--certificate {certificate}: nothing is proven exactly, so no file was written")
         return run.exit_status or 3
     return run.exit_status
@@ -236,7 +237,8 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     FILE is a solution of FORMULATION on INSTANCE in the format of `opticoll solve --solution`, or a schedule for
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
     define the problem; a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
-    A certificate, .vipr or .vipr.gz, must state the exact matrix of FORMULATION on INSTANCE; its proof is checked.
+    A certificate, .vipr or .vipr.gz, must state the exact matrix of FORMULATION on INSTANCE; its proof is checked. One
+    in .proof.json or .proof.json.gz must state its data.
     A solution of `matrix.program mps:FILE` may be a .sol file of HiGHS, SCIP, Gurobi, CBC or MIPLIB.
     """
     from opticoll.analysis import present

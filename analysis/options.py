@@ -148,27 +148,30 @@ INSTANCE = click.argument("instance", shell_complete=complete_instances)
 
 
 def _certificate_name(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz")):
-        msg = f"{path}: the name must end in .vipr or .vipr.gz"
+    if path is not None and not path.name.lower().endswith((".vipr", ".vipr.gz", ".proof.json", ".proof.json.gz")):
+        msg = f"{path}: the name must end in .vipr or .proof.json, or in .gz after that"
         raise click.BadParameter(msg)
     return path
 
 
-def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: str | None) -> None:
     if wanted:
         from importlib.resources import files
 
-        click.echo(files("opticoll.solvers.exact").joinpath("vipr_check.py").read_text(encoding="utf-8"), nl=False)
+        name = f"{wanted}_check.py"
+        click.echo(files("opticoll.solvers.exact").joinpath(name).read_text(encoding="utf-8"), nl=False)
         context.exit()
 
 
 CERTIFICATE = click.option(
-    "--certificate", type=click.Path(path_type=Path), callback=_certificate_name, metavar="FILE.vipr|FILE.vipr.gz",
-    help="Write the proof of the exact optimum in VIPR format; implies --exact.",
+    "--certificate", type=click.Path(path_type=Path), callback=_certificate_name,
+    metavar="FILE.vipr|FILE.proof.json",
+    help="Write the proof of the exact optimum in VIPR format (implies --exact), or a combinatorial one; .gz packs it.",
 )  # fmt: skip
 PRINT_CHECKER = click.option(
-    "--print-checker", is_flag=True, is_eager=True, expose_value=False, callback=_print_checker,
-    help="Print the stand-alone checker of certificates, a Python program, and exit.",
+    "--print-checker", type=click.Choice(["vipr", "combinatorial"]), is_flag=False, flag_value="vipr", is_eager=True,
+    expose_value=False, callback=_print_checker,
+    help="Print the stand-alone checker of certificates, of VIPR unless stated, a Python program, and exit.",
 )  # fmt: skip
 
 _SCHEDULE = (

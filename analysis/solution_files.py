@@ -309,10 +309,13 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Any]:
 def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     """Write the exact answer of a run as a certificate, and verify the file against the run's problem.
 
+    A file in ``.proof.json`` gets a combinatorial certificate (:mod:`opticoll.solvers.exact.combinatorial`), for which
+    the run need not be exact; of its facts there are ``file``, ``claim``, ``kind``, ``bytes`` and the times.
+
     Returns
     -------
-    ``file``, ``claim`` (``"infeasible"``, or the optimum as a fraction), ``constraints``, ``derivations``, ``bytes``,
-    and the times of writing and checking, ``write_s`` and ``check_s``.
+    ``file``, ``claim`` (``"infeasible"``, the optimum as a fraction, or the ends of an interval, ``"9 to inf"``),
+    ``constraints``, ``derivations``, ``bytes``, and the times of writing and checking, ``write_s`` and ``check_s``.
 
     Raises
     ------
@@ -322,11 +325,21 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     import time
 
     from opticoll.errors import BadInput, ModelError
-    from opticoll.solvers.exact import prove, vipr_file, vipr_verify
+    from opticoll.solvers.exact import combinatorial, prove, vipr_file, vipr_verify
 
+    if combinatorial.is_combinatorial(path):
+        began = time.perf_counter()
+        facts = combinatorial.write(path, run)
+        written = time.perf_counter()
+        assert run.plan is not None
+        found = combinatorial.check(run.plan.formulation, run.plan.instance, path, run.plan.parameters)
+        if not found["verified"]:
+            msg = f"{path}: the certificate does not hold: {found['reason']}"
+            raise BadInput(msg)
+        return {"file": str(path), **facts, "write_s": written - began, "check_s": time.perf_counter() - written}
     if run.exact is None or not vipr_file.is_certificate(path):
         reason = (
-            "nothing is proven exactly; solve with exact=True" if run.exact is None else "name it .vipr or .vipr.gz"
+            "nothing is proven exactly; solve with exact=True" if run.exact is None else "name it .vipr or .proof.json"
         )
         msg = f"{path}: no certificate was written: {reason}"
         raise BadInput(msg)
@@ -340,5 +353,6 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
     except ModelError as error:
         raise BadInput(str(error)) from error
     spent = {"write_s": written - began, "check_s": time.perf_counter() - written}
-    claim = "infeasible" if verdict.infeasible else str(verdict.low)
+    ends = ["-inf" if verdict.low is None else str(verdict.low), "inf" if verdict.high is None else str(verdict.high)]
+    claim = "infeasible" if verdict.infeasible else " to ".join(dict.fromkeys(ends))
     return {"file": str(path), "claim": claim, **facts, **spent}

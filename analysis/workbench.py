@@ -26,6 +26,7 @@ from opticoll.formulations.arrays import TIME
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.solvers import runner, solution
+from opticoll.solvers.exact.combinatorial import is_combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.plan import Plan
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
@@ -412,7 +413,7 @@ class Result(Run):
         return solution.recomputed_violations(plan.formulation, plan.instance, plan.parameters, data, values, needed)
 
     def save(self, path: str | Path) -> Path:
-        """Write the solution as JSON, or the proof of an exact optimum as a certificate, ``.vipr`` or ``.vipr.gz``.
+        """Write the solution as JSON, or a certificate: ``.vipr`` of an exact optimum, or ``.proof.json``.
 
         ``opticoll check`` and :func:`check` read both, :func:`load` reads JSON.
 
@@ -422,7 +423,7 @@ class Result(Run):
             For another ending, a certificate of a run without an exact answer, or a file that cannot be written.
         """
         target = writable(path)
-        if is_certificate(target):
+        if is_certificate(target) or is_combinatorial(target):
             write_certificate(target, self)
             return target
         self.solved()

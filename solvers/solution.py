@@ -21,6 +21,7 @@ from opticoll.instances.readers import untrusted
 from opticoll.instances.readers.untrusted import same_text
 from opticoll.solvers import verify
 from opticoll.solvers.compile import declared_arrays
+from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.solution_arrays import finite_number, named_arrays
@@ -131,6 +132,8 @@ def check(
         return check_sol(model, instance, path)
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path, parameters)
+    if combinatorial.is_combinatorial(path):
+        return combinatorial.check(model, instance, path, parameters)
     if is_certificate(path):
         return _check_certificate(model, instance, path, parameters)
     document = read_document(path)

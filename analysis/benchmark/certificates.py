@@ -7,7 +7,8 @@
     table              print fractions, sizes and times
     families           print the exact T of the all-to-all for an example of every family
 
-Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. The index
+Every problem with a proven value, of at most ``EXACT_NONZEROS`` nonzeros, is solved in rational arithmetic. Where that
+proves no optimum, and for larger problems, a combinatorial certificate is kept if its claim is a point. The index
 is ``analysis/studies/solver-bench-certificates.json``. Files of at most ``MOST_BYTES`` are in the folder of that name.
 Of a larger one the index has the SHA-256, and ``table`` prints the command that writes it again. A problem whose exact
 solve ended without a proof is listed with the reason, and tried again with ``--again``.
@@ -23,17 +24,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opticoll.analysis.benchmark.benchmark_set import Problem
+    from opticoll.solvers.task import Run
 
 FOLDER = STUDIES / f"{STUDY}-certificates"
 INDEX = FOLDER.with_suffix(".json")
@@ -52,7 +56,8 @@ class Certified:
     ``value`` is the optimum as a fraction, None where none is proven, for ``reason``. ``file`` is the certificate in
     :data:`FOLDER`, None if it is too large to ship; ``sha256`` and ``bytes`` are its own. ``instance_hash`` identifies
     the instance. ``solve_s``, ``exact_s``, ``write_s`` and ``check_s`` are seconds of the usual solve, of the exact
-    step, and of writing and checking the certificate, on the machine that ran :func:`fill`.
+    step, and of writing and checking the certificate, on the machine that ran :func:`fill`. A combinatorial certificate
+    has no ``derivations`` and no ``exact_s``.
     """
 
     instance_hash: str
@@ -99,7 +104,9 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
     best = best_known()
     for problem in chosen:
         known = best.get(problem.name)
-        if known is None or known.proof not in PROVEN or not 0 < known.size.get("nonzeros", 0) <= EXACT_NONZEROS:
+        if known is None or known.proof not in PROVEN or not known.size.get("nonzeros", 0):
+            continue
+        if known.size["nonzeros"] > EXACT_NONZEROS and problem.formulation not in FORMULATIONS:
             continue
         last = certified(index).get(problem.name)
         if last is None or last.instance_hash != parse(problem.instance).hash:
@@ -111,7 +118,9 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
 
 
 def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certified:
-    """Solve a problem exactly, write its certificate, verify it, and keep it if it is small enough to ship.
+    """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
+
+    A solution for a combinatorial certificate is that of the method with the best known value.
 
     Parameters
     ----------
@@ -123,19 +132,30 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
     from opticoll.solvers import runner
     from opticoll.solvers.task import Task
 
-    instance_hash = parse(problem.instance).hash
-    try:
-        run = runner.solve(
-            Task(problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s,
-                 threads=1, exact=True)
-        )  # fmt: skip
-    except OpticollError as error:
-        return Certified(instance_hash, None, str(error))
-    if run.exact is None or run.record.objective_exact is None:
-        return Certified(instance_hash, None, run.record.message or f"ended with {run.termination}")
+    known = best_known().get(problem.name)
+    task = Task(
+        problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s, threads=1,
+        exact=known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS,
+    )  # fmt: skip
+    instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
+    if task.exact:
+        try:
+            run = runner.solve(task)
+            value, reason = run.record.objective_exact, run.record.message or f"ended with {run.termination}"
+        except OpticollError as error:
+            reason = str(error)
+    if value is None and known is not None and problem.formulation in FORMULATIONS:
+        try:
+            run = runner.solve(msgspec.structs.replace(task, method=known.method, exact=False))
+            value, ending = _combinatorial(run), ".proof.json.gz"
+        except OpticollError as error:
+            reason = f"{reason} {error}".strip()
+    if value is None:
+        return Certified(instance_hash, None, reason or "no certificate was found")
     times = run.record.time
+    nonzeros = run.record.size.nonzeros or (0 if known is None else known.size.get("nonzeros", 0))
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / f"{problem.name}.vipr.gz"
+        file = Path(scratch) / f"{problem.name}{ending}"
         facts = write_certificate(file, run)
         content = file.read_bytes()
     shipped = len(content) <= MOST_BYTES
@@ -143,11 +163,20 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
         folder.mkdir(parents=True, exist_ok=True)
         rewrite(folder / file.name, content)
     return Certified(
-        instance_hash, run.record.objective_exact, None, len(run.exact[0].values), file.name if shipped else None,
-        hashlib.sha256(content).hexdigest(), len(content), facts["derivations"],
-        round(times.solve_s or 0.0, 3), round(times.exact_s or 0.0, 3),
+        instance_hash, value, None, nonzeros, file.name if shipped else None,
+        hashlib.sha256(content).hexdigest(), len(content), facts.get("derivations", 0),
+        round(times.solve_s or 0.0, 3), None if ending != ".vipr.gz" else round(times.exact_s or 0.0, 3),
         round(facts["write_s"], 3), round(facts["check_s"], 3),
     )  # fmt: skip
+
+
+def _combinatorial(run: Run) -> str | None:
+    """The optimum that a combinatorial certificate of a run proves; None if it proves none."""
+    try:
+        low, high = certificate(run)["claim"]
+    except BadInput:
+        return None
+    return str(low) if low == high else None
 
 
 def fill(

@@ -193,6 +193,7 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """The best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
     best, size, many, arcs = 0.0, 0, 0, 0
+    members: list[int] = []
     load = per_circuit(limits)
     joined = _arc_counts(topology)
     demand, rest = single_demand(collective)
@@ -215,9 +216,10 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
         if need[worst] > best:
             best, size = float(need[worst]), int(inside[worst].sum())
             many, arcs = int(wanted[worst]), int(entering[worst])
+            members = np.flatnonzero(inside[worst]).tolist()
     return Bound(
         "cut", rounded_up(best), f"{many} chunks enter a set of {size} vertices over {arcs} arcs", PAPER,
-        detail={"set": size, "chunks": many, "arcs": arcs},
+        detail={"set": size, "chunks": many, "arcs": arcs, "vertices": members},
     )  # fmt: skip
 
 

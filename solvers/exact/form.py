@@ -300,9 +300,9 @@ class ExactAnswer:
     Parameters
     ----------
     status
-        ``"optimal"``, ``"infeasible"`` or ``"unbounded"``.
+        ``"optimal"``, ``"infeasible"``, ``"unbounded"``, or ``"bounded"`` where only a bound is proven.
     objective
-        The optimum in the stated sense; None unless optimal.
+        The optimum in the stated sense; of a bounded answer the value of ``x``, None without one; else None.
     x
         A solution of that value, by column; for an unbounded problem one from which ``ray`` improves without end;
         None if infeasible.
@@ -311,13 +311,21 @@ class ExactAnswer:
         with ``x`` they are an optimal primal-dual pair.
     ray
         Of an unbounded problem, by column; else None.
+    bound
+        Of a bounded answer: no solution is better than this; else None.
     """
 
-    status: Literal["optimal", "infeasible", "unbounded"]
+    status: Literal["optimal", "infeasible", "unbounded", "bounded"]
     objective: Fraction | None = None
     x: tuple[Fraction, ...] | None = None
     nodes: tuple[Leaf | Split, ...] = ()
     ray: tuple[Fraction, ...] | None = None
+    bound: Fraction | None = None
+
+    @property
+    def proven(self) -> Fraction | None:
+        """What the nodes prove that no solution is better than: the optimum, or the bound; None if there is no end."""
+        return self.bound if self.status == "bounded" else self.objective
 
     def leaves(self) -> Iterator[tuple[Leaf, dict[int, tuple[int | None, int | None]]]]:
         """Every leaf with the bounds that its branches put on columns (None: none on that side)."""
@@ -339,7 +347,8 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
         return f"the solution is none: {violated}"
     if answer.status == "unbounded":
         return _ray_fault(form, answer)
-    if (answer.x is None) is (answer.status == "optimal") or not answer.nodes:
+    complete = {"optimal": answer.x is not None, "infeasible": answer.x is None, "bounded": answer.bound is not None}
+    if not complete[answer.status] or not answer.nodes:
         return "the solution or the proof is missing"
     if answer.x is not None and answer.objective != form.objective(answer.x):
         return f"the solution has objective {form.objective(answer.x)}, not {answer.objective}"
@@ -364,10 +373,10 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
         proven = form.dual_bound(leaf.y, changes, farkas=leaf.farkas)
         if leaf.farkas:
             closed = proven is not None and proven > 0
-        elif proven is None or answer.objective is None:
+        elif proven is None or answer.proven is None:
             closed = False
         else:
-            closed = form.rounded(proven) >= form.flip * answer.objective
+            closed = form.rounded(proven) >= form.flip * answer.proven
         if not closed:
             return f"the multipliers of a leaf prove {proven} only"
     return None

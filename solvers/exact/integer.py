@@ -7,6 +7,9 @@ r"""Exact optima of integer programs: a tree found in floating point, closed lea
 
 The bound of a leaf is rounded up to the next value that the objective can take. An exact optimum that improves the
 incumbent replaces it, and every leaf that was closed stays closed.
+
+With a limit, the tree takes ``SEARCH`` of the time. A tree that is not finished, or whose leaves cannot all be closed
+in time, proves a bound: the least of its leaves', open ones counted with what their parents' duals prove.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 #: Relative gap at which the tree in floating point closes a leaf; the exact step decides about what is left.
 NEAR = 1e-9
+#: Parts of the time after which the tree is left as it is, after which no linear program is solved exactly, and after
+#: which the tree is given up for the bound of the relaxation.
+SEARCH, CLOSE, COUNT = 0.6, 0.8, 0.95
 #: Longest search of HiGHS for a first solution [s].
 SEARCH_S = 30.0
 #: Priced columns are branched on first where at most one integer column of so many is priced.
@@ -46,7 +53,7 @@ DENOMINATORS, MOVED = (1, 60, 5040, 10**6), 1e-6
 def solve_integer(
     form: ExactForm, incumbent: F64 | None = None, remaining: Callable[[], float | None] = lambda: None
 ) -> ExactAnswer:
-    """The exact optimum of an integer program, or the proof that it has no solution.
+    """The exact optimum of an integer program, the proof that it has no solution, or a bound if the time is short.
 
     Parameters
     ----------
@@ -62,14 +69,24 @@ def solve_integer(
     NoSolution
         If the optimum is not proven: the relaxation is unbounded, or HiGHS fails on it.
     TimeoutError
-        When no time is left.
+        When no time is left, and no bound is proven.
     """
-    proof = _Proof(form, remaining)
+    total = remaining() or 0.0
+    searching, closing, counting = (partial(_left, remaining, (1 - part) * total) for part in (SEARCH, CLOSE, COUNT))
+    proof = _Proof(form, closing, counting)
     if incumbent is None or np.isnan(incumbent).any():
-        incumbent = _completed(form, incumbent, remaining())
+        incumbent = _completed(form, incumbent, searching())
     if incumbent is not None:
         proof.offer(incumbent)
-    return proof.run(incumbent)
+    return proof.run(incumbent, searching)
+
+
+def _left(remaining: Callable[[], float | None], spared: float) -> float | None:
+    """The seconds left apart from those that are spared."""
+    left = remaining()
+    if left is not None and left <= spared:
+        raise TimeoutError
+    return None if left is None else left - spared
 
 
 def _completed(form: ExactForm, known: F64 | None, left: float | None) -> F64 | None:
@@ -95,6 +112,15 @@ class _Recording(Tree):
         super().__init__(*args, **options)  # type: ignore[arg-type]
         self.splits: dict[int, tuple[int, int, int, int]] = {}
         self.leaves: dict[int, tuple[F64 | None, bool]] = {}
+        self.root: F64 | None = None
+        self.complete = True
+
+    def leave(self) -> None:
+        """Take the open nodes as leaves, with the duals of their parents."""
+        self.complete = False
+        for node in (self._current, *self._open):
+            if node is not None:
+                self.leaves[node.order] = (node.duals, False)
 
     def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
         """A priced column first, where these are few: fixing one moves the bound by a step of the objective."""
@@ -113,6 +139,8 @@ class _Recording(Tree):
     def _branch(
         self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
     ) -> Node:
+        if node.order == 0:
+            self.root = node.duals
         child = super()._branch(node, bound, x, candidates, lower, upper)
         column = child.branched[0] if child.branched is not None else int(candidates[0])
         first = -self._order + 1  # the two children have the last two numbers, the lower part first
@@ -128,11 +156,15 @@ class _Proof:
 
     form: ExactForm
     remaining: Callable[[], float | None]
+    counting: Callable[[], float | None]
     x: tuple[Fraction, ...] | None = None
     value: Fraction | None = None  # of the minimization
     nodes: list[Leaf | Split] = field(default_factory=list)
+    root: dict[int, Fraction] = field(default_factory=dict)  # multipliers of the relaxation
+    least: list[Fraction | None] = field(default_factory=list)  # what leaves prove that are not closed
+    late: bool = False
 
-    def run(self, incumbent: F64 | None) -> ExactAnswer:
+    def run(self, incumbent: F64 | None, searching: Callable[[], float | None]) -> ExactAnswer:
         form = self.form
         floating = floating_form(form)
         flip = float(form.flip)
@@ -140,27 +172,51 @@ class _Proof:
             floating, cost=flip * floating.cost, offset=flip * floating.offset, sense="min", integer=form.integer
         )
         value = np.inf if self.value is None else float(self.value)
-        tree = _Recording(floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: self._tick())
-        tree.run()
+        tree = _Recording(floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: searching())
+        try:
+            tree.run()
+        except TimeoutError:
+            tree.leave()
         if tree.x is not None and tree.x is not incumbent:
             self.offer(tree.x)
-        self._close(tree)
-        status = "infeasible" if self.value is None else "optimal"
+        self._prepare(tree)
+        try:
+            self._close(tree)
+        except TimeoutError:
+            self.nodes, self.least = [Leaf(self.root)], [self.form.dual_bound(self.root)]
         objective = None if self.value is None else form.flip * self.value
-        return ExactAnswer(status, objective, self.x, tuple(self.nodes))  # type: ignore[arg-type]
+        if None in self.least:
+            raise TimeoutError
+        bound = min((form.rounded(end) for end in self.least if end is not None), default=None)
+        if bound is None or (self.value is not None and bound >= self.value):
+            return ExactAnswer("infeasible" if self.value is None else "optimal", objective, self.x, tuple(self.nodes))
+        if self.value is not None:
+            bound = min(bound, self.value)
+        return ExactAnswer("bounded", objective, self.x, tuple(self.nodes), bound=form.flip * bound)
 
-    def _tick(self) -> None:
-        self.remaining()
+    def _prepare(self, tree: _Recording) -> None:
+        """Multipliers of the relaxation, exact ones if the tree is not finished and there is time."""
+        near = [(end, -k, y) for k, y in enumerate(nearby(self.form, tree.root, rays=False))
+                if (end := self.form.dual_bound(y)) is not None]  # fmt: skip
+        self.root = max(near)[2] if near else {}
+        if not tree.complete and (first := self._solved({})) is not None and first.status == "optimal":
+            leaf = first.nodes[0]
+            assert isinstance(leaf, Leaf)
+            self.root = dict(leaf.y)
 
     def offer(self, x: F64) -> None:
-        """Take a solution if rounding its integer columns gives one that is exact and better."""
+        """Take a solution if rounding its integer columns gives one that is exact and better, and there is time."""
         form = self.form
         whole = np.flatnonzero(form.integer).tolist()
         fixed: dict[int, tuple[Fraction, Fraction]] = {j: (Fraction(round(x[j])), Fraction(round(x[j]))) for j in whole}
         if len(whole) == len(form.cost):
             self._take(tuple(fixed[j][0] for j in range(len(form.cost))))
             return
-        answer = solve_linear(restricted(form, fixed), self.remaining)
+        try:
+            answer = solve_linear(restricted(form, fixed), self.remaining)
+        except TimeoutError:
+            self.late = True
+            return
         if answer.x is not None and answer.status == "optimal":
             self._take(answer.x)
 
@@ -177,7 +233,7 @@ class _Proof:
         stack: list[tuple[int, int | None, Branch]] = [(0, 0, {})]
         while stack:
             place, order, branch = stack.pop()
-            self.remaining()
+            self.counting()
             split = None if order is None else tree.splits.get(order)
             if split is None:
                 vector, empty = (None, False) if order is None else tree.leaves.get(order, (None, False))
@@ -196,15 +252,25 @@ class _Proof:
             stack.append((below, children[0], {**branch, node.column: (low, node.at)}))
 
     def _leaf(self, branch: Branch, vector: F64 | None, *, empty: bool) -> Leaf | Split:
-        """The leaf with multipliers that close it, or its division where the optimum in it is fractional."""
+        """The leaf with multipliers that close it, or its division where the optimum in it is fractional.
+
+        If there is no time for the optimum in it, the leaf has the multipliers that prove the best bound.
+        """
         form = self.form
         changes = form.within(branch)
         if any(low is not None and high is not None and low > high for low, high in changes.values()):
             return Leaf({})
-        for y in _nearby(form, vector, rays=empty):
-            if self._closes(form.dual_bound(y, changes, farkas=empty), empty=empty):
+        best, multipliers = form.dual_bound(self.root, changes), self.root
+        for y in nearby(form, vector, rays=empty):
+            proven = form.dual_bound(y, changes, farkas=empty)
+            if self._closes(proven, empty=empty):
                 return Leaf(y, farkas=empty)
-        answer = solve_linear(restricted(form, changes), self.remaining)
+            if not empty and proven is not None and (best is None or proven > best):
+                best, multipliers = proven, y
+        answer = self._solved(changes)
+        if answer is None:
+            self.least.append(best)
+            return Leaf(multipliers)
         if answer.status == "unbounded" or not answer.nodes:
             msg = "exact: the relaxation of a branch is unbounded; the optimum is not proven exactly"
             raise NoSolution(msg)
@@ -222,6 +288,15 @@ class _Proof:
             return leaf
         middle = min(fractional, key=lambda j: abs(answer.x[j] % 1 - Fraction(1, 2)))  # type: ignore[index]
         return Split(middle, math.floor(answer.x[middle]), 0, 0)
+
+    def _solved(self, changes: Changes) -> ExactAnswer | None:
+        """The exact optimum of a leaf's linear program; None if there is no time."""
+        if not self.late:
+            try:
+                return solve_linear(restricted(self.form, changes), self.remaining)
+            except TimeoutError:
+                self.late = True
+        return None
 
     def _closes(self, proven: Fraction | None, *, empty: bool) -> bool:
         if proven is None:
@@ -242,7 +317,7 @@ def restricted(form: ExactForm, changes: Changes) -> ExactForm:
     return part
 
 
-def _nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int, Fraction]]:
+def nearby(form: ExactForm, vector: F64 | None, *, rays: bool) -> list[dict[int, Fraction]]:
     """Multipliers near a vector in floating point, those of small denominators first."""
     if vector is None or not np.isfinite(vector).all() or not vector.any():
         return []

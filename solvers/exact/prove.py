@@ -3,15 +3,10 @@
 Capacities, demands and other entered numbers are the decimals that were written, of at most 12 significant digits. What
 a model computes from them, such as a share of the total, is a fraction that the formulation states
 (:attr:`opticoll.formulations.model.Formulation.derived`). A matrix that holds anything else is refused.
-
-A master LP with symmetries is solved on its orbits (:mod:`opticoll.formulations.flows.flow_orbits`). The flow is lifted
-to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers. Both are checked on
-the whole problem: no property of the symmetries is taken on trust.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 import pickle
 import time
@@ -28,8 +23,9 @@ from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.formulations.outward import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.choice import fastest_form
-from opticoll.solvers.compile import compile_built, compile_model, import_layer
-from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.compile import compile_built, import_layer
+from opticoll.solvers.exact.form import ExactAnswer, ExactForm, fault
+from opticoll.solvers.exact.lifting import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import call_isolated
 from opticoll.solvers.task import Proof, Termination
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.solvers.scratch import Report
     from opticoll.solvers.task import Run
 
@@ -49,10 +44,10 @@ if TYPE_CHECKING:
 MOST_NONZEROS = 2_000_000
 #: Time limit [s] of the exact step of a run without one.
 LIMIT_S = 300.0
+#: Part of the time limit that the exact step has at least, beyond the limit if need be.
+LEAST_PART = 0.5
 #: Part of its size by which a float may be off the fraction that it stands for.
 NEAR = 1e-14
-#: Master LPs of fewer columns are solved as stated.
-ORBIT_COLUMNS = 1000
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
 #: Named arrays in rational numbers: shapes, and by place the values that are not 0.
 Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
@@ -234,106 +229,6 @@ def solve_exactly(
     return solve_linear(form, remaining)
 
 
-def answer_of(formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-              ) -> tuple[ExactAnswer, dict[str, Any]]:  # fmt: skip
-    """The answer to the program of a formulation, on the orbits of its symmetries where it has some, and its figures.
-
-    Raises
-    ------
-    NoSolution
-        If it is not proven.
-    """
-    if formulation.name == "alltoall.master" and len(form.cost) >= ORBIT_COLUMNS:
-        from opticoll.formulations.flows import flow_orbits
-
-        orbits = flow_orbits.find(data)
-        if not orbits.trivial:
-            return _on_orbits(orbits, form, solve)
-    answer = solve(form)
-    return answer, {"exact_nodes": len(answer.nodes)} if form.integer.any() else {}
-
-
-def _on_orbits(
-    orbits: Orbits, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-) -> tuple[ExactAnswer, dict[str, Any]]:
-    """The optimum of the reduced master LP, lifted: flows by the orbits, lengths by arcs, distances for the rest."""
-    from opticoll.formulations.flows import flow_orbits
-
-    data, small = orbits.data, compile_model(flow_orbits.model(orbits))
-    # Capacity rows have the coefficients w_r |p| / |P|: whole numbers after multiplication by |P|.
-    sizes, first = orbits.arcs_in_orbit, small.A.shape[0] - orbits.arcs_in_orbit.size
-    matrix = small.A.tocsr()
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    flows = (rows >= first) & (matrix.indices < matrix.shape[1] - 1)
-    whole = matrix.data.copy()
-    whole[flows] = np.rint(whole[flows] * sizes[rows[flows] - first])
-    values = [decimal(value) for value in whole.tolist()]
-    for place in np.flatnonzero((rows >= first) & ~flows).tolist():
-        values[place] *= int(sizes[rows[place] - first])
-    read = ExactForm.of(small)
-    reduced = replace(read, values=tuple(values))
-    best = solve(reduced)
-    if best.objective is None or best.x is None or best.objective <= 0:
-        msg = f"exact: the program on orbits is {best.status}; nothing is proven exactly"
-        raise NoSolution(msg)
-    time_ = best.objective
-    column = small.columns["y"].index.reshape(small.columns["y"].shape).astype(float)
-    lifted = orbits.lift(column).astype(np.int64)
-    share: list[Fraction] = [value / time_ for value in best.x]
-    x = [Fraction(0)] * len(form.cost)
-    for place, source in zip(form.columns[data.flow].index.tolist(), lifted.ravel().tolist(), strict=True):
-        if place >= 0 and source >= 0:
-            x[place] = share[source]
-    x[int(form.columns["F"].index[0])] = 1 / time_
-
-    leaf = best.nodes[0]
-    assert isinstance(leaf, Leaf)
-    lengths = [-leaf.y.get(first + orbit, Fraction(0)) for orbit in orbits.arc_orbit.tolist()]
-    reach = _distances(data, lengths)
-    scale = sum(
-        (demand * reach[k][u] for k in range(data.groups) for u, demand in _demands(data, k)), Fraction(0)
-    )  # fmt: skip
-    y: dict[int, Fraction] = {}
-    balance = form.rows["balance"].index.reshape(form.rows["balance"].shape)
-    for k in range(data.groups):
-        for u, row in enumerate(balance[:, k].tolist()):
-            if row >= 0 and reach[k][u]:
-                y[row] = reach[k][u] / scale
-    for a, row in enumerate(form.rows["capacity"].index.tolist()):
-        if lengths[a]:
-            y[row] = -lengths[a] / scale
-    return ExactAnswer("optimal", 1 / time_, tuple(x), (Leaf(y),)), {"exact_columns": len(reduced.cost)}
-
-
-def _demands(data: Any, k: int) -> list[tuple[int, Fraction]]:
-    return [(u, decimal(float(data.demand[u, k]))) for u in np.flatnonzero(data.demand[:, k]).tolist()]
-
-
-def _distances(data: Any, lengths: list[Fraction]) -> list[list[Fraction]]:
-    """Exact shortest distances from every source to every vertex; 0 where there is no path."""
-    from opticoll.solvers.exact.form import common
-
-    whole, below = common(lengths)
-    out: list[list[tuple[int, int]]] = [[] for _ in range(data.topology.n)]
-    ends = zip(data.topology.tail.tolist(), data.topology.head.tolist(), whole.tolist(), strict=True)
-    for tail, head, length in ends:
-        out[tail].append((head, length))
-    found = []
-    for source in data.sources.tolist():
-        best: dict[int, int] = {}
-        heap = [(0, source)]
-        while heap:
-            distance, u = heapq.heappop(heap)
-            if u in best:
-                continue
-            best[u] = distance
-            for v, length in out[u]:
-                if v not in best:
-                    heapq.heappush(heap, (distance + length, v))
-        found.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
-    return found
-
-
 def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     """The run with its exact optimum, where that is proven; else with a message that says why not.
 
@@ -353,7 +248,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     assert plan is not None
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
-    end = began + (LIMIT_S if task.time_limit_s is None else task.time_limit_s - used)
+    limit = task.time_limit_s
+    end = began + (LIMIT_S if limit is None else max(limit - used, LEAST_PART * limit))
 
     def solve(wanted: ExactForm) -> ExactAnswer:
         left = end - time.monotonic()
@@ -371,7 +267,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
         return found
 
-    message, metrics, answer = "", dict(run.record.metrics or {}), None
+    message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
         form = exact_problem(plan.formulation, plan.data, needed=needed_arrays(run))
         answer, figures = answer_of(plan.formulation, plan.data, form, solve)
@@ -380,12 +276,14 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
             answer, message = None, f"exact: refused by the check: {wrong}"
     except NoSolution as error:
         message = str(error)
+        if form is not None and not form.integer.any() and run.duals is not None:
+            answer = bounded_by(plan.formulation, plan.data, form, run.duals)
     record = msgspec.structs.replace(
         run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )  # fmt: skip
     run = replace(run, record=record)
-    return run if answer is None else _taken(run, form, answer)
+    return run if answer is None or form is None else _taken(run, form, answer)
 
 
 def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
@@ -398,12 +296,30 @@ def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
     return None if np.isnan(x).all() else x
 
 
+def _bounded(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
+    """The run with a bound that is proven exactly, unless its own value contradicts that."""
+    record = run.record
+    assert answer.bound is not None
+    gap = verify.relative_gap(record.objective, float(answer.bound), form.sense) if record.verified else None
+    if gap is not None and gap < -verify.FEASIBLE:
+        message = f"{record.message or ''} exact: the bound {answer.bound} is contradicted by {record.objective!r}"
+        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message.strip()))
+    found = "" if answer.objective is None else f" and a solution of value {answer.objective}"
+    message = f"{record.message or ''} exact: proven are the bound {answer.bound}{found}; the optimum is not"
+    metrics = dict(record.metrics or {}) | {"bound_exact": str(answer.bound)}
+    return replace(
+        run, exact=(form, answer), record=msgspec.structs.replace(record, metrics=metrics, message=message.strip())
+    )
+
+
 def _taken(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run with the exact answer in place of its own value, bound and proof."""
     plan, record = run.plan, run.record
     assert plan is not None
     model = plan.formulation
     message = record.message or ""
+    if answer.status == "bounded":
+        return _bounded(run, form, answer)
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         infeasible = answer.status == "infeasible"
         if infeasible and record.verified:

@@ -78,7 +78,7 @@ def write(
     Parameters
     ----------
     form, answer
-        A problem and its exact answer, optimal or infeasible.
+        A problem and its exact answer; of a bounded one, the claim has one end, or two of an interval.
     title, notes
         A comment in the first line, and further ones, each without a line break.
 
@@ -142,12 +142,17 @@ def lines(
     yield f"OBJ {form.sense}\n{_vector((j, c) for j, c in enumerate(form.cost) if c)}\n"
     yield f"CON {rows.count} {rows.bounds}\n"
     yield from rows.lines()
-    if answer.objective is None or answer.x is None:
+    value = None if answer.proven is None else answer.proven - form.offset
+    if value is None:
         yield "RTP infeas\nSOL 0\n"
-        value = None
     else:
-        value = answer.objective - form.offset
-        yield f"RTP range {value} {value}\nSOL 1\nbest {_vector((j, x) for j, x in enumerate(answer.x) if x)}\n"
+        found = None if answer.objective is None else answer.objective - form.offset
+        if form.sense == "min":
+            yield f"RTP range {value} {'inf' if found is None else found}\n"
+        else:
+            yield f"RTP range {'-inf' if found is None else found} {value}\n"
+        best = "" if answer.x is None else f"\nbest {_vector((j, x) for j, x in enumerate(answer.x) if x)}"
+        yield f"SOL {int(answer.x is not None)}{best}\n"
     proof = _Proof(form, answer, rows, value)
     yield f"DER {proof.count}\n"
     yield from proof.lines()

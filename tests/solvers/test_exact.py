@@ -19,10 +19,11 @@ from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers.compile import compile_built
-from opticoll.solvers.exact import prove
+from opticoll.solvers.exact import lifting, prove, vipr_check, vipr_file
 from opticoll.solvers.exact.form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
+from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.standard_form import StandardForm
 from opticoll.solvers.task import PROVEN, Proof, Record
@@ -232,6 +233,63 @@ def test_a_tree_with_a_leaf_too_few_is_refused():
     assert fault(form, replace(answer, nodes=relaxed.nodes)) is not None
 
 
+@pytest.mark.parametrize("calls", [0, 1, 3, 6, 12, 40, 10**6])
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_tree_without_time_proves_a_bound(calls, seed, tmp_path):
+    """The clock says 100 s at first and, after some calls, that the time for trees and linear programs is over."""
+    rng = np.random.default_rng(seed)
+    form = ExactForm.of(
+        StandardForm(
+            sp.csc_array(rng.integers(0, 9, (6, 9)).astype(float)),
+            np.full(6, -np.inf),
+            rng.integers(9, 30, 6) + 0.5,
+            np.zeros(9),
+            np.full(9, 3.0),
+            rng.integers(1, 9, 9).astype(float),
+            "max",
+            0.25,
+            np.ones(9, dtype=bool),
+        )
+    )
+    made = itertools.count()
+    clock = lambda: 100.0 if next(made) <= calls else 10.0  # noqa: E731
+    best = solve_integer(form).objective
+    try:
+        answer = solve_integer(form, np.zeros(9), clock)
+    except TimeoutError:
+        assert calls == 0
+        return
+    assert fault(form, answer) is None
+    assert answer.proven >= best >= answer.objective
+    assert answer.status == ("optimal" if answer.proven == answer.objective else "bounded")
+    if calls == 10**6:
+        assert (answer.status, answer.objective) == ("optimal", best)
+    vipr_file.write(tmp_path / "a.vipr", form, answer)
+    found = verify(tmp_path / "a.vipr", form)
+    assert (found.low, found.high) == (answer.objective, answer.proven)
+    vipr_check.check(str(tmp_path / "a.vipr"))
+    wrong = replace(answer, status="bounded", bound=best - 1)
+    assert fault(form, wrong) is not None
+
+
+def test_duals_in_floating_point_prove_a_bound(tmp_path):
+    for name in ("alltoall.master", "alltoall.link-mcf"):
+        model, data, form = problem(name, "genkautz:n=7,d=3")
+        exact = solve_linear(form)
+        T = 1 / exact.objective
+        rows = form.rows["capacity"]
+        near = {"capacity": np.array([float(-exact.nodes[0].y.get(i, Q(0))) + 1e-7 for i in rows.index.tolist()])}
+        answer = lifting.bounded_by(model, data, form, near)
+        assert fault(form, answer) is None
+        assert 1 / T < answer.bound < 1 / T + Q(1, 10**4)
+        vipr_file.write(tmp_path / "a.vipr", form, answer)
+        assert (verify(tmp_path / "a.vipr", form).low, verify(tmp_path / "a.vipr", form).high) == (None, answer.bound)
+    model, data, form = problem("alltoall.path-mcf", "petersen")
+    duals = {"capacity": np.full(30, 1 / 150), "demand": np.full(90, -1 / 90)}
+    answer = lifting.bounded_by(model, data, form, duals)
+    assert answer is None or fault(form, answer) is None
+
+
 # formulations ---------------------------------------------------------------------------------------------------------
 
 
@@ -242,7 +300,7 @@ def test_a_tree_with_a_leaf_too_few_is_refused():
 )  # fmt: skip
 def test_times_of_known_networks(spec, T):
     _, data, form = problem("alltoall.master", spec)
-    answer, _ = prove.answer_of(formulation("alltoall.master"), data, form, solve_linear)
+    answer, _ = lifting.answer_of(formulation("alltoall.master"), data, form, solve_linear)
     assert fault(form, answer) is None
     assert 1 / answer.objective == T
 
@@ -264,13 +322,25 @@ def test_concurrent_flows_agree_with_an_independent_simplex_over_paths(arcs):
 def test_the_lifted_optimum_of_the_orbits_is_that_of_the_whole_problem(monkeypatch):
     for spec in ("genkautz:n=12,d=3", "torus:3x4", "kautz:d=2,D=2"):
         model, data, form = problem("alltoall.master", spec)
-        monkeypatch.setattr(prove, "ORBIT_COLUMNS", 10**9)
-        whole, _ = prove.answer_of(model, data, form, solve_linear)
-        monkeypatch.setattr(prove, "ORBIT_COLUMNS", 0)
-        lifted, metrics = prove.answer_of(model, data, form, solve_linear)
+        monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 10**9)
+        whole, _ = lifting.answer_of(model, data, form, solve_linear)
+        monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 0)
+        lifted, metrics = lifting.answer_of(model, data, form, solve_linear)
         assert 0 < metrics["exact_columns"] < len(form.cost)
         assert fault(form, lifted) is None
         assert lifted.objective == whole.objective
+
+
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "torus:3x3", "path:4", None])
+def test_the_flow_by_source_is_divided_among_the_commodities(spec, monkeypatch):
+    arcs = [(0, 1, 0.5), (1, 2, 1), (2, 0, 0.3), (0, 2, 1), (2, 3, 1), (3, 1, 0.7)]
+    model, data, form = problem("alltoall.link-mcf", spec or oc.topology(arcs))
+    whole = solve_linear(form)
+    monkeypatch.setattr(lifting, "LIFTED_COLUMNS", 0)
+    lifted, metrics = lifting.answer_of(model, data, form, solve_linear)
+    assert metrics["exact_columns"] < len(form.cost)
+    assert fault(form, lifted) is None
+    assert lifted.objective == whole.objective
 
 
 def test_bounds_that_are_computed_are_exact():

@@ -127,7 +127,15 @@ def empty() -> tuple[ExactForm, ExactAnswer]:
     return form, ExactAnswer("infeasible", None, None, nodes)
 
 
+def bounded() -> tuple[ExactForm, ExactAnswer]:
+    """The problem of :func:`branched` with its optimum 3 and a tree that proves 4 only."""
+    form, _ = branched(Fraction(1))
+    nodes = (Split(0, 0, 1, 2), Leaf({0: Fraction(-1)}), Leaf({0: Fraction(-3, 2)}))
+    return form, ExactAnswer("bounded", Fraction(3), (Fraction(1), Fraction(0)), nodes, bound=Fraction(4))
+
+
 WRITTEN = {
+    "bounded": bounded(),
     "linear": linear(),
     "branched": branched(Fraction(1)),
     "branched in halves": branched(Fraction(1, 2), 7),
@@ -169,7 +177,7 @@ def test_what_is_written_is_proven(name, ending, tmp_path):
     path = tmp_path / f"a{ending}"
     facts = vipr_file.write(path, form, answer, name)
     found = verify(path, form)
-    assert (found.low, found.high) == (answer.objective, answer.objective)
+    assert (found.low, found.high) == (answer.objective, answer.proven)
     assert found.infeasible is (answer.status == "infeasible")
     assert (found.constraints, found.derivations) == (facts["constraints"], facts["derivations"])
     assert facts["bytes"] == path.stat().st_size

@@ -108,6 +108,7 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
     shown: dict[str, int] = laboratory.scope["arcs into the destination"]
     choices: list[Choice] = []
     measured: dict[str, list[str]] = {}
+    added: set[float] = set()
     for grid in laboratory.scope["grids"]:
         mesh = parse(f"mesh:{grid}")
         assert isinstance(mesh, Topology)
@@ -116,6 +117,8 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
         into[mesh.head, arcs], out[mesh.tail, arcs] = 1, 1
         s, d = 0, mesh.n - 1
         inner = [v for v in range(mesh.n) if v not in (s, d)]
+        # in whole numbers: the left-hand sides of (10) and (16) without those of (13), plus (14), without (15)
+        added |= set((into[inner].sum(axis=0) - out[inner].sum(axis=0) + into[d] - out[s] + into[s] - out[d]).tolist())
         for words, value in shown.items():
             result = linprog(
                 np.zeros(mesh.arcs), A_ub=np.vstack([into[inner], out[inner], into[s], out[d]]),
@@ -134,7 +137,9 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
         reason="Evidently a misprint of 1. With 0, no arc may enter the destination; what leaves the source by (13) "
                "must go on at every other vertex by (10), and can end nowhere.",
         witness="Appendix A: for each destination the sum of incoming edges is 1. Formula (16), in Algorithm 2 and in "
-                "the appendix: the sum over in(v) is 0 for v = d",
+                "the appendix: the sum over in(v) is 0 for v = d"
+                + (". Added up over all vertices, (10), (13), (14) and (16) as printed say 0 <= -1 in whole numbers: "
+                   "every arc leaves one vertex and enters one" if added == {0.0} else ""),
         choices=tuple(choices),
     )  # fmt: skip
 

@@ -1,0 +1,445 @@
+"""Combinatorial certificates: a solution, and an argument that no better one exists, which a short program checks.
+
+They serve where the argument is short and a linear derivation is not: rounds of circuits, wavelengths, layers without
+cycles, placements, and routings of any size. The claim is the interval between what the argument proves and the value
+of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatorial_check`, which stands alone.
+
+    alltoall.min-congestion, lumorph.min-overlap, optree.one-stage    routes: arc prices
+    lumorph.rounds                                                    rounds: what a vertex or a set must take in
+    alltoall.virtual-channels                                         layers: a cycle of dependencies
+    sipml.placement                                                   placement: work between two chains
+
+The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
+of the solution must be among them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from graphlib import TopologicalSorter
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.outward import decimal
+from opticoll.solvers.exact import combinatorial_check
+from opticoll.solvers.exact.combinatorial_check import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations import Formulation
+    from opticoll.instances import Instance, Topology
+    from opticoll.solvers.task import Run
+
+    Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
+
+#: Endings of combinatorial certificates.
+ENDINGS = (".proof.json", ".proof.json.gz")
+#: The kind of every formulation that has combinatorial certificates.
+FORMULATIONS = {
+    "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
+    "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
+}  # fmt: skip
+#: Largest denominator of arc prices that are read from duals.
+MOST_PARTS = 5040
+
+
+def is_combinatorial(path: Path) -> bool:
+    """Whether a file is named as a combinatorial certificate."""
+    return path.name.lower().endswith(ENDINGS)
+
+
+def certificate(run: Run) -> dict[str, Any]:
+    """The certificate of a verified run, with the best argument that is found.
+
+    Raises
+    ------
+    BadInput
+        If there is no solution, or the formulation has no combinatorial certificate with these parameters.
+    """
+    plan, record = run.plan, run.record
+    if plan is None or run.values is None or not record.verified:
+        msg = "certificate: there is no solution to certify; solve with a larger --time-limit"
+        raise BadInput(msg)
+    name, data = plan.formulation.name, plan.data
+    kind = kind_of(plan.formulation, data)
+    problem, solution, arguments = _PARTS[name](data, run.values, run.duals or {})
+    proven: list[tuple[Fraction, int]] = []
+    check = combinatorial_check.KINDS[kind]
+    for k, argument in enumerate(arguments):
+        try:
+            low, _ = check(problem, None, argument)
+        except Refused:  # such as prices that are 0 on all paths
+            continue
+        assert low is not None
+        proven.append((low, -k))
+    low, place = max(proven, default=(None, 0))
+    _, high = check(problem, solution, None)
+    return {
+        "certificate": 1, "formulation": name, "instance": record.instance, "instance_hash": record.instance_hash,
+        "settings": {key: str(value) for key, value in plan.parameters.items()}, "kind": kind,
+        "problem": problem, "solution": solution, "argument": arguments[-place] if proven else None,
+        "claim": [_word(low), _word(high)],
+    }  # fmt: skip
+
+
+def write(path: Path, run: Run) -> dict[str, Any]:
+    """Write the certificate of a run, packed if the name ends in ``.gz``: its claim, as text, and ``bytes``.
+
+    Raises
+    ------
+    BadInput
+        As :func:`certificate`, or if the file cannot be written.
+    """
+    from opticoll.solvers import atomic
+
+    document = certificate(run)
+    text = json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+    def fill(file: IO[bytes]) -> None:
+        if path.name.lower().endswith(".gz"):
+            with gzip.GzipFile("", "wb", 6, file, 0) as stream:
+                stream.write(text)
+        else:
+            file.write(text)
+
+    try:
+        atomic.rewrite(path, fill)
+    except OSError as error:
+        msg = f"{path}: cannot be written: {error.strerror}"
+        raise BadInput(msg) from error
+    ends = ["-inf" if document["claim"][0] is None else str(document["claim"][0]), str(document["claim"][1])]
+    return {"claim": " to ".join(dict.fromkeys(ends)), "kind": document["kind"], "bytes": path.stat().st_size}
+
+
+def check(model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Verify a combinatorial certificate: its problem is the formulation's on the instance, and its proof holds.
+
+    The routes of ``alltoall.virtual-channels`` are the file's own; they must be one path for every pair of ranks.
+
+    Returns
+    -------
+    A record as of :func:`opticoll.solvers.solution.check`, with ``objective_exact`` and ``certificate``, see
+    :func:`opticoll.solvers.exact.vipr_verify.check_certificate`.
+
+    Raises
+    ------
+    BadFile
+        If the file is no certificate.
+    """
+    from opticoll.solvers.methods import prepared
+
+    try:
+        document = combinatorial_check.read(str(path))
+    except (Refused, OSError) as error:
+        msg = f"certificate {path} cannot be read ({error}); name one that --certificate FILE.proof.json has written"
+        raise BadFile(msg) from None
+    reason, low, high = "", None, None
+    data = prepared(model, instance, parameters, None)
+    try:
+        low, high = combinatorial_check.verify(document)
+        if document["kind"] != kind_of(model, data):
+            reason = f"the file proves {document['kind']}, not {kind_of(model, data)}"
+        else:
+            reason = _difference(model, data, document)
+    except Refused as error:
+        reason = str(error)
+    found: dict[str, Any] = {
+        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
+        "settings": {name: str(value) for name, value in parameters.items()}, "verified": not reason,
+        "violations": {}, "objective": None, "claimed": None, "bound": None, "bound_source": None, "metrics": {},
+        "reason": reason, "notes": [], "objective_exact": None, "certificate": None,
+    }  # fmt: skip
+    if reason:
+        return found
+    found["objective"], found["bound"] = (None if end is None else float(end) for end in (high, low))
+    found["bound_source"] = None if low is None else "certificate"
+    if low is not None and low == high:
+        found["objective_exact"] = str(low)
+        found["notes"].append(f"the certificate proves that the optimal value is {low}")
+    else:
+        ends = ["0" if low is None else str(low), "infinity" if high is None else str(high)]
+        found["notes"].append(f"the certificate proves that the optimal value is between {' and '.join(ends)}")
+    found["certificate"] = {"kind": document["kind"], "low": _text(low), "high": _text(high)}
+    return found
+
+
+def kind_of(model: Formulation, data: Any) -> str:
+    """The kind of a formulation's combinatorial certificates.
+
+    Raises
+    ------
+    BadInput
+        If it has none with these parameters.
+    """
+    name = model.name
+    if name not in FORMULATIONS:
+        msg = f"certificate: {name} has no combinatorial certificate; write its proof in VIPR format, FILE.vipr"
+        raise BadInput(msg)
+    refused = {
+        "alltoall.min-congestion": lambda: data.kappa != 1,
+        "lumorph.rounds": lambda: data.version != "corrected" or data.collective.summing or data.fixed,
+        "sipml.placement": lambda: bool(data.memory),
+    }.get(name)
+    if refused is not None and refused():
+        msg = f"certificate: {name} has no combinatorial certificate with these parameters; write FILE.vipr"
+        raise BadInput(msg)
+    return FORMULATIONS[name]
+
+
+def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> str:
+    """How a stated problem differs from the formulation's, or its solution is none of that; empty if neither."""
+    stated = document["problem"]
+    if model.name != "alltoall.virtual-channels":
+        wanted = _PROBLEMS[model.name](data)
+        names = [key for key in wanted if wanted[key] != stated[key]]
+        if names:
+            return f"the file states another problem: other {', '.join(names)}"
+        if document["kind"] == "routes" and hasattr(data, "rule") and not data.rule.unrestricted:
+            offered = {tuple(data.paths.path(p)) for p in range(data.paths.paths)}
+            taken = [] if document["solution"] is None else document["solution"]["paths"]
+            if not offered.issuperset(map(tuple, taken)):
+                return f"a path is not offered by {data.rule}"
+        return ""
+    from opticoll.formulations.flows.concurrent_flow import commodities
+
+    sources, targets = commodities(data.topology)
+    ends = list(zip(data.topology.tail.tolist(), data.topology.head.tolist(), strict=True))
+    if len(stated["routes"]) != sources.size:
+        return "the file states another problem: other numbers of routes"
+    for route, s, t in zip(stated["routes"], sources.tolist(), targets.tolist(), strict=True):
+        try:
+            combinatorial_check.walk(route, ends, s, t)
+        except Refused as error:
+            return f"the file states another problem: {error}"
+    return ""
+
+
+# Kinds --------------------------------------------------------------------------------------------------------------
+
+
+def _word(value: Fraction | None) -> int | str | None:
+    if value is None:
+        return None
+    return int(value) if value.denominator == 1 else str(value)
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _numbers(values: Iterable[float]) -> list[int | str | None]:
+    return [_word(decimal(float(value))) for value in values]
+
+
+def _pairs(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
+    return [list(row) for row in zip(first.tolist(), *others, strict=True)]
+
+
+def _routes_problem(data: Any) -> dict[str, Any]:
+    """Of min-congestion, min-overlap and the one-stage assignment."""
+    topology: Topology = data.fibres if hasattr(data, "fibres") else data.topology
+    if hasattr(data, "fibres"):
+        sources, targets = (ends[:: 2 if data.fibres.circular else 1] for ends in data.ends[:2])
+        capacity, amount = np.ones(topology.arcs), np.ones(sources.size)
+    else:
+        (sources, targets), capacity = data.commodities, topology.capacity
+        amount = data.amount if hasattr(data, "amount") and not hasattr(data, "circuits") else np.ones(sources.size)
+    return {
+        "arcs": _pairs(topology.tail, topology.head.tolist(), _numbers(capacity)),
+        "pairs": _pairs(sources, targets.tolist(), _numbers(amount)),
+        "colours": hasattr(data, "fibres"),
+    }
+
+
+def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
+    """Arc prices to try: rounded duals, 1 everywhere, the best line across a grid, and the middle of a line."""
+    topology: Topology = data.fibres if hasattr(data, "fibres") else data.topology
+    tried: list[NDArray[np.float64]] = [np.ones(topology.arcs)]
+    for name in ("congestion", "capacity"):
+        if name in duals and np.size(duals[name]) == topology.arcs and np.abs(duals[name]).max() > 0:
+            price = np.abs(np.asarray(duals[name], dtype=np.float64)).ravel()
+            tried.insert(0, price / price.max())
+    if hasattr(data, "fibres") and not data.fibres.circular:
+        onward, backward = data.fibres.arcs_onward()
+        numbers = np.arange(topology.arcs)
+        tried += [(numbers == arcs[(data.n - 1) // 2]).astype(np.float64) for arcs in (onward, backward)]
+    if hasattr(data, "circuits"):
+        tried += _line(topology, data.commodities)
+    return [
+        {
+            "prices": [
+                [a, _word(part)]
+                for a, value in enumerate(price.tolist())
+                if (part := Fraction(value).limit_denominator(MOST_PARTS)) > 0
+            ]
+        }
+        for price in tried
+    ]
+
+
+def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]) -> list[NDArray[np.float64]]:
+    """A price of 1 on the arcs across that line of a grid which most pairs an arc cross, if it is a grid."""
+    from opticoll.formulations.lumorph.circuits import grid_shape
+
+    shape = grid_shape(topology)
+    if shape is None:
+        return []
+    best = 0.0
+    found: list[NDArray[np.float64]] = []
+    for axis, size in enumerate(shape):
+        s, t, u, v = (np.divmod(ends, shape[1])[axis] for ends in (*pairs, topology.tail, topology.head))
+        for at in range(size - 1):
+            for one, other, tail, head in ((s, t, u, v), (t, s, v, u)):
+                arcs = (tail <= at) & (head > at)
+                ratio = float(((one <= at) & (other > at)).sum()) / max(int(arcs.sum()), 1)
+                if ratio > best and arcs.any():
+                    best, found = ratio, [arcs.astype(np.float64)]
+    return found
+
+
+def _routing(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapping[str, NDArray[np.float64]]) -> Parts:
+    if hasattr(data, "circuits"):
+        from opticoll.formulations.lumorph.min_overlap import routes
+
+        paths = routes(data, values)
+    else:
+        from opticoll.formulations.flows.single_path import chosen_paths
+
+        paths = chosen_paths(data, values)
+    solution = {"paths": [paths.path(k) for k in range(paths.paths)], "colour": None}
+    return _routes_problem(data), solution, _prices(data, duals)
+
+
+def _colouring(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapping[str, NDArray[np.float64]]) -> Parts:
+    from opticoll.formulations.optree.one_stage import decode
+
+    plan = decode(data, values)
+    order = np.lexsort((plan.circuit_target, plan.circuit_source)).tolist()
+    colour = plan.circuit_round * data.fibres.wavelengths + plan.circuit_wavelength
+    solution = {"paths": [plan.path(k) for k in order], "colour": colour[order].tolist()}
+    return _routes_problem(data), solution, _prices(data, duals)
+
+
+def _rounds_problem(data: Any) -> dict[str, Any]:
+    limits, wanted = data.limits, data.collective
+    return {
+        "vertices": data.topology.n, "arcs": _pairs(data.topology.tail, data.topology.head.tolist()),
+        "wavelengths": limits.wavelengths, "waveguides": limits.waveguides, "ports": limits.ports, "load": limits.load,
+        "pre": wanted.pre.tolist(), "post": wanted.post.tolist(),
+    }  # fmt: skip
+
+
+def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    from opticoll.formulations.lumorph.round_bounds import round_bounds
+    from opticoll.formulations.lumorph.rounds import decode
+
+    plan = decode(data, values)
+    circuits = _pairs(
+        plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
+        plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
+    )  # fmt: skip
+    transfers = _pairs(
+        plan.transfer_round, plan.transfer_source.tolist(), plan.transfer_target.tolist(), plan.transfer_chunk.tolist()
+    )
+    names = {"receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "cut": ("enters", "vertices")}
+    arguments = [
+        {names[bound.name][0]: bound.detail[names[bound.name][1]]}
+        for bound in round_bounds(data.topology, data.collective, data.limits)
+        if bound.name in names and bound.detail
+    ]
+    return _rounds_problem(data), {"circuits": circuits, "transfers": transfers}, arguments
+
+
+def _layering(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    from opticoll.formulations.alltoall.virtual_channels import layers_of
+
+    routes = [data.known_routes.path(k) for k in range(data.known_routes.paths)]
+    assigned = layers_of(data, values)
+    assert assigned is not None
+    layer = assigned.tolist()
+    used = {old: new for new, old in enumerate(sorted(set(layer)))}
+    order = []
+    for old in used:
+        before: dict[int, set[int]] = {}
+        for route, where in zip(routes, layer, strict=True):
+            for a in route if where == old else ():
+                before.setdefault(a, set())
+            for a, b in pairwise(route) if where == old else ():
+                before[b].add(a)
+        order.append(list(TopologicalSorter(before).static_order()))
+    cycle = _cycle({pair for route in routes for pair in pairwise(route)})
+    arguments = [{"cycle": cycle}] if cycle else []
+    return {"routes": routes}, {"layer": [used[old] for old in layer], "order": order}, arguments
+
+
+def _cycle(pairs: set[tuple[int, int]]) -> list[int]:
+    """The vertices of a cycle of a graph, in order; empty if it has none."""
+    while pairs:  # until every vertex that is left has a predecessor
+        entered = {b for _, b in pairs}
+        rest = {(a, b) for a, b in pairs if a in entered}
+        if len(rest) == len(pairs):
+            break
+        pairs = rest
+    before = {b: a for a, b in sorted(pairs)}
+    path: list[int] = []
+    at = min(before, default=None)
+    while at is not None and at not in path:
+        path.append(at)
+        at = before[at]
+    return [] if at is None else path[path.index(at) :][::-1]
+
+
+def _placement_problem(data: Any) -> dict[str, Any]:
+    graph = data.graph
+    rate = decimal(float(data.bandwidth))
+    delays = [_word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
+    return {
+        "devices": data.devices, "durations": _numbers(graph.duration.tolist()),
+        "edges": _pairs(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
+        "distance": data.rule == "distance",
+    }  # fmt: skip
+
+
+def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    from opticoll.formulations.sipml.placement import placed
+
+    problem = _placement_problem(data)
+    found = placed(data, values)
+    assert found is not None
+    device, begin = found[0].tolist(), found[1]
+    lasts = [Fraction(p) for p in problem["durations"]]
+    into: dict[int, list[tuple[int, Fraction]]] = {}
+    for u, v, delay in problem["edges"]:
+        into.setdefault(v, []).append((u, Fraction(delay)))
+    free, start = [Fraction(0)] * data.devices, [Fraction(0)] * data.n
+    for v in np.lexsort((np.arange(data.n), begin)).tolist():  # in this order, without the rounding of floats
+        ready = [start[u] + lasts[u] + (wait if device[u] != device[v] else 0) for u, wait in into.get(v, [])]
+        start[v] = max([free[device[v]], *ready])
+        free[device[v]] = start[v] + lasts[v]
+    heads, tails, p = data.heads, data.tails, data.graph.duration
+    arguments = [{"operations": [int(np.argmax(heads + p + tails))]}, {"operations": list(range(data.n))}]
+    for h in np.unique(heads):
+        for r in np.unique(tails[heads >= h]) if data.n <= MOST_OPERATIONS else ():
+            arguments.append({"operations": np.flatnonzero((heads >= h) & (tails >= r)).tolist()})
+    return problem, {"device": device, "start": [_word(s) for s in start]}, arguments
+
+
+#: Placements of more operations are bounded by one chain or all work.
+MOST_OPERATIONS = 40
+_PARTS = {
+    "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
+    "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
+}  # fmt: skip
+_PROBLEMS = {
+    "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
+    "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
+}  # fmt: skip
