@@ -153,14 +153,14 @@ def refuse_without_routes(name: str) -> None:
 
 def timed_routes(data: StepFlow, values: Values) -> list[Route]:
     """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
-    from opticoll.formulations.alltoall.timestep_mcf import unroll, waiting
+    from opticoll.formulations.alltoall.timestep_mcf import waiting
 
     topology, (_, groups, steps) = data.topology, data.shape
     f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
-    unrolled = unroll(topology, steps)
+    unrolled = data.unrolled
     flow = np.zeros((unrolled.graph.arcs, groups))
     flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(data, f), 0.0).transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(data, f)[data.holds], 0.0).transpose(0, 2, 1)
     routes: list[Route] = []
     for k, source in enumerate(data.groups.sources.tolist()):
         targets = np.flatnonzero(data.groups.demand[:, k] > 0)
