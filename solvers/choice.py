@@ -98,6 +98,7 @@ LARGEST = {
     "alltoall.link-mcf": Largest(120_000, 400_000, None, most=100_000_000),
     "alltoall.master": Largest(75_000, 300_000, None),
     "alltoall.min-congestion": Largest(6_500, 30_000, "exact-routing"),
+    "alltoall.sccl": Largest(4_500, 12_000, "source-flows"),
     "alltoall.virtual-channels": Largest(2_000, 8_000, "layer-assignment", PROOF),
     "lumorph.co-scheduling": Largest(1_400, 9_000, "independent-sets", PROOF),
     "lumorph.min-overlap": Largest(8_000, 40_000, "negotiated-rerouting", PROOF),

@@ -45,6 +45,7 @@ alpha-beta time: alpha L + beta sum_t U_t.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -185,8 +186,11 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     return StepFlow(groups, steps, aggregate, alpha, beta, relays)
 
 
-def build_pyomo(data: StepFlow) -> PyomoModel:
-    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L."""
+def build_pyomo(data: StepFlow, *, whole: bool = False) -> PyomoModel:
+    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
+
+    With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
+    """
     import pyomo.environ as pyo
 
     topology, groups, L = data.topology, data.groups, data.steps
@@ -217,7 +221,8 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
 
     steps = range(1, L + 1)
     model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
-    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=pyo.NonNegativeReals)
+    numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
+    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=numbers)
     sends: set[tuple[Any, ...]] = set()
     passes: set[tuple[Any, ...]] = set()
     for a in A:
@@ -227,7 +232,8 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
                 if possible(a, k, t):
                     sends.add((tail[a], *k))
                     passes |= {(u, *k, t) for u in (tail[a], head[a]) if u not in H}
-    model.U = pyo.Var(steps, bounds=(0, sum(total.values()) / min(c.values())))
+    longest = sum(total.values()) / min(c.values())
+    model.U = pyo.Var(steps, domain=numbers, bounds=(0, math.ceil(longest) if whole else longest))
     model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
 
     def moved(arcs: list[str], k: tuple[Any, ...], until: int, since: int = 1) -> Any:
@@ -258,16 +264,16 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
     )  # fmt: skip
 
 
-def build_cvxpy(data: StepFlow) -> CvxpyModel:
-    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
+def build_cvxpy(data: StepFlow, *, whole: bool = False) -> CvxpyModel:
+    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products; ``whole`` as above."""
     import cvxpy as cp
     import scipy.sparse as sp
 
     topology, (m, groups, steps) = data.topology, data.shape
     n, size = topology.n, m * groups * steps
-    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()])
-    U = cp.Variable(steps, name="U", bounds=[0, data.longest])
-    enter, leave = _ends(topology)
+    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()], integer=whole)
+    U = cp.Variable(steps, name="U", bounds=[0, np.ceil(data.longest) if whole else data.longest], integer=whole)
+    enter, leave = arc_ends(topology)
     per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
 
     load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
@@ -302,7 +308,7 @@ def build_cvxpy(data: StepFlow) -> CvxpyModel:
     )
 
 
-def _ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
+def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
     """Which arcs enter and which leave every vertex, each of shape ``(n, m)``."""
     import scipy.sparse as sp
 

@@ -56,6 +56,7 @@ MODULES = {
     "ring-sets": "sipml.ring_sets",
     "round-program": "lumorph.certified_rounds",
     "screened-lp": "flows.orbit_lp",
+    "source-flows": "alltoall.decomposition",
     "sssp": "alltoall.single_paths",
     "strategy-front": "topoopt.alternating",
     "symmetric-search": "topology.symmetric_search",

@@ -16,7 +16,7 @@ from strategies import topologies
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
-from opticoll.formulations.flows.time_expanded import holding, step_distances, step_hops, unroll
+from opticoll.formulations.flows.time_expanded import step_distances, unroll
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner, verify
@@ -214,7 +214,9 @@ def test_refusals(parameters, word):
 def test_relays_pass_on_within_a_step_in_both_builds(spec, steps, aggregate):
     for relays in ("pass", "step"):
         least = 0 if relays == "step" else steps
-        forms = [compiled(spec, form, steps=least, aggregate=aggregate, relays=relays)[1] for form in ("pyomo", "cvxpy")]
+        forms = [
+            compiled(spec, form, steps=least, aggregate=aggregate, relays=relays)[1] for form in ("pyomo", "cvxpy")
+        ]
         assert_one_matrix(*forms)
 
 
@@ -224,7 +226,7 @@ def test_arcs_of_a_host_take_no_step_of_their_own(spec, host):
     """A host's limit is a row over all arcs at a vertex of the bare network: an independent statement of the model."""
     topology, augmented = parse(spec), f"{spec}+host={host}"
     L = int(topology.diameter) + 1
-    data, form = compiled(spec, "pyomo", steps=L, aggregate="source")
+    form = compiled(spec, "pyomo", steps=L, aggregate="source")[1]
     place = {name: array.astype(int) for name, array in form.values(np.arange(form.A.shape[1])).items()}
     rows = np.zeros((2 * topology.n * L, form.A.shape[1]))
     cells = [(ends == u, t) for ends in (topology.tail, topology.head) for u in range(topology.n) for t in range(L)]
