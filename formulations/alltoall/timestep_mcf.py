@@ -258,8 +258,8 @@ def build_pyomo(data: StepFlow, *, whole: bool = False) -> PyomoModel:
         model,
         variables={"f": (A, K, list(steps)), "U": (list(steps),)},
         constraints={
-            "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "passing": (V, K, list(steps)),
-            "balance": (V, K),
+            "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K),
+            **({"passing": (V, K, list(steps))} if passes else {}),
         },
     )  # fmt: skip
 
