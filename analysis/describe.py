@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Parameter
+    from opticoll.instances import Topology
 
 #: An instance on which each formulation makes sense, and the settings that it needs there; others take the first.
 EXAMPLES = {
@@ -47,6 +48,8 @@ _COMMANDS = {
     "matrix.program": "opticoll export alltoall.master hypercube:3 --to program.mps"
     " && opticoll solve matrix.program mps:program.mps",
 }
+#: Most vertices of a topology for which schedules are named; their shortest paths are counted.
+LARGEST_CHOSEN = 1000
 #: A formulation of topologies.
 ANY = "alltoall.master"
 
@@ -243,6 +246,7 @@ def _family(name: str) -> Description | None:
                     "diameter": instance.diameter,
                     "connected": instance.connected,
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
+                    **_schedules(instance),
                 }
         return _of_function("family", head, family.build, family.summary, family.source, family.example, facts)
     if (group := POPULATIONS.get(head)) is not None:
@@ -250,6 +254,18 @@ def _family(name: str) -> Description | None:
     if (change := MODIFIERS.get(name.removeprefix("+"))) is not None:
         return _of_function("modifier", change.name, change.apply, change.summary, None, change.example, {})
     return None
+
+
+def _schedules(topology: Topology) -> dict[str, Json]:
+    """The all-to-all schedule of every fabric, where all vertices are ranks."""
+    from opticoll.analysis.papers.alltoall.chooser import FABRICS, schedules
+
+    if topology.ranks < max(topology.n, 2) or not topology.connected or topology.n > LARGEST_CHOSEN:
+        return {}
+    return {
+        f"all-to-all, {FABRICS[one.fabric]}": f"{one.schedule}: {one.command} ({one.where}: {one.reason})"
+        for one in schedules(topology)
+    }
 
 
 def _of_function(

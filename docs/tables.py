@@ -30,6 +30,7 @@ PROVEN = {
     "alltoall.min-congestion": "over all paths on 64 nodes",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.reduce-scatter": "by max-flow on every topology tried",
+    "alltoall.sccl": "N = 20 in one step more than the diameter",
     "alltoall.timestep-mcf": "the fluid optimum at L = diameter on `hypercube:3`, `bipartite:4x4`",
     "alltoall.virtual-channels": "small instances",
     "lumorph.co-scheduling": "the logs of all three models to 256 GPUs; 32 random calls",

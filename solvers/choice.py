@@ -73,6 +73,7 @@ class Largest:
 #: alltoall.master                             random-regular n=135 72,901, 8.3;            n=156 97,345, 13.1
 #:                                             n=100, d=8 80,001, 6.0; n=110 48,401, 5.7
 #: alltoall.min-congestion                     GK(40,4) 6,241, 2.1; torus:6x6 5,041, 1.5    torus:8x8 16,129 not solved
+#: alltoall.sccl                               hypercube:3 4,035, 2.1; GK(8,4) 3,138, 0.03  GK(16,4), 3 steps 43,203, 5
 #: alltoall.virtual-channels                   torus:4x4, 4 layers, 1,880, 3.7
 #: lumorph.co-scheduling                       32 GPUs, 128 random calls 1,305, 0.3
 #: lumorph.min-overlap                         6x8 7,873, 2.8; 4x8 3,225, 0.9 to 1.5        8x8 14,113, 5.3;
@@ -98,6 +99,7 @@ LARGEST = {
     "alltoall.link-mcf": Largest(120_000, 400_000, None, most=100_000_000),
     "alltoall.master": Largest(75_000, 300_000, None),
     "alltoall.min-congestion": Largest(6_500, 30_000, "exact-routing"),
+    "alltoall.sccl": Largest(4_500, 12_000, "source-flows"),
     "alltoall.virtual-channels": Largest(2_000, 8_000, "layer-assignment", PROOF),
     "lumorph.co-scheduling": Largest(1_400, 9_000, "independent-sets", PROOF),
     "lumorph.min-overlap": Largest(8_000, 40_000, "negotiated-rerouting", PROOF),

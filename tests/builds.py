@@ -45,9 +45,14 @@ CASES = {
         ("ring:3", {}), ("ring:4", {"paths": "all"}), ("dgx1", {}), ("star:4", {"paths": "shortest"}),
         ("hypercube:3", {"paths": "k", "k": "3"}), ("ring:5+scale=2.5", {"paths": "all", "lmax": "3"}),
     ],
+    "alltoall.sccl": [
+        ("path:3", {}), ("ring:4,directed+scale=1.5", {"chunks": "2", "steps": "4"}), ("genkautz:n=5,d=2", {}),
+        ("path:3", {"model": "sources", "chunks": "2"}), ("complete:3+scale=0.4", {"steps": "2"}),
+    ],
     "alltoall.timestep-mcf": [
         ("path:3", {}), ("path:3", {"steps": "4", "aggregate": "source"}), ("ring:4,directed+scale=0.5", {}),
         ("hypercube:2+host=1.5", {"aggregate": "source"}), ("star:4", {"steps": "3"}), ("complete:3", {}),
+        ("path:3+host=2", {"relays": "step"}), ("path:3+host=0.7,relay=nic", {"steps": "2"}),
     ],
     "alltoall.all-gather": [("path:3", {}), ("star:4", {}), ("hypercube:2+host=1.5", {}), ("ring:4+scale=3", {})],
     "alltoall.broadcast": [

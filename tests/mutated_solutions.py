@@ -39,6 +39,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("alltoall.path-mcf", RING, {}, ()),
     ("alltoall.path-mcf", RING, {"paths": "all"}, ("path_arcs",)),
     ("alltoall.reduce-scatter", RING, {}, ()),
+    ("alltoall.sccl", RING, {}, ()),
     ("alltoall.timestep-mcf", RING, {}, ()),
     ("alltoall.virtual-channels", RING, {}, ()),
     ("matrix.program", PROGRAM, {}, ()),

@@ -1,37 +1,43 @@
 r"""All-to-all in time steps: data is forwarded after it has arrived, and a step lasts as long as its busiest arc.
 
 Source  all-to-all paper, (15)-(20)
-Sets    u in V vertices (n); a in A arcs (m); k in K groups, each with one source s_k; t = 1..L steps
+Sets    u in V vertices (n); H in V those that hold data; a in A arcs (m); k in K groups, each with one source s_k;
+        t = 1..L steps
 Data    c_a > 0 capacity [link bandwidths], (m,); D_uk >= 0 demand of u from s_k [shards], (n, |K|); L steps
 Vars    0 <= f_akt <= sum_u D_uk  flow of group k over arc a in step t [shards], (m, |K|, L)
         0 <= U_t <= sum_uk D_uk / min_a c_a  utilisation: the time that step t takes [shards / link bandwidth], (L,)
 
 min sum_t U_t  s.t.
     capacity[a,t]     sum_k f_akt <= c_a U_t                                                        (16)
-    causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)   u != s_k, t < L    (17)
-    balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u != s_k    (18), (19)
+    causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)   u in H, u != s_k, t < L (17)
+    passing[u,k,t]    inflow_u(f_kt) = outflow_u(f_kt)                                      u not in H
+    balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = D_uk                         u in H, u != s_k (18), (19)
 
-Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes (an arc
-whose tail is more than t-1 hops from s_k, or whose head is more than L-t hops from every destination). Causality has
-no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so that the other half of (19) is
-implied. U_t <= sum D / min c (all shards over one arc) excludes no optimum and keeps every dual bound finite.
+Relays. With ``relays=pass`` H is the ranks: what comes to a NIC or a switch leaves it in the same step, as in schedules
+in steps, so that on the graph of section 3.2.3 (``+host=B``) a step is one link with the host's arcs at both its ends.
+With ``relays=step`` H = V: every arc takes a step, as (15)-(20) read on that graph. Without relays both are the same.
+
+Fixed at 0: arcs into s_k; arcs out of the destination of a single commodity; flows that causality excludes: an arc that
+s_k does not reach by step t, or from whose head no destination is reached by step L. A step begins where an arc leaves
+H. Causality has no rows at vertices where no flow of k can leave. Balance sums to what leaves s_k, so that the other
+half of (19) is implied. U_t <= sum D / min c (all shards over one arc) excludes no optimum and bounds every dual.
 
 Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination, or for
 ``--set demand=...`` (:mod:`opticoll.instances.demands`) the demand of that pair; pairs without demand have no group.
 ``aggregate=source`` has one group per source, D_uk = 1 (the demand) at every other rank, and N - 1 times fewer
 variables. It is exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0)
-to the (u, L) in the graph unrolled over time (:func:`unroll`; the slack of causality is the flow that waits). A
-single-source flow in an acyclic graph decomposes into paths; those that end in (u, L) are commodity (s_k, u), and a
-path that passes its own destination or its source again can wait there instead. Two similar aggregations are not exact
-and not offered: groups of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with
-the inflow of u in place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4
-takes 3 although T = 4.
+to the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.flows.time_expanded`; the slack of causality
+is the flow that waits). A single-source flow decomposes into paths and cycles; paths that end in (u, L) are commodity
+(s_k, u), and one that passes its own destination or its source again can wait there instead. Two similar aggregations
+are not exact and not offered: groups of several sources (s -> t and t -> s together have no demand), and (19) summed as
+printed, with the inflow of u in place of the amount that stays there. Then one unit serves every vertex that it passes,
+and path:4 takes 3 although T = 4.
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
     sum_t U_t >= sum_{u,k} D_uk dist_p(s_k, u; L),
 
-where dist_p is the least cost within L steps with free waiting: the flow pays at least that, and at most U_t in step t.
+where dist_p is the least cost within L steps, waiting free: the flow pays at least that, and at most U_t in step t.
 The duals of ``capacity`` attain it. Prices that are the same in every step prove sum_t U_t >= T, the fluid optimum of
 ``alltoall.link-mcf``. No feasible flow has fewer steps than the largest distance of a pair with demand.
 alpha-beta time: alpha L + beta sum_t U_t.
@@ -39,6 +45,7 @@ alpha-beta time: alpha L + beta sum_t U_t.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -63,6 +70,7 @@ from opticoll.formulations.arrays import (
 )
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
+from opticoll.formulations.flows.time_expanded import TimeExpanded, holding, step_distances, step_hops, unroll
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
@@ -85,6 +93,17 @@ class StepFlow:
     aggregate: str
     alpha: float = 0.0
     beta: float = 1.0
+    relays: str = "pass"
+
+    @cached_property
+    def holds(self) -> NDArray[np.bool_]:
+        """H: vertices that may send in a later step what they receive, ``(n,)``."""
+        return holding(self.topology, self.relays)
+
+    @cached_property
+    def unrolled(self) -> TimeExpanded:
+        """The graph over time."""
+        return unroll(self.topology, self.steps, self.holds)
 
     @property
     def topology(self) -> Topology:
@@ -99,15 +118,13 @@ class StepFlow:
     @cached_property
     def upper(self) -> NDArray[np.float64]:
         """Upper bounds of f, shape ``(m, |K|, L)``: 0 where f is fixed, otherwise the group's total demand."""
-        from scipy.sparse.csgraph import dijkstra
-
         topology, groups = self.topology, self.groups
-        hops = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True)
+        away, begins = step_hops(topology, self.holds)
         done = np.arange(1, self.steps + 1)
-        from_source = hops[groups.sources][:, topology.tail].T  # (m, |K|)
+        from_source = (away[groups.sources][:, topology.tail] + begins).T  # (m, |K|)
         wanted = groups.demand > 0
-        to_target = np.stack([hops[:, wanted[:, k]].min(axis=1) for k in range(groups.groups)], axis=1)[topology.head]
-        possible = (from_source[:, :, None] <= done - 1) & (to_target[:, :, None] <= self.steps - done)
+        to_target = np.stack([away[:, wanted[:, k]].min(axis=1) for k in range(groups.groups)], axis=1)[topology.head]
+        possible = (from_source[:, :, None] <= done) & (to_target[:, :, None] <= self.steps - done)
         possible &= ~groups.blocked[:, :, None]
         return np.where(possible, groups.demand.sum(axis=0)[None, :, None], 0.0)
 
@@ -118,11 +135,19 @@ class StepFlow:
 
     @cached_property
     def forwarding(self) -> NDArray[np.bool_]:
-        """Vertices at which a group has causality rows: all but its source, if they can forward; ``(n, |K|)``."""
+        """Vertices at which a group has causality rows: all of H but its source, if they can send; ``(n, |K|)``."""
         usable = (self.upper > 0).any(axis=2)
         sends = np.zeros((self.topology.n, self.groups.groups), dtype=bool)
         np.logical_or.at(sends, self.topology.tail, usable)
-        return sends & self.groups.served
+        return sends & self.groups.served & self.holds[:, None]
+
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        """Rows of ``passing``: relays with a flow that is not fixed at 0, ``(n, |K|, L)``."""
+        touched = np.zeros((self.topology.n, *self.shape[1:]), dtype=bool)
+        for ends in (self.topology.tail, self.topology.head):
+            np.logical_or.at(touched, ends, self.upper > 0)
+        return touched & ~self.holds[:, None, None]
 
 
 def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepFlow:
@@ -138,8 +163,9 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
     """
     given = parameters or {}
     topology, traffic = static.demanded_traffic(instance, given, NAME)
-    far = topology.diameter if traffic is None else topology.hops[:, topology.terminals][traffic > 0].max()
-    least = int(far)
+    relays = str(given.get("relays", "pass"))
+    between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
+    least = int((between if traffic is None else between[traffic > 0]).max())
     steps = int(given.get("steps", 0)) or least
     if steps < least:
         reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
@@ -157,11 +183,14 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepF
         groups = static.by_source(topology, traffic, flow="f")
     else:
         groups = static.by_commodity(topology, *static.pairs_of(topology, traffic))
-    return StepFlow(groups, steps, aggregate, alpha, beta)
+    return StepFlow(groups, steps, aggregate, alpha, beta, relays)
 
 
-def build_pyomo(data: StepFlow) -> PyomoModel:
-    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L."""
+def build_pyomo(data: StepFlow, *, whole: bool = False) -> PyomoModel:
+    """The model in Pyomo: ``f[a,k,t]``, ``U[t]``, constraints named as in the docstring; k is s or (s,t), t = 1..L.
+
+    With ``whole``, all variables are integers, as in :mod:`opticoll.formulations.alltoall.sccl`.
+    """
     import pyomo.environ as pyo
 
     topology, groups, L = data.topology, data.groups, data.steps
@@ -175,68 +204,83 @@ def build_pyomo(data: StepFlow) -> PyomoModel:
     D = {(u, *k): float(groups.demand[i, j]) for i, u in enumerate(V) for j, k in enumerate(K)}
     targets = {k: [u for u in V if D[(u, *k)] > 0] for k in K}
     total = {k: sum(D[(u, *k)] for u in V) for k in K}
-    ranks = [V[u] for u in topology.terminals.tolist()]
-    onward, back = topology.hops.tolist(), topology.reversed().hops.tolist()
-    from_rank = {(s, u): onward[i][j] for i, s in enumerate(ranks) for j, u in enumerate(V)}
-    to_rank = {(u, d): back[i][j] for i, d in enumerate(ranks) for j, u in enumerate(V)}
+    H = set(V) if data.relays == "step" else {V[u] for u in topology.terminals.tolist()}
+    away = {(u, v): 0 if u == v else np.inf for u in V for v in V}  # steps from u to v
+    while shorter := [
+        (u, head[a], away[u, tail[a]] + (tail[a] in H))
+        for u in V for a in A if away[u, tail[a]] + (tail[a] in H) < away[u, head[a]]
+    ]:  # fmt: skip
+        for u, v, steps_needed in shorter:
+            away[u, v] = min(away[u, v], steps_needed)
 
     def possible(a: str, k: tuple[Any, ...], t: int) -> bool:
         """Whether causality lets group k use arc a in step t."""
         if head[a] == source[k] or (data.aggregate == "commodity" and tail[a] in targets[k]):
             return False
-        return from_rank[source[k], tail[a]] <= t - 1 and min(to_rank[head[a], d] for d in targets[k]) <= L - t
+        return away[source[k], tail[a]] + (tail[a] in H) <= t and min(away[head[a], d] for d in targets[k]) <= L - t
 
     steps = range(1, L + 1)
     model = pyo.ConcreteModel(name="time-stepped multicommodity flow")
-    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=pyo.NonNegativeReals)
+    numbers = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
+    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in steps], domain=numbers)
     sends: set[tuple[Any, ...]] = set()
+    passes: set[tuple[Any, ...]] = set()
     for a in A:
         for k in K:
             for t in steps:
                 f[(a, *k, t)].setub(total[k] if possible(a, k, t) else 0)
                 if possible(a, k, t):
                     sends.add((tail[a], *k))
-    model.U = pyo.Var(steps, bounds=(0, sum(total.values()) / min(c.values())))
+                    passes |= {(u, *k, t) for u in (tail[a], head[a]) if u not in H}
+    longest = sum(total.values()) / min(c.values())
+    model.U = pyo.Var(steps, domain=numbers, bounds=(0, math.ceil(longest) if whole else longest))
     model.time = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in steps), sense=pyo.minimize)
 
-    def moved(arcs: list[str], k: tuple[Any, ...], until: int) -> Any:
-        return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(1, until + 1))
+    def moved(arcs: list[str], k: tuple[Any, ...], until: int, since: int = 1) -> Any:
+        return pyo.quicksum(f[(a, *k, t)] for a in arcs for t in range(since, until + 1))
 
     model.capacity = pyo.Constraint(
         A, steps, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
     )
     model.causality = pyo.Constraint(
-        [(u, *k, t) for u in V for k in K if u != source[k] and (u, *k) in sends for t in range(1, L)],
+        [(u, *k, t) for u in V for k in K if u in H and u != source[k] and (u, *k) in sends for t in range(1, L)],
         rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1]) - moved(out_of[u], k[:-1], k[-1] + 1) >= 0,
     )
+    model.passing = pyo.Constraint(
+        sorted(passes, key=str),
+        rule=lambda _, u, *k: moved(into[u], k[:-1], k[-1], k[-1]) == moved(out_of[u], k[:-1], k[-1], k[-1]),
+    )
     model.balance = pyo.Constraint(
-        [(u, *k) for u in V for k in K if u != source[k]],
+        [(u, *k) for u in V for k in K if u in H and u != source[k]],
         rule=lambda _, u, *k: moved(into[u], k, L) - moved(out_of[u], k, L) == D[(u, *k)],
     )
     return PyomoModel(
         model,
         variables={"f": (A, K, list(steps)), "U": (list(steps),)},
-        constraints={"capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K)},
-    )
+        constraints={
+            "capacity": (A, list(steps)), "causality": (V, K, list(range(1, L))), "balance": (V, K),
+            **({"passing": (V, K, list(steps))} if passes else {}),
+        },
+    )  # fmt: skip
 
 
-def build_cvxpy(data: StepFlow) -> CvxpyModel:
-    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products."""
+def build_cvxpy(data: StepFlow, *, whole: bool = False) -> CvxpyModel:
+    """The model in matrix form over vec(f) in C order (arc, group, step), as Kronecker products; ``whole`` as above."""
     import cvxpy as cp
     import scipy.sparse as sp
 
     topology, (m, groups, steps) = data.topology, data.shape
     n, size = topology.n, m * groups * steps
-    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()])
-    U = cp.Variable(steps, name="U", bounds=[0, data.longest])
-    enter, leave = _ends(topology)
+    f = cp.Variable(size, name="f", bounds=[0, data.upper.ravel()], integer=whole)
+    U = cp.Variable(steps, name="U", bounds=[0, np.ceil(data.longest) if whole else data.longest], integer=whole)
+    enter, leave = arc_ends(topology)
     per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
 
     load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
     width = sp.kron(topology.capacity[:, None], per_step, format="csr")
     capacity = load @ f - width @ U <= 0
     net = sp.kron(enter - leave, sp.kron(per_group, np.ones((1, steps))), format="csr")
-    served = np.flatnonzero(data.groups.served.ravel())
+    served = np.flatnonzero((data.groups.served & data.holds[:, None]).ravel())
     balance = sp.csr_array(net[served]) @ f == data.groups.demand.ravel()[served]
     constraints = [capacity, balance]
     named = {
@@ -251,6 +295,12 @@ def build_cvxpy(data: StepFlow) -> CvxpyModel:
         causality = sp.csr_array(sent - received) @ f <= 0
         constraints.append(causality)
         named["causality"] = Named(causality, (n, groups, steps - 1), forwarding)
+    passed = np.flatnonzero(data.passed.ravel())
+    if passed.size:
+        through = sp.kron(enter - leave, sp.kron(per_group, per_step), format="csr")[passed]
+        passing = sp.csr_array(through) @ f == 0
+        constraints.append(passing)
+        named["passing"] = Named(passing, (n, groups, steps), passed)
     return CvxpyModel(
         cp.Problem(cp.Minimize(cp.sum(U)), constraints),
         variables={"f": Named(f, (m, groups, steps), np.arange(size)), "U": Named(U, (steps,))},
@@ -258,7 +308,7 @@ def build_cvxpy(data: StepFlow) -> CvxpyModel:
     )
 
 
-def _ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
+def arc_ends(topology: Topology) -> tuple[sp.csr_array, sp.csr_array]:
     """Which arcs enter and which leave every vertex, each of shape ``(n, m)``."""
     import scipy.sparse as sp
 
@@ -285,7 +335,8 @@ def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str,
     if not isinstance(instance, Topology) or not instance.connected or not uniform:
         return None
     groups = instance.ranks * (1 if parameters["aggregate"] == "source" else instance.ranks - 1)
-    steps = int(parameters["steps"]) or int(instance.diameter)
+    least = int(instance.diameter) if parameters["relays"] == "step" or instance.ranks == instance.n else 1
+    steps = int(parameters["steps"]) or least
     flows = instance.arcs * groups * steps
     return {"variables": flows, "constraints": instance.arcs * steps, "nonzeros": 2 * flows, "integers": 0}
 
@@ -331,20 +382,22 @@ def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
     Flows are relative to the demand of the vertex, or to the group's least where that is 0.
     """
     f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
-    names = ("shape", "nonnegative", "blocked", "causality", "balance", "capacity")
+    names = ("shape", "nonnegative", "blocked", "causality", "passing", "balance", "capacity")
     if f.shape != data.shape or U.shape != (data.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
         return dict.fromkeys(names, np.inf)
     topology, (_, groups, steps) = data.topology, data.shape
     held = np.zeros((topology.n, groups))
     served = data.groups.served
-    early, wanted = 0.0, static.demand_units(data.groups.demand)
+    early, kept, wanted = 0.0, 0.0, static.demand_units(data.groups.demand)
     least = float(wanted.min(initial=np.inf))
-    for t in range(steps):  # what a vertex sends in step t it has received before step t
-        out = np.zeros_like(held)
+    may_wait = served & data.holds[:, None]
+    for t in range(steps):  # what a vertex sends in step t it has received before step t; a relay, in step t
+        out, received = np.zeros_like(held), np.zeros_like(held)
         np.add.at(out, topology.tail, f[:, :, t])
-        held -= out
-        early = max(early, float((np.where(served, -held, 0.0) / wanted).max(initial=0.0)))
-        np.add.at(held, topology.head, f[:, :, t])
+        np.add.at(received, topology.head, f[:, :, t])
+        early = max(early, float((np.where(may_wait, out - held, 0.0) / wanted).max(initial=0.0)))
+        kept = max(kept, float((np.abs(received - out)[~data.holds] / wanted[~data.holds]).max(initial=0.0)))
+        held += received - out
     load = f.sum(axis=1)
     unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
     return {
@@ -352,6 +405,7 @@ def residuals(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict
         "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))) / least,
         "blocked": float(np.where(data.upper == 0, np.abs(f), 0.0).max(initial=0.0)) / least,
         "causality": early,
+        "passing": kept,
         "balance": float((np.abs(np.where(served, held - data.groups.demand, 0.0)) / wanted).max(initial=0.0)),
         "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)) / unit,
     }
@@ -371,7 +425,7 @@ def price_bound(data: StepFlow, prices: NDArray[np.float64]) -> float:
     prices = np.minimum(prices, 1e280)
     most = max(outward.dot_up(capacity, prices[:, t]) for t in range(data.steps))
     unique, inverse = np.unique(data.groups.sources, return_inverse=True)
-    reach = step_distances(data.topology, unique, prices)[inverse].T
+    reach = step_distances(data.topology, unique, prices, data.holds)[inverse].T
     wanted = data.groups.demand > 0
     paid = float(outward.down(outward.dot_down(data.groups.demand[wanted], reach[wanted]), data.steps))
     return max(float(outward.scaled_down(outward.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
@@ -405,11 +459,11 @@ def repair(data: StepFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[st
         return None
     (_, groups, steps), n = data.shape, data.topology.n
     f = np.where(data.upper > 0, np.maximum(f, 0.0), 0.0)
-    unrolled = unroll(data.topology, steps)
+    unrolled, holds = data.unrolled, data.holds
     graph = unrolled.graph
     flow = np.zeros((graph.arcs, groups))
     flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(data, f), 0.0).transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(data, f)[holds], 0.0).transpose(0, 2, 1)
     demand = np.zeros((graph.n, groups))
     demand[n * steps :] = data.groups.demand
     exact = unit_flow(graph, data.groups.sources, demand, flow)
@@ -446,73 +500,6 @@ def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class TimeExpanded:
-    """A topology unrolled over time steps, and the place of the arcs of every step in it.
-
-    Vertex (u, t), numbered ``t n + u``, is u after t = 0 .. L steps. Arc a of the topology in step t = 1 .. L runs from
-    (tail_a, t-1) to (head_a, t); a waiting arc runs from (u, t-1) to (u, t). The graph has no cycles.
-
-    Parameters
-    ----------
-    graph
-        n (L + 1) vertices, L (m + n) arcs.
-    moving
-        Arc of ``graph`` for arc a in step t (0-based), shape ``(m, L)``.
-    waiting
-        Arc of ``graph`` for waiting at u in step t, shape ``(n, L)``.
-    arc, step
-        Arc of the topology (-1 for waiting) and step (0-based) of every arc of ``graph``.
-    """
-
-    graph: Topology
-    moving: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    arc: NDArray[np.int64]
-    step: NDArray[np.int64]
-
-
-def unroll(topology: Topology, steps: int) -> TimeExpanded:
-    """Unroll ``topology`` over ``steps`` steps."""
-    n, m = topology.n, topology.arcs
-    at = np.arange(steps) * n
-    tail = np.concatenate([topology.tail[:, None] + at, np.arange(n)[:, None] + at]).ravel()
-    head = np.concatenate([topology.head[:, None] + at + n, np.arange(n)[:, None] + at + n]).ravel()
-    capacity = np.repeat(np.concatenate([topology.capacity, np.ones(n)]), steps)
-    order = np.lexsort((capacity, head, tail))  # the order in which Topology sorts its arcs
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    positions = place.reshape(m + n, steps)
-    arc = np.repeat(np.concatenate([np.arange(m), np.full(n, -1)]), steps)[order]
-    step = np.tile(np.arange(steps), m + n)[order]
-    graph = Topology(n * (steps + 1), tail, head, capacity, spec=f"{topology.spec} over {steps} steps")
-    return TimeExpanded(graph, positions[:m], positions[m:], arc, step)
-
-
-def step_distances(topology: Topology, sources: NDArray[np.int64], cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Least cost from every source to every vertex within L steps; waiting is free.
-
-    Parameters
-    ----------
-    topology, sources
-        The graph; shape ``(K,)``.
-    cost
-        Cost >= 0 of using arc a in step t, shape ``(m, L)``.
-
-    Returns
-    -------
-    Shape ``(K, n)``; ``inf`` where the steps do not suffice.
-    """
-    reach = np.full((sources.size, topology.n), np.inf)
-    reach[np.arange(sources.size), sources] = 0.0
-    for t in range(cost.shape[1]):
-        arriving = reach[:, topology.tail] + cost[:, t]
-        after = reach.copy()
-        np.minimum.at(after.T, topology.head, arriving.T)
-        reach = after
-    return reach
-
-
 def derived(data: StepFlow) -> list[Fraction]:
     """The demands, and the bounds of variables that are their sums and quotients: by group, and ``longest``."""
     each = [sum(map(outward.decimal, column.tolist()), Fraction(0)) for column in data.groups.demand.T]
@@ -535,6 +522,10 @@ FORMULATION = Formulation(
         Parameter(
             "aggregate", str, default="commodity", choices=("commodity", "source"),
             help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
+        ),
+        Parameter(
+            "relays", str, default="pass", choices=("pass", "step"),
+            help="NICs and switches pass data on within a step, or every arc takes a step of its own",
         ),
         static.demand_parameter(),
         Parameter("alpha", float, default=0.0, help="time that every step costs by itself, for alpha_beta_time"),

@@ -233,7 +233,7 @@ def schedule_text(
             "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
         }  # fmt: skip
         return json.dumps(routes_document(topology, chunked)) + "\n", facts
-    if topology.ranks < topology.n:
+    if topology.ranks < topology.n and getattr(data, "relays", None) != "pass":
         routes = without_steps(routes)  # steps may hold data in a vertex that only forwards
     schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
     program: Program | None = None

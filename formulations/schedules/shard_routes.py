@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, NDArray[np.float64]]
 
-
 #: Smaller shares of a commodity are solver noise and go to the other routes.
 NOISE = 1e-7
 #: Relative increase in time up to which a division into chunks counts as free of loss, and up to which a smaller number
@@ -45,17 +46,15 @@ NOISE = 1e-7
 KEPT, PREFERRED, LOSSY = 1e-6, 1e-3, 1e-2
 #: Loss at which more chunks are not tried when there are this many.
 ENOUGH, LARGE = 5e-3, 100_000
-#: Numbers of chunks that are tried: powers of two divide the buffers of applications.
+#: Numbers of chunks that are tried: powers of two divide buffers; others where each of them loses more than LOSSY.
 POWERS = (1, 2, 4, 8, 16)
-#: Numbers that are tried where every power of two loses more than :data:`LOSSY`.
 OTHERS = tuple(D for D in range(3, 25) if D not in POWERS)
 #: Steepness of the potential in the sweeps of a descent, relative to the largest load; restarts for small instances.
 SWEEPS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0)
 RESTARTS, SMALL = 4, 20_000
-#: Transfers of chunks above which a division is not tried, and routes above which none are added.
-MOST_TRANSFERS, MOST_ROUTES = 4_000_000, 100_000
-#: Most shortest paths that are added for a pair.
-ADDED = 8
+#: Transfers of chunks above which a division is not tried, routes above which none are added, most added for a pair.
+MOST_TRANSFERS, MOST_ROUTES, ADDED = 4_000_000, 100_000, 8
+_pair = attrgetter("source", "target")
 #: Entries of a flow from which on the compiled decomposition is loaded.
 COMPILED_ENTRIES = 10_000
 
@@ -153,14 +152,13 @@ def refuse_without_routes(name: str) -> None:
 
 def timed_routes(data: StepFlow, values: Values) -> list[Route]:
     """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
-    from opticoll.formulations.alltoall.timestep_mcf import unroll, waiting
+    from opticoll.formulations.alltoall.timestep_mcf import waiting
 
-    topology, (_, groups, steps) = data.topology, data.shape
+    topology, (_, groups, steps), unrolled = data.topology, data.shape, data.unrolled
     f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
-    unrolled = unroll(topology, steps)
     flow = np.zeros((unrolled.graph.arcs, groups))
     flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(data, f), 0.0).transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(data, f)[data.holds], 0.0).transpose(0, 2, 1)
     routes: list[Route] = []
     for k, source in enumerate(data.groups.sources.tolist()):
         targets = np.flatnonzero(data.groups.demand[:, k] > 0)
@@ -168,15 +166,19 @@ def timed_routes(data: StepFlow, values: Values) -> list[Route]:
         paths = _stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
         for target, amount, ways in zip(targets.tolist(), amounts.tolist(), paths, strict=True):
             routes += _merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
-    return sorted(routes, key=lambda r: (r.source, r.target))
+    return sorted(routes, key=_pair)
+
+
+def chunk_routes(data: Any, values: Values) -> list[Route]:
+    """Routes of whole chunks with steps (SCCL's program)."""
+    from opticoll.formulations.alltoall.sccl import ways
+
+    routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
+    return [route for _, group in groupby(routes, key=_pair) for route in _merged(list(group), 1.0)]
 
 
 def _stripped(
-    topology: Topology,
-    source: int,
-    flow: NDArray[np.float64],
-    targets: NDArray[np.int64],
-    amount: NDArray[np.float64],
+    topology: Topology, source: int, flow: NDArray[np.float64], targets: NDArray[np.int64], amount: NDArray[np.float64]
 ) -> list[list[WeightedPath]]:
     """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
     try:
@@ -291,12 +293,12 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     """Routes of path variables (path MCF), without steps."""
     from opticoll.formulations.alltoall.path_mcf import decode
 
-    routes: list[Route] = []
-    amounts = _amounts(data)
-    for (source, target), ways in sorted(decode(data, values).items()):
-        amount = amounts[source, target]
-        routes += _merged([Route(source, target, tuple(way.arcs), way.amount) for way in ways], amount)
-    return routes
+    amounts, pairs = _amounts(data), sorted(decode(data, values).items())
+    return [
+        route
+        for (s, t), ways in pairs
+        for route in _merged([Route(s, t, tuple(way.arcs), way.amount) for way in ways], amounts[s, t])
+    ]
 
 
 def _amounts(data: Any) -> dict[tuple[int, int], float]:
@@ -319,6 +321,7 @@ def single_routes(data: Any, values: Values) -> list[Route]:
 
 _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
     "alltoall.timestep-mcf": timed_routes,
+    "alltoall.sccl": chunk_routes,
     "alltoall.master": source_routes,
     "alltoall.link-mcf": commodity_routes,
     "alltoall.path-mcf": path_routes,

@@ -57,6 +57,7 @@ MODULES = {
     "ring-sets": "sipml.ring_sets",
     "round-program": "lumorph.certified_rounds",
     "screened-lp": "flows.orbit_lp",
+    "source-flows": "alltoall.decomposition",
     "squares": "lumorph.round_algorithms",
     "sssp": "alltoall.single_paths",
     "strategy-front": "topoopt.alternating",

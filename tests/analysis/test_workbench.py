@@ -32,6 +32,7 @@ SMALL: dict[str, tuple[str, dict[str, object]]] = {
     "alltoall.master": ("mesh:2x3", {}),
     "alltoall.min-congestion": ("mesh:2x3", {}),
     "alltoall.path-mcf": ("mesh:2x3", {"paths": "all"}),
+    "alltoall.sccl": ("mesh:2x2", {"steps": 3}),
     "alltoall.timestep-mcf": ("mesh:2x2", {"steps": 3}),
     "alltoall.virtual-channels": ("ring:5", {}),
     "lumorph.co-scheduling": ("training:random,gpus=8,calls=6,seed=3", {}),
@@ -234,7 +235,7 @@ def test_an_unknown_array_is_named(solved):
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_where_there_are_some(solved, name, tmp_path):
     result = solved(name)
-    stepped = {"master", "link-mcf", "path-mcf", "min-congestion", "timestep-mcf"}
+    stepped = {"master", "link-mcf", "path-mcf", "min-congestion", "timestep-mcf", "sccl"}
     if name.removeprefix("alltoall.") in stepped:
         schedule = result.schedule()
         assert schedule.check() is None

@@ -14,6 +14,7 @@ CASES = {
     "alltoall.link-mcf": ("path:4+scale=2.5", {}, "master-child"),
     "alltoall.child": ("ring:4", {}, "certified-pdlp"),
     "alltoall.path-mcf": ("ring:5", {"paths": "all"}, "column-generation"),
+    "alltoall.sccl": ("ring:4", {"chunks": 2}, "source-flows"),
     "alltoall.timestep-mcf": ("mesh:2x2", {}, {"aggregate": "source"}),
     "alltoall.all-gather": ("mesh:2x3", {}, "worst-cut"),
     "alltoall.broadcast": ("mesh:2x3", {"root": 1}, "tree-packing"),

@@ -278,7 +278,7 @@ def split_flows() -> list[Row]:
 def race() -> list[Row]:
     """The approximation scheme against the default first-order method on the master LP, to the same gaps."""
     rows = []
-    for n in (27, 64, 100, 200):
+    for n in (27, 64, 100, 200, 400, 700, 1000):
         for epsilon in ("0.1", "0.05", "0.01"):
             row: Row = {"N": n, "epsilon": float(epsilon)}
             for method, more in (("fptas", ("--set", f"epsilon={epsilon}")), ("certified-pdhg", ())):
@@ -296,6 +296,19 @@ def race() -> list[Row]:
                 row[f"{method} gap"] = record["gap"]
                 row[f"{method} solve [s]"] = record["time"]["solve_s"]
             rows.append(row)
+    return rows
+
+
+def chunks() -> list[Row]:
+    """SCCL's program by several solvers, and by integer flows of sources."""
+    rows: list[Row] = []
+    for n, steps in ((8, 2), (16, 2), (16, 3), (20, 3)):
+        row: Row = {"N": n, "steps": steps}
+        for method in ("cp-sat", "highs", "source-flows"):
+            given = ("--set", f"steps={steps}", "--method", method, "--time-limit", f"{LIMIT_S:g}")
+            record, cpu, _ = _measured("alltoall.sccl", f"genkautz:n={n},d=4", *given)
+            row |= {"rounds": record["objective"], f"{method} ended": record["termination"], f"{method} CPU [s]": cpu}
+        rows.append(row)
     return rows
 
 
@@ -359,6 +372,7 @@ TABLES = (
         "split-flows", "Figure 6 end to end: master LP and weighted paths of all commodities on GK(N,4)", split_flows
     ),
     Table("race", "The approximation scheme and the master LP on GK(N,4), to the same gap", race),
+    Table("chunks", "SCCL's program on GK(N,4), whole commands", chunks),
     Table(
         "schedules",
         "Executed schedules of `alltoall.master` (single runs beside other work: compare CPU seconds)",

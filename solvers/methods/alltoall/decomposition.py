@@ -20,6 +20,9 @@ tree-packing: all-gather, broadcast, reduce-scatter and all-reduce by trees from
 exactly the time of the worst cut (:mod:`opticoll.formulations.flows.tree_packing`). The flow towards a rank follows the
 trees; a reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time,
 with equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
+
+source-flows: SCCL's program as integer flows of sources, which are split into its chunks; the bound is that of the
+time-stepped LP by source, from its step prices, rounded up to whole rounds.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import MethodMismatch
+from opticoll.formulations import outward
 from opticoll.formulations.flows.path_sets import assemble, path_set_of, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.flows.weighted_paths import extract_paths, from_flow
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.formulations.flows.tree_packing import Packing
     from opticoll.instances.digraph import Topology
     from opticoll.solvers.methods.method import Context
@@ -497,4 +502,48 @@ TREE_PACKING = Method(
 )
 
 
-METHODS = (MASTER_CHILD, FLOW_DECOMPOSITION, MCF_EXTP, WORST_CUT, TREE_PACKING)
+def run_source_flows(context: Context) -> Answer:
+    """Solve SCCL's program by source, and the time-stepped LP for a bound; split the flows into chunks."""
+    from opticoll.formulations.alltoall.sccl import chunk_values, prepare
+
+    data: ChunkSteps = context.data
+    task, flow = context.task, data.flow
+    common: dict[str, Any] = {
+        "memory_limit_gib": task.memory_limit_gib, "tol": task.tol, "seed": task.seed, "threads": task.threads,
+    }  # fmt: skip
+    settings = {"steps": flow.steps, "chunks": data.chunks, "model": "sources"}
+    relaxed = context.solve(
+        Task(
+            "alltoall.timestep-mcf", task.instance, settings={"steps": flow.steps, "aggregate": "source"},
+            time_limit_s=context.remaining(), **common,
+        )
+    )  # fmt: skip
+    bound = None if relaxed.bound is None else float(np.ceil(outward.down(data.chunks * relaxed.bound, 2)))
+    found = context.solve(
+        Task(
+            context.formulation.name, task.instance, method=str(context.parameters["solver"]),
+            settings=settings, time_limit_s=context.remaining(), **common,
+        )
+    )  # fmt: skip
+    values = None
+    if found.verified and found.values is not None:
+        values = {name: np.rint(array) for name, array in found.values.items()}
+        if data.model == "chunks":
+            values = chunk_values(data, prepare(context.instance, settings), values)
+    return Answer(
+        found.termination, values=values, bound=bound, bound_source="step prices of the time-stepped LP, whole rounds",
+        solver={**found.record["solver"], "name": "source-flows"}, message=found.record["message"] or "",
+    )  # fmt: skip
+
+
+SOURCE_FLOWS = Method(
+    name="source-flows",
+    title="Integer flows by source",
+    summary="SCCL's program as an integer flow of every source, split into chunks; bound of the time-stepped LP",
+    applies=lambda formulation: formulation.name == "alltoall.sccl",
+    parameters=(Parameter("solver", str, default="highs", help="solver of the integer program"),),
+    run=run_source_flows,
+)
+
+
+METHODS = (MASTER_CHILD, FLOW_DECOMPOSITION, MCF_EXTP, WORST_CUT, TREE_PACKING, SOURCE_FLOWS)

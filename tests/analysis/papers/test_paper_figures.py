@@ -23,6 +23,8 @@ def findings(tmp_path_factory):
     )]  # fmt: skip
     tasks += [Task("alltoall.link-mcf", "genkautz:n=9,d=4", method=m) for m in ("highs-simplex", "flow-decomposition")]
     tasks += [Task("alltoall.link-mcf", "path:4", settings={"printed": "true"})]
+    tasks += [Task("alltoall.master", "bipartite:4x4")]
+    tasks += [Task("alltoall.min-congestion", "bipartite:4x4", settings={"paths": "shortest"})]
     for task in tasks:
         run = solve(task)
         store.save(run)
@@ -52,7 +54,7 @@ def test_every_figure_is_computed_or_names_a_study_and_takes_an_empty_store(one,
         assert rows.empty
 
 
-@pytest.mark.parametrize("name", ["alltoall-6", "alltoall-8", "alltoall-9", "alltoall-13"])
+@pytest.mark.parametrize("name", ["alltoall-4", "alltoall-6", "alltoall-8", "alltoall-9", "alltoall-13"])
 def test_figures_are_drawn_with_labelled_axes(name, findings):
     one = figure(name)
     rows = one.select(findings.results)
@@ -61,6 +63,11 @@ def test_figures_are_drawn_with_labelled_axes(name, findings):
     assert axes.get_xlabel()
     assert axes.get_ylabel()
     assert one.finding(rows)
+
+
+def test_one_path_is_slower_than_the_optimum_on_a_testbed(findings):
+    times = figure("alltoall-4").select(findings.results).set_index("formulation")["time"]
+    assert times.to_dict() == pytest.approx({"alltoall.master": 2.5, "alltoall.min-congestion": 3.0})
 
 
 def test_the_ratios_are_those_of_the_optima(findings):

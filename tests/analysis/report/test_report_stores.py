@@ -35,6 +35,7 @@ INSTANCES = {
     "alltoall.min-congestion": "ring:3",
     "alltoall.path-mcf": "ring:3",
     "alltoall.reduce-scatter": "ring:3",
+    "alltoall.sccl": "ring:3",
     "alltoall.timestep-mcf": "ring:3",
     "alltoall.virtual-channels": "ring:3",
     "lumorph.co-scheduling": "training:ncf,gpus=4",

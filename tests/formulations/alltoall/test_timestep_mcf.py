@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
+from scipy.optimize import Bounds, LinearConstraint, milp
 from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
-from opticoll.formulations.alltoall.timestep_mcf import step_distances, unroll
+from opticoll.formulations.flows.time_expanded import step_distances, unroll
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner, verify
@@ -203,6 +204,67 @@ def test_refusals(parameters, word):
     with pytest.raises(NotApplicable, match=word) as caught:
         model.prepare(parse("hypercube:3"), parameters)
     assert "\n" not in str(caught.value)
+
+
+# relays ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aggregate", ["commodity", "source"])
+@pytest.mark.parametrize(("spec", "steps"), [("path:3+host=2", 2), ("hypercube:2+host=1.5,relay=nic", 2)])
+def test_relays_pass_on_within_a_step_in_both_builds(spec, steps, aggregate):
+    for relays in ("pass", "step"):
+        least = 0 if relays == "step" else steps
+        forms = [
+            compiled(spec, form, steps=least, aggregate=aggregate, relays=relays)[1] for form in ("pyomo", "cvxpy")
+        ]
+        assert_one_matrix(*forms)
+
+
+@pytest.mark.parametrize("spec", ["hypercube:3", "genkautz:n=8,d=2", "path:4"])
+@pytest.mark.parametrize("host", [0.5, 1.3, 100.0])
+def test_arcs_of_a_host_take_no_step_of_their_own(spec, host):
+    """A host's limit is a row over all arcs at a vertex of the bare network: an independent statement of the model."""
+    topology, augmented = parse(spec), f"{spec}+host={host}"
+    L = int(topology.diameter) + 1
+    form = compiled(spec, "pyomo", steps=L, aggregate="source")[1]
+    place = {name: array.astype(int) for name, array in form.values(np.arange(form.A.shape[1])).items()}
+    rows = np.zeros((2 * topology.n * L, form.A.shape[1]))
+    cells = [(ends == u, t) for ends in (topology.tail, topology.head) for u in range(topology.n) for t in range(L)]
+    for row, (arcs, t) in zip(rows, cells, strict=True):
+        row[place["f"][arcs, :, t].ravel()] = 1.0
+        row[place["U"][t]] = -host
+    own = LinearConstraint(form.A, form.row_lower, form.row_upper)
+    limits = Bounds(form.col_lower, form.col_upper)
+    least = milp(form.cost, constraints=[own, LinearConstraint(rows, ub=0.0)], bounds=limits).fun
+    assert solved(augmented, steps=L, aggregate="source")[1] == pytest.approx(least, rel=1e-7)
+
+
+def test_a_step_is_one_link():
+    """Paper, section 3.2.3: three steps and the fluid time where arcs of hosts as steps take nine and 7.67."""
+    spec = "hypercube:3+host=2"
+    assert fluid_time(spec) == pytest.approx(6.0)
+    assert solved(spec, aggregate="source")[1] == pytest.approx(6.0)
+    data, value, _ = solved(spec, aggregate="source", relays="step")
+    assert (data.steps, value) == (9, pytest.approx(23 / 3))
+    assert solved("hypercube:2+host=9,relay=nic")[0].steps == 1, "NICs forward within the step"
+
+
+@pytest.mark.parametrize("spec", ["hypercube:2+host=1.5", "hypercube:2+host=0.8,relay=nic"])
+def test_what_a_relay_keeps_is_refused(spec):
+    data, _, values = solved(spec, steps=3, aggregate="source")
+    assert max(model.residuals(data, values).values()) < 1e-8
+    a, k, t = next(
+        (a, k, t) for a, k, t in np.argwhere(values["f"] > 1e-3) if not data.holds[data.topology.head[a]] and t < 2
+    )
+    late = {name: array.copy() for name, array in values.items()}
+    out = data.topology.tail == data.topology.head[a]
+    late["f"][out, k, t + 1] += late["f"][out, k, t]
+    late["f"][out, k, t] = 0.0
+    assert model.residuals(data, late)["passing"] > verify.FEASIBLE
+    noise = np.random.default_rng(3).normal(size=data.shape) * 1e-3
+    repaired = model.repair(data, {"f": values["f"] + noise, "U": values["U"]})
+    assert max(model.residuals(data, repaired).values()) < 1e-9
+    assert model.price_bound(data, np.random.default_rng(4).random(data.shape[::2])) <= model.objective(data, values)
 
 
 def test_zero_capacity_is_refused(tmp_path):

@@ -1,0 +1,402 @@
+"""All-to-all of whole chunks in steps of whole rounds: the program that SCCL gives to an SMT solver.
+
+Source  Cai et al., Synthesizing optimal collective algorithms (SCCL), PPoPP 2021, section 3 (k-synchronous algorithms,
+        constraints C1-C6); the all-to-all paper compares itself with it in sections 2.3 and 6.3
+Sets    u in V vertices (n), all of them ranks; a in A arcs (m); t = 1..S steps; k in K chunks, ``chunks`` for every
+        ordered pair (s_k, t_k), or with ``model=sources`` the N sources
+Data    c_a > 0 capacity [chunks per round], (m,); C = ``chunks`` per shard; S = ``steps``
+Vars    f_akt in {0,1} chunk k crosses arc a in step t, (m, |K|, S): SCCL's snd(n,c,n') with time(c,n') = t
+        U_t in 0 .. ceil(|K| / min_a c_a) rounds of step t, integer, (S,)
+
+min sum_t U_t  s.t.
+    capacity[a,t]   sum_k f_akt <= c_a U_t                                                (C5)
+    once[u,k]       sum_t inflow_u(f_kt) <= 1            u not in {s_k, t_k}              (C3)
+    before[a,k,t]   f_akt <= sum_{tau<t} inflow_{tail a}(f_k,tau)       tail a != s_k     (C4)
+    balance[u,k]    sum_t inflow_u(f_kt) = 1             u = t_k                          (C1, C2)
+
+A round is the time of one chunk over a link of capacity 1; R = sum_t U_t rounds move C chunks of every pair, so that an
+all-to-all takes T = R / C [shards / link bandwidth] and costs S alpha + T beta. SCCL fixes C, S and R and asks whether
+there is a solution (R = sum r_s is its C6); here R is minimized, and a step may have no round, so S is the most steps.
+A chunk has one destination, so arcs into its source and out of its destination, and sends that come too early or too
+late (as in :mod:`opticoll.formulations.alltoall.timestep_mcf`), are fixed at 0: some solution of least R needs none.
+
+``model=sources`` is ours, with the same optimum. As no chunk is needed twice, no copy helps: chunks are an integer flow
+in the graph unrolled over time, and those of one source are one flow that splits at whole numbers. So f_akt is the
+number of chunks of source k, an integer up to C (N-1), and *once*, *before* and *balance* become
+
+    causality[u,k,t]  sum_{tau<=t} inflow_u(f_k,tau) >= sum_{tau<=t+1} outflow_u(f_k,tau)      u != s_k, t < S
+    balance[u,k]      sum_t inflow_u(f_kt) - outflow_u(f_kt) = C                               u != s_k
+
+which is the time-stepped MCF by source with integers: C (N-1) times fewer variables, and the bound of that LP.
+
+Bounds. R >= ceil(C T) for every bound T on the fluid time, and R >= the diameter, as each of so many steps has a round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall import PAPER, timestep_mcf
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow, arc_ends
+from opticoll.formulations.arrays import Array, Links, Names, arc_labels, arc_names, pair_labels, vertex_names
+from opticoll.formulations.flows import concurrent_flow as static
+from opticoll.formulations.flows.single_source import strip_paths
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.instances.digraph import Topology
+
+    Values = Mapping[str, NDArray[np.float64]]
+
+NAME = "alltoall.sccl"
+#: Most chunks of a shard.
+MOST_CHUNKS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkSteps:
+    """The data of the model: a flow in steps, with a group for every chunk or for every source."""
+
+    flow: StepFlow
+    chunks: int
+    model: str
+
+    @property
+    def relays(self) -> str:
+        """Whether vertices that are not ranks pass data on; there are none."""
+        return self.flow.relays
+
+
+def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> ChunkSteps:
+    """The data of the model.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is not a strongly connected topology of at least two ranks and nothing but ranks, there are
+        fewer steps than its diameter, or the number of chunks is not in 1..64.
+    """
+    given = parameters or {}
+    topology = static.all_to_all_topology(instance, NAME)
+    if topology.ranks < topology.n:
+        msg = f"{NAME}: {topology.spec} has vertices that are not ranks; take alltoall.timestep-mcf, which passes them"
+        raise NotApplicable(msg)
+    chunks, model, least = int(given.get("chunks", 1)), str(given.get("model", "chunks")), int(topology.diameter)
+    if not 1 <= chunks <= MOST_CHUNKS:
+        msg = f"{NAME}: chunks={chunks} is not a number of chunks of a shard; take 1 to {MOST_CHUNKS}"
+        raise NotApplicable(msg)
+    steps = int(given.get("steps", 0)) or least
+    if steps < least:
+        msg = (
+            f"{NAME}: steps={steps} are too few for {topology.spec}: its diameter is {least}; set steps={least} or more"
+        )
+        raise NotApplicable(msg)
+    if model == "sources":
+        groups = static.by_source(topology, flow="f")
+        groups = replace(groups, demand=groups.demand * chunks)
+    else:
+        groups = static.by_commodity(topology, *static.pairs_of(topology, None))
+        groups = replace(
+            groups,
+            sources=np.repeat(groups.sources, chunks),
+            demand=np.repeat(groups.demand, chunks, axis=1),
+            blocked=np.repeat(groups.blocked, chunks, axis=1),
+        )
+    return ChunkSteps(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
+
+
+def build_pyomo(data: ChunkSteps) -> PyomoModel:
+    """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
+    if data.model == "sources":
+        return timestep_mcf.build_pyomo(data.flow, whole=True)
+    import pyomo.environ as pyo
+
+    topology, S = data.flow.topology, data.flow.steps
+    V, A = vertex_names(topology), arc_names(topology)
+    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+    head = {a: V[u] for a, u in zip(A, topology.head.tolist(), strict=True)}
+    c = dict(zip(A, topology.capacity.tolist(), strict=True))
+    hops = {(s, u): h for s, row in zip(V, topology.hops.tolist(), strict=True) for u, h in zip(V, row, strict=True)}
+    K = [(s, d, i) for s in V for d in V if s != d for i in range(data.chunks)]
+    T = range(1, S + 1)
+
+    def possible(a: str, s: Any, d: Any, t: int) -> bool:
+        """Whether a chunk from s can be at the tail before step t, and reach d from the head after it."""
+        return head[a] != s and tail[a] != d and hops[s, tail[a]] < t and hops[head[a], d] <= S - t
+
+    model = pyo.ConcreteModel(name="chunks in steps and rounds")
+    model.f = f = pyo.Var([(a, *k, t) for a in A for k in K for t in T], domain=pyo.Binary)
+    free = {(a, *k, t) for a in A for k in K for t in T if possible(a, k[0], k[1], t)}
+    for index in f:
+        if index not in free:
+            f[index].setub(0)
+    model.U = pyo.Var(T, domain=pyo.NonNegativeIntegers, bounds=(0, math.ceil(len(K) / min(c.values()))))
+    model.rounds = pyo.Objective(expr=pyo.quicksum(model.U[t] for t in T), sense=pyo.minimize)
+
+    def arrived(u: Any, k: tuple[Any, ...], until: int) -> Any:
+        return pyo.quicksum(f[(a, *k, t)] for a in A if head[a] == u for t in range(1, until + 1))
+
+    model.capacity = pyo.Constraint(
+        A, T, rule=lambda m, a, t: pyo.quicksum(m.f[(a, *k, t)] for k in K) - c[a] * m.U[t] <= 0
+    )
+    model.once = pyo.Constraint(
+        [(u, *k) for u in V for k in K if u not in k[:2]], rule=lambda _, u, *k: arrived(u, k, S) <= 1
+    )
+    model.before = pyo.Constraint(
+        sorted((index for index in free if tail[index[0]] != index[1]), key=str),
+        rule=lambda m, *index: m.f[index] - arrived(tail[index[0]], index[1:-1], index[-1] - 1) <= 0,
+    )
+    model.balance = pyo.Constraint([(k[1], *k) for k in K], rule=lambda _, u, *k: arrived(u, k, S) == 1)
+    return PyomoModel(
+        model,
+        variables={"f": (A, K, list(T)), "U": (list(T),)},
+        constraints={
+            "capacity": (A, list(T)), "once": (V, K), "before": (A, K, list(T)), "balance": (V, K),
+        },
+    )  # fmt: skip
+
+
+def build_cvxpy(data: ChunkSteps) -> CvxpyModel:
+    """The model in matrix form over vec(f) in C order (arc, chunk or source, step), as Kronecker products."""
+    if data.model == "sources":
+        return timestep_mcf.build_cvxpy(data.flow, whole=True)
+    import cvxpy as cp
+    import scipy.sparse as sp
+
+    flow, topology = data.flow, data.flow.topology
+    (m, groups, steps), n = flow.shape, topology.n
+    f = cp.Variable(m * groups * steps, name="f", bounds=[0, flow.upper.ravel()], integer=True)
+    U = cp.Variable(steps, name="U", bounds=[0, np.ceil(flow.longest)], integer=True)
+    enter, _ = arc_ends(topology)
+    per_group, per_step = sp.eye_array(groups), sp.eye_array(steps)
+    load = sp.kron(sp.eye_array(m), sp.kron(np.ones((1, groups)), per_step), format="csr")
+    width = sp.kron(topology.capacity[:, None], per_step, format="csr")
+    arrived = sp.kron(enter, sp.kron(per_group, np.ones((1, steps))), format="csr")
+    wanted = flow.groups.demand > 0
+    ends, passed = np.flatnonzero(wanted.ravel()), np.flatnonzero((flow.groups.served & ~wanted).ravel())
+    constraints = {
+        "capacity": Named(load @ f - width @ U <= 0, (m, steps), np.arange(m * steps)),
+        "balance": Named(sp.csr_array(arrived[ends]) @ f == 1, (n, groups), ends),
+    }
+    if passed.size:
+        constraints["once"] = Named(sp.csr_array(arrived[passed]) @ f <= 1, (n, groups), passed)
+    later = np.flatnonzero(((flow.upper > 0) & (topology.tail[:, None] != flow.groups.sources)[:, :, None]).ravel())
+    if later.size:
+        earlier = sp.kron(enter[topology.tail], sp.kron(per_group, np.tri(steps, k=-1)), format="csr")
+        before = sp.csr_array((sp.eye_array(m * groups * steps, format="csr") - earlier)[later])
+        constraints["before"] = Named(before @ f <= 0, (m, groups, steps), later)
+    return CvxpyModel(
+        cp.Problem(cp.Minimize(cp.sum(U)), [named.item for named in constraints.values()]),
+        variables={"f": Named(f, (m, groups, steps), np.arange(m * groups * steps)), "U": Named(U, (steps,))},
+        constraints=constraints,
+    )
+
+
+def estimate(data: ChunkSteps) -> dict[str, int]:
+    """Size of the model before it is built; variables that are fixed at 0 are not counted."""
+    size = timestep_mcf.estimate(data.flow)
+    if data.model == "chunks":
+        flow, topology = data.flow, data.flow.topology
+        (m, groups, steps), n = flow.shape, topology.n
+        _, chunk, _ = np.nonzero(flow.upper)
+        size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
+        entering = np.bincount(topology.head, minlength=n)[topology.tail]
+        sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
+        size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
+    return {**size, "integers": size["variables"]}
+
+
+def arrays(data: ChunkSteps, names: Collection[str]) -> dict[str, Array]:
+    """Sends f, and rounds U."""
+    return {
+        "f": Array(data.flow.shape, axes=("arc", data.model[:-1], "step"), unit="chunks"),
+        "U": Array((data.flow.steps,), axes=("step",), unit="rounds"),
+    }
+
+
+def index_sets(data: ChunkSteps, values: Values | None = None) -> dict[str, Names]:
+    """Names of arcs, of chunks ``s -> t #1`` or sources, and of steps from 1."""
+    if data.model == "sources":
+        return timestep_mcf.index_sets(data.flow)
+    topology, groups = data.flow.topology, data.flow.groups
+    pairs = pair_labels(topology, groups.sources, np.argmax(groups.demand, axis=0))
+    chunks = [f"{pair} #{k % data.chunks + 1}" for k, pair in enumerate(pairs)]
+    return {"arc": arc_labels(topology), "chunk": chunks, "step": range(1, data.flow.steps + 1)}
+
+
+def objective(data: ChunkSteps, values: Values) -> float:
+    """Rounds of all steps, as stated by U."""
+    return timestep_mcf.objective(data.flow, values)
+
+
+def residuals(data: ChunkSteps, values: Values) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone, step by step, in chunks."""
+    flow, (_, groups, steps) = data.flow, data.flow.shape
+    f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
+    if data.model == "sources":
+        found = timestep_mcf.residuals(flow, values)
+        if np.isfinite(found["shape"]):
+            found["whole"] = _fraction(f, U)
+        return found
+    names = ("shape", "whole", "blocked", "capacity", "once", "before", "balance")
+    if f.shape != flow.shape or U.shape != (steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
+        return dict.fromkeys(names, np.inf)
+    topology, sources, chunk = flow.topology, flow.groups.sources, np.arange(groups)
+    held = np.zeros((topology.n, groups))
+    held[sources, chunk] = 1.0
+    early = 0.0
+    for t in range(steps):  # a copy of what is held may be sent
+        early = max(early, float((f[:, :, t] - held[topology.tail]).max(initial=0.0)))
+        np.add.at(held, topology.head, f[:, :, t])
+    held[sources, chunk] -= 1.0
+    targets = np.argmax(flow.groups.demand, axis=0)
+    load = f.sum(axis=1)
+    return {
+        "shape": 0.0,
+        "whole": max(_fraction(f, U), float(max(-f.min(initial=0.0), f.max(initial=0.0) - 1.0, -U.min(initial=0.0)))),
+        "blocked": float(np.where(flow.upper == 0, np.abs(f), 0.0).max(initial=0.0)),
+        "capacity": float((load / topology.capacity[:, None] - U).max(initial=0.0)),
+        "once": float((held - 1.0).max(initial=0.0)),
+        "before": early,
+        "balance": float(np.abs(held[targets, chunk] - 1.0).max(initial=0.0)),
+    }
+
+
+def _fraction(*arrays: NDArray[np.float64]) -> float:
+    """Largest distance to a whole number."""
+    return max(float(np.abs(array - np.rint(array)).max(initial=0.0)) for array in arrays)
+
+
+def bounds(data: ChunkSteps) -> list[Bound]:
+    """Every bound on the fluid time, times the chunks of a shard and rounded up; the diameter."""
+    diameter = int(data.flow.topology.diameter)
+    found = [Bound("steps", float(diameter), "each of as many steps as the diameter has a round")]
+    for bound in timestep_mcf.bounds(data.flow):
+        value = float(math.ceil(bound.value))
+        found.append(Bound(bound.name, value, f"rounds are whole: {bound.reason}", bound.paper))
+    return found
+
+
+def ways(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+    """Source, destination, arcs and steps (from 0) of every chunk, by source and destination."""
+    flow, topology = data.flow, data.flow.topology
+    if data.model == "sources":
+        return _split(data, values)
+    sent = np.asarray(values["f"], dtype=float) > 0.5
+    found = []
+    for k, source in enumerate(flow.groups.sources.tolist()):
+        target = at = int(np.argmax(flow.groups.demand[:, k]))
+        by = {int(topology.head[a]): (int(a), int(t)) for a, t in np.argwhere(sent[:, k])}
+        way = []
+        while at != source:  # back from the destination, to which exactly one copy came
+            way.append(by[at])
+            at = int(topology.tail[by[at][0]])
+        arcs, steps = zip(*way[::-1], strict=True)
+        found.append((source, target, arcs, steps))
+    return found
+
+
+def _split(data: ChunkSteps, values: Values) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+    """Integer flows of sources as ways of chunks; one that comes to a vertex again waits there, or ends there."""
+    flow, topology, unrolled = data.flow, data.flow.topology, data.flow.unrolled
+    f = np.rint(np.asarray(values["f"], dtype=float))
+    over_time = np.zeros((unrolled.graph.arcs, flow.groups.groups))
+    over_time[unrolled.moving] = f.transpose(0, 2, 1)
+    over_time[unrolled.waiting] = timestep_mcf.waiting(flow, f).transpose(0, 2, 1)
+    found = []
+    for k, source in enumerate(flow.groups.sources.tolist()):
+        targets = np.delete(topology.terminals, k)
+        amounts = np.full(targets.size, float(data.chunks))
+        ends = targets + topology.n * flow.steps
+        paths = strip_paths(unrolled.graph, source, over_time[:, k], ends, amounts)
+        for target, split in zip(targets.tolist(), paths, strict=True):
+            for path in split:
+                moves = [a for a in path.arcs if unrolled.arc[a] >= 0]
+                way = _straight(topology, source, target, unrolled.arc[moves].tolist(), unrolled.step[moves].tolist())
+                found += [(source, target, *way)] * round(path.amount)
+    return found
+
+
+def _straight(
+    topology: Topology, source: int, target: int, arcs: list[int], steps: list[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The way without its circles, up to its destination."""
+    way: list[tuple[int, int]] = []
+    seen = [source]
+    for a, t in zip(arcs, steps, strict=True):
+        if seen[-1] == target:
+            break
+        v = int(topology.head[a])
+        if v in seen:
+            way, seen = way[: seen.index(v)], seen[: seen.index(v) + 1]
+        else:
+            way.append((a, t))
+            seen.append(v)
+    return tuple(a for a, _ in way), tuple(t for _, t in way)
+
+
+def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dict[str, NDArray[np.float64]]:
+    """The variables of ``model=chunks`` from those of ``model=sources`` in as many steps and chunks."""
+    f = np.zeros(data.flow.shape)
+    for k, (_, _, arcs, steps) in enumerate(ways(by_source, values)):
+        f[list(arcs), k, list(steps)] = 1.0
+    return {"f": f, "U": np.asarray(values["U"], dtype=float)}
+
+
+def metrics(data: ChunkSteps, value: float | None) -> dict[str, Any]:
+    """Chunks, steps, rounds, and the time that they take."""
+    return {
+        "chunks": data.chunks,
+        "steps": data.flow.steps,
+        "rounds": value,
+        "T": None if value is None else value / data.chunks,
+        "diameter": int(data.flow.topology.diameter),
+        "ranks": data.flow.topology.ranks,
+    }
+
+
+def links(data: ChunkSteps, values: Values) -> Links:
+    """Chunks over every arc in all steps, within the rounds of all steps."""
+    topology = data.flow.topology
+    load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
+    return Links(topology, load, topology.capacity, objective(data, values), "chunks", "chunks per round")
+
+
+FORMULATION = Formulation(
+    name=NAME,
+    paper=PAPER,
+    where="sections 2.3, 6.3; SCCL, section 3",
+    title="All-to-all of whole chunks in steps and rounds, as SCCL states it",
+    sense="min",
+    problem="MILP",
+    parameters=(
+        Parameter("chunks", int, default=1, help="equal chunks C of every shard"),
+        Parameter("steps", int, default=0, help="number of steps S, at least (0: equal to) the diameter"),
+        Parameter(
+            "model", str, default="chunks", choices=("chunks", "sources"),
+            help="a 0/1 variable for each chunk (SCCL's), or an integer one for each source (same optimum)",
+        ),
+    ),
+    label_invariant=lambda parameters: True,
+    prepare=prepare,
+    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+    residuals=residuals,
+    objective=objective,
+    bounds=bounds,
+    arrays=arrays,
+    metrics=metrics,
+    restriction=lambda data: f"in {data.flow.steps} steps, {data.chunks} {'chunk' if data.chunks == 1 else 'chunks'}",
+    estimate=estimate,
+    size="C N(N-1) m S + S variables; N m S + S by source",
+    meaning="rounds of all steps; R / C is the time [shards / link bandwidth]",
+    index_sets=index_sets,
+    links=links,
+)  # fmt: skip

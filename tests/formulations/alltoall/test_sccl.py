@@ -1,0 +1,154 @@
+"""SCCL's program: one matrix in both builds, the optimum by source is the same, wrong solutions, schedules, bounds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import assert_one_matrix, optimum
+from strategies import topologies
+
+from opticoll.analysis.cli import main
+from opticoll.formulations.alltoall import sccl as model
+from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.schedules.shard_routes import routes_of
+from opticoll.instances import Topology, parse
+from opticoll.solvers import runner
+from opticoll.solvers.compile import compile_model
+from opticoll.solvers.task import Task
+
+relaxed = settings(max_examples=12)
+SPECS = ("ring:4,directed", "mesh:2x2", "path:3+scale=1.5", "genkautz:n=5,d=2")
+
+
+def compiled(spec, form="cvxpy", **parameters):
+    data = model.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+    return data, compile_model(model.FORMULATION.build[form](data))
+
+
+def solved(spec, **parameters):
+    data, form = compiled(spec, **parameters)
+    value, x = optimum(form)
+    return data, round(value), {name: np.rint(array) for name, array in form.values(x).items()}
+
+
+@pytest.mark.parametrize("parameters", [{}, {"chunks": 2}, {"model": "sources", "chunks": 2}])
+@pytest.mark.parametrize("spec", SPECS)
+def test_pyomo_and_cvxpy_are_one_matrix(spec, parameters):
+    steps = int(parse(spec).diameter) + 1
+    assert_one_matrix(*(compiled(spec, form, steps=steps, **parameters)[1] for form in ("pyomo", "cvxpy")))
+
+
+@pytest.mark.parametrize(("spec", "rounds"), [("hypercube:3", 4), ("bipartite:2x2", 2), ("ring:4,directed", 6)])
+def test_known_optima(spec, rounds):
+    """Closed forms of the fluid time, which whole chunks attain here: N/2, and the sum of distances over links."""
+    run = runner.solve(Task(model.NAME, spec, "cp-sat"))
+    assert (run.objective, run.proof) == (rounds, "optimal")
+
+
+@relaxed
+@given(topologies(4), st.integers(1, 2), st.integers(0, 1))
+def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
+    """Copies of chunks, which SCCL allows, and chunks told apart do not help an all-to-all."""
+    steps = int(topology.diameter) + extra
+    data, value, values = solved(topology, steps=steps, chunks=chunks)
+    other, least, flows = solved(topology, steps=steps, chunks=chunks, model="sources")
+    assert value == least
+    assert max(model.residuals(data, values).values()) == 0
+    assert max(model.residuals(other, flows).values()) <= 1e-9
+    split = model.chunk_values(data, other, flows)
+    assert max(model.residuals(data, split).values()) == 0
+    assert all(bound.value <= value for bound in model.bounds(data))
+    for one, found in ((data, values), (other, flows)):
+        routes = routes_of(model.NAME, one, found)
+        assert sum(route.weight for route in routes) == pytest.approx(topology.ranks * (topology.ranks - 1))
+        assert all(route.amount == 1 and list(route.steps) == sorted(set(route.steps)) for route in routes)
+
+
+def test_more_chunks_come_nearer_to_the_fluid_time():
+    """Three rounds for whole shards, five for halves of them, seven for thirds."""
+    assert [solved("bipartite:2x3", chunks=C, model="sources")[1] for C in (1, 2, 3)] == [3, 5, 7]
+
+
+@pytest.mark.parametrize("parameters", [{"chunks": 2}, {"model": "sources"}])
+def test_every_wrong_solution_is_noticed(parameters):
+    data, _, values = solved("ring:4", **parameters)
+    assert max(model.residuals(data, values).values()) == 0
+
+    def violated(change):
+        wrong = {name: array.copy() for name, array in values.items()}
+        change(wrong)
+        return {block for block, value in model.residuals(data, wrong).items() if value > 1e-6}
+
+    sent = [tuple(at) for at in np.argwhere(values["f"] > 0)]
+    first, last = sent[0], next(at for at in sent if at[2] == 1)
+    assert "balance" in violated(lambda v: v["f"].__setitem__(last, 0.0))
+    assert "whole" in violated(lambda v: v["f"].__setitem__(first, 0.5))
+    assert "whole" in violated(lambda v: v["U"].__setitem__(0, v["U"][0] + 0.5))
+    assert "capacity" in violated(lambda v: v["U"].__setitem__(0, 0.0))
+    assert "shape" in violated(lambda v: v.__setitem__("U", v["U"][:-1]))
+    blocked = tuple(np.argwhere(data.flow.upper == 0)[0])
+    assert "blocked" in violated(lambda v: v["f"].__setitem__(blocked, 1.0))
+
+    def early(v):
+        v["f"][:, :, 0] += v["f"][:, :, 1]
+        v["f"][:, :, 1] = 0.0
+
+    assert violated(early) & {"before", "causality"}
+
+
+def test_a_chunk_that_comes_twice_is_noticed():
+    data, _, values = solved("ring:4")
+    k = next(k for k in range(12) if values["f"][:, k].sum() == 2)
+    a, t = np.argwhere(values["f"][:, k])[0]
+    v = data.flow.topology.head[a]
+    other = next(b for b in np.flatnonzero(data.flow.topology.head == v) if b != a)
+    values["f"][other, k, t] = 1.0
+    assert model.residuals(data, values)["once"] == 1
+
+
+def test_the_program_stops_where_flows_by_source_go_on():
+    """The method proves what our bounds prove, in the variables of SCCL's program."""
+    run = runner.solve(Task(model.NAME, "ring:5", "source-flows", settings={"chunks": 2}))
+    assert (run.objective, run.proof, run.verified) == (6, "optimal", True)
+    assert run.values["f"].shape == (10, 40, 2)
+
+
+def test_two_way_lines_of_sources_are_straightened():
+    """A chunk that runs in a circle while others use its way waits instead."""
+    topology = Topology(3, [0, 1, 1, 2, 2], [1, 0, 2, 1, 0])
+    by_source = model.prepare(topology, {"model": "sources", "steps": 4})
+    flows = solved(topology, model="sources", steps=4)[2]
+    go, back = (int(np.flatnonzero((topology.tail == u) & (topology.head == v))[0]) for u, v in ((1, 2), (2, 1)))
+    at = next(t for t in range(4) if flows["f"][:, 0, t:].sum(axis=0).max() > 0)
+    flows["f"][go, 0, at + 1] += 1
+    flows["f"][back, 0, at + 2] += 1
+    flows["f"][go, 0, at + 3] += 1
+    first = next(t for t in range(4) if flows["f"][go, 0, t] > 0)
+    flows["f"][go, 0, first] -= 1
+    flows["U"][:] = 9
+    data = model.prepare(topology, {"steps": 4})
+    split = model.chunk_values(data, by_source, flows)
+    assert {b: v for b, v in model.residuals(data, split).items() if v > 0} == {}
+
+
+@pytest.mark.parametrize(("spec", "parameters", "words"), [
+    ("hypercube:3", {"steps": 2}, "diameter is 3"), ("ring:4", {"chunks": 0}, "take 1 to 64"),
+    ("ring:4+host=2", {}, "not ranks"),
+])  # fmt: skip
+def test_refusals(spec, parameters, words):
+    with pytest.raises(NotApplicable, match=words):
+        model.prepare(parse(spec), parameters)
+
+
+def test_a_schedule_from_the_command_line(tmp_path, capfd):
+    path = tmp_path / "plan.json"
+    arguments = ["--method", "cp-sat", "--json", "--no-store", "--schedule", str(path)]
+    assert main(["solve", model.NAME, "ring:4", "--set", "chunks=2", *arguments]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert (record["objective"], record["metrics"]["T"], record["proof"]) == (4, 2, "optimal")
+    facts = record["schedule"]
+    assert (facts["delivers"], facts["time"]) == (True, 2)
