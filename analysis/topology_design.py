@@ -52,8 +52,7 @@ class TopologyDesign:
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
     size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if it was asked for, and
-    ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` are the limits that were asked for, 0 for
-    none.
+    ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
     """
 
     n: int

@@ -29,8 +29,9 @@ def digraph(rows: str) -> Topology:
     """Digraph given by the out-neighbours of every node.
 
     The rows are separated by dots: ``digraph:12.20.01`` has the arcs 0->1, 0->2, 1->2, 1->0, 2->0 and 2->1. Nodes 10
-    and above are the letters ``a`` to ``z`` and ``A`` to ``Z``, then ``-`` and ``_``. A repeated node stands for parallel arcs, an empty row
-    for a node without outgoing arcs. All capacities are 1. :func:`digraph_spec` prints a topology in this form.
+    and above are the letters ``a`` to ``z`` and ``A`` to ``Z``, then ``-`` and ``_``. A repeated node stands for
+    parallel arcs, an empty row for a node without outgoing arcs. All capacities are 1.
+    :func:`digraph_spec` prints a topology in this form.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ largest load of an arc bounds T from above. The search minimises the p-norm of t
 distances and unequal loads alike:
 
 1. a random graph that keeps to the ports and to the limits of the racks
-2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and a
-   norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
+2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and
+   a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
 3. the best topology of every start is a candidate for the linear program
 """
 

@@ -217,7 +217,7 @@ def cayley_candidates(
 
 
 def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Candidate]:
-    """Candidates by exchanges of links, at most :data:`MOST_EXCHANGE_CANDIDATES`, for up to ``MOST_EXCHANGED`` nodes."""
+    """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
     found = exchanged(data, seed=seed, starts=starts, steps=steps)
     for topology, _ in zip(found, range(MOST_EXCHANGE_CANDIDATES), strict=False):
         yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)

@@ -107,5 +107,9 @@ def test_published_runs_are_of_the_benchmark():
         with path.open(encoding="utf-8") as file:
             assert {row["problem_name"] for row in csv.DictReader(file)} <= names
     made = published_results.compared(rows)
-    assert not (made.each["verdict"] == "wrong").any()
+    wrong = solver_metrics.wrong_answers(made.runs)
+    assert (wrong["error"] > wrong["allowed"]).all()
+    assert (
+        not made.each.loc[made.each["contestant"].str.contains("highs 1|scip|cp-sat|glop"), "verdict"].eq("wrong").any()
+    )
     assert np.isfinite(made.each.loc[made.each["verdict"] == "solved", "seconds"]).all()
