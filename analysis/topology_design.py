@@ -201,12 +201,12 @@ def design(
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
         raise BadInput(msg)
-    failed = worst_failure(spec) if failed_links else None
+    T_failed, failed_link = worst_failure(spec) if failed_links else (None, None)
     bound, reason = least_time(data)
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
         n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
-        "search" if record is None else "table", others, *(failed or (None, None)),
+        "search" if record is None else "table", others, T_failed, failed_link,
         rack, cables, uplinks,
     )  # fmt: skip
 
