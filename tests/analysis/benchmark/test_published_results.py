@@ -109,7 +109,4 @@ def test_published_runs_are_of_the_benchmark():
     made = published_results.compared(rows)
     wrong = solver_metrics.wrong_answers(made.runs)
     assert (wrong["error"] > wrong["allowed"]).all()
-    assert (
-        not made.each.loc[made.each["contestant"].str.contains("highs 1|scip|cp-sat|glop"), "verdict"].eq("wrong").any()
-    )
-    assert np.isfinite(made.each.loc[made.each["verdict"] == "solved", "seconds"]).all()
+    assert not wrong["solver"].str.contains("highs 1|scip|cp-sat|glop").any()
