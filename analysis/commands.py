@@ -132,7 +132,13 @@ def sweep(
 @click.option("--compare", "others", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option("--failed-links", type=click.IntRange(0, 1), default=0, show_default=True,
               help="With 1, also the worst T after one link has failed.")  # fmt: skip
-@click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True, help="Descents for each group.")
+@click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes of a rack (default: no racks).")
+@click.option("--cables", type=click.IntRange(min=0), default=0, metavar="C",
+              help="Most cables from one rack to another (default: any number).")  # fmt: skip
+@click.option("--uplinks", type=click.IntRange(min=0), default=0, metavar="U",
+              help="Most cables from a rack to all others (default: any number).")  # fmt: skip
+@click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
+              help="Descents for each group, and starts of exchanges.")  # fmt: skip
 @click.option("--time-limit", type=float, metavar="S", help="Limit of the search [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
@@ -142,6 +148,9 @@ def design(
     search: bool,
     others: bool,
     failed_links: int,
+    rack: int,
+    cables: int,
+    uplinks: int,
     starts: int,
     time_limit: float | None,
     seed: int,
@@ -151,7 +160,11 @@ def design(
 
     The topology comes from a table of records, or from a search among vertex-transitive topologies. T is solved and
     verified either way, and compared with a bound that holds for every topology of the degree.
-    """
+
+    \b
+    opticoll design n=64 degree=4
+    opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
+    """  # noqa: D301  click's mark for a paragraph that keeps its lines
     from opticoll.analysis import present
 
     given = dict(word.partition("=")[::2] for word in sizes)
@@ -167,7 +180,8 @@ def design(
 
         found = topology_design.design(
             int(given["n"]), int(given["degree"]), directed=directed, table=not search, compare=others,
-            failed_links=failed_links, starts=starts, time_limit=time_limit, seed=seed,
+            failed_links=failed_links, starts=starts, time_limit=time_limit, seed=seed, rack=rack, cables=cables,
+            uplinks=uplinks,
         )  # fmt: skip
     if as_json:
         present.emit_json(topology_design.as_json(found))

@@ -341,10 +341,20 @@ def show_iteration(found: IterationTime) -> None:
     show_fields(fields, "iteration")
 
 
+def _racks(found: TopologyDesign) -> str:
+    limits = [f"of {found.rack} nodes"]
+    if found.cables:
+        limits.append(f"at most {found.cables} cables from one to another")
+    if found.uplinks:
+        limits.append(f"at most {found.uplinks} from one to all others")
+    return ", ".join(limits)
+
+
 def show_design(found: TopologyDesign) -> None:
     """Print a topology, its time, and the bound on all topologies of its degree."""
     fields = {
         "nodes": f"{found.n}, degree {found.degree}, links {'one way' if found.directed else 'both ways'}",
+        **({"racks": _racks(found)} if found.rack else {}),
         "topology": f"{found.topology}   (from the {found.source})",
         "T": f"{number(found.T)}   ({found.proof} for this topology)",
         "least T": f"{number(found.bound)}   of any topology: {found.reason}",

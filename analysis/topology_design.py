@@ -52,7 +52,7 @@ class TopologyDesign:
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
     size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if it was asked for, and
-    ``failed_link`` the ends of that link.
+    ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
     """
 
     n: int
@@ -68,6 +68,9 @@ class TopologyDesign:
     others: tuple[Timed, ...] = ()
     T_failed: float | None = None
     failed_link: tuple[int, int] | None = None
+    rack: int = 0
+    cables: int = 0
+    uplinks: int = 0
 
     @property
     def best_possible(self) -> bool:
@@ -126,6 +129,9 @@ def design(
     starts: int = 8,
     time_limit: float | None = None,
     seed: int = 0,
+    rack: int = 0,
+    cables: int = 0,
+    uplinks: int = 0,
 ) -> TopologyDesign:
     """A topology of n nodes with ``degree`` ports each that has a small all-to-all time.
 
@@ -147,13 +153,20 @@ def design(
         Limit of the search [s]; the topology that is found is then solved without limit.
     seed
         Seed of the search.
+    rack
+        Nodes of a rack: nodes 0 to rack-1 are the first one, and so on; 0 for no racks. With racks, the table is not
+        used, and up to 64 nodes are searched.
+    cables, uplinks
+        Most cables from one rack to another, and from a rack to all others; 0 for any number. A link both ways is one
+        cable.
 
     Raises
     ------
     BadInput
         For sizes out of range, or if nothing is found.
     """
-    for name, value in (("n", n), ("degree", degree)):
+    given = (("n", n), ("degree", degree), ("rack", rack), ("cables", cables), ("uplinks", uplinks))
+    for name, value in given:
         if isinstance(value, bool) or not isinstance(value, Integral):
             msg = f"design: {name}={value!r} is not a whole number; call design(64, 4)"
             raise BadInput(msg)
@@ -164,12 +177,15 @@ def design(
     if n > MOST_NODES:
         msg = f"design: n={n} is more than the {MOST_NODES} nodes that are searched; take fewer"
         raise BadInput(msg)
-    data = design_data(n, degree, directed)
-    if data.links < n * degree:
+    data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
+    if rack and compare:
+        msg = "design: well-known topologies do not keep to the cables of racks; leave out --compare or --rack"
+        raise BadInput(msg)
+    if not directed and n * degree % 2 and not rack:
         msg = f"design: {n} x {degree} is odd, so that two-way links cannot give every node {degree}; "
         msg += f"take degree={degree - 1} or degree={degree + 1}, or links one way (--directed)"
         raise BadInput(msg)
-    record = records().get((n, degree, directed)) if table else None
+    record = records().get((n, degree, directed)) if table and not rack else None
     if record is None:
         found = _search(data, starts, time_limit, seed)
         if not found.spec:
@@ -177,7 +193,7 @@ def design(
             msg = f"design: no topology of {n} nodes and degree {degree} was found {ended}"
             raise BadInput(msg.replace(" ;", ";"))
         spec = found.spec
-        if directed:
+        if directed and not rack:
             spec = min([spec, *line_specs(n, degree)], key=_time)
     else:
         spec = record.topology
@@ -185,12 +201,13 @@ def design(
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
         raise BadInput(msg)
-    failed = worst_failure(spec) if failed_links else None
+    T_failed, failed_link = worst_failure(spec) if failed_links else (None, None)
     bound, reason = least_time(data)
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
         n, degree, directed, spec, timed.T, float(bound), timed.T / float(bound) - 1.0, timed.proof, reason,
-        "search" if record is None else "table", others, *(failed or (None, None)),
+        "search" if record is None else "table", others, T_failed, failed_link,
+        rack, cables, uplinks,
     )  # fmt: skip
 
 
@@ -326,7 +343,7 @@ def as_json(found: TopologyDesign) -> dict[str, Any]:
 
 
 def exact_bound(n: int, degree: int, *, directed: bool = False) -> Fraction:
-    """The bound on T as a fraction."""
+    """The bound on T as a fraction, without racks."""
     return least_time(design_data(n, degree, directed))[0]
 
 

@@ -119,6 +119,8 @@ CASES = {
     ],
     "topology.design": [
         ("servers:n=3,degree=2", {}), ("servers:n=4,degree=2", {"directed": "true"}), ("servers:n=5,degree=3", {}),
+        ("servers:n=5,degree=3", {"rack": "2", "cables": "1", "uplinks": "2"}),
+        ("servers:n=4,degree=2", {"rack": "2", "uplinks": "1", "directed": "true"}),
     ],
     "topoopt.topology": [
         ("servers:n=3,degree=2,traffic=vgg", {}), ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),

@@ -65,6 +65,7 @@ CASES: list[tuple[str, str, dict[str, str], tuple[str, ...]]] = [
     ("topoopt.routing", POOL, {}, ()),
     ("topoopt.strategy", "servers:n=4,degree=2,traffic=bert", {}, ()),
     ("topology.design", "servers:n=4,degree=2", {}, ()),
+    ("topology.design", "servers:n=4,degree=2", {"rack": 2, "uplinks": 2}, ()),
     ("topoopt.topology", "servers:n=4,degree=3,traffic=vgg", {}, ("y",)),
 ]
 #: Solutions choose sizes of this many.

@@ -4,6 +4,7 @@
 
     list               print problems, grades, best known values and proofs
     export FOLDER      write every problem as .mps.gz, with an index (index.json, index.csv)
+    known [NAME]...    take best known values from the runs of a store, by any method
     prove [NAME]...    recompute best known values and grades (--open: only those without a proof)
 
 The problems are those of ``analysis/studies/solver-bench.toml``. Best known values are always computed: ``prove``
@@ -313,6 +314,31 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
     )  # fmt: skip
 
 
+def improved(last: Best | None, found: Best) -> Best | None:
+    """The better value and the better bound of two entries of one problem; None if ``found`` improves neither.
+
+    An entry of another instance counts for nothing. Grade, times and an exact value are those of ``last``.
+    """
+    from opticoll.solvers.verify import prove as proof_of
+
+    if last is None or last.instance_hash != found.instance_hash:
+        return found
+    flip = 1.0 if last.sense == "min" else -1.0
+
+    def ahead(new: float | None, old: float | None, way: float) -> bool:
+        return new is not None and (old is None or flip * way * (new - old) > PROVEN * abs(old))
+
+    value, bound = ahead(found.value, last.value, -1.0), ahead(found.bound, last.bound, 1.0)
+    if not value and not bound:
+        return None
+    kept = replace(last, value=found.value, method=found.method, value_exact=None) if value else last
+    kept = replace(kept, bound=found.bound, bound_source=found.bound_source) if bound else kept
+    proof = proof_of(
+        verified=kept.value is not None, objective=kept.value, bound=kept.bound, sense=kept.sense, tol=PROVEN
+    )[0]
+    return replace(kept, proof=str(proof))
+
+
 def _with_bounds(problem: Problem) -> Problem | None:
     """The problem without ``bounds=false``: the same optimum, but analytic bounds may prove it."""
     settings = tuple(pair for pair in problem.settings if pair != ("bounds", "false"))
@@ -483,6 +509,27 @@ def prove_command(names: tuple[str, ...], time_limit: float, only_open: bool, me
         entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
         rewrite(BEST, json.dumps(entries, indent=1) + "\n")
         click.echo(f"{one.name}: {best.value} {best.proof} ({best.grade}, {best.method}, {best.bound_source})")
+
+
+@cli.command("known")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--store", "store_dir", metavar="DIR", help="Results store.")
+def known_command(names: tuple[str, ...], store_dir: str | None) -> None:
+    """Take values and bounds from a store's runs where they are better than the best known ones."""
+    from opticoll.analysis.report import findings
+    from opticoll.analysis.store import Store
+
+    runs, known = findings.best_runs(Store(store_dir)), best_known()
+    for one in problems_named(names):
+        found = known_from(one, runs)
+        better = None if found is None else improved(known.get(one.name), found)
+        if better is None:
+            continue
+        known[one.name] = better
+        click.echo(
+            f"{one.name}: {better.value} {better.proof} ({better.grade}, {better.method}, {better.bound_source})"
+        )
+    rewrite(BEST, json.dumps({name: asdict(entry) for name, entry in sorted(known.items())}, indent=1) + "\n")
 
 
 def run_cli(group: click.Group, module: str) -> int:

@@ -4,7 +4,9 @@ Source  ours; the flow part is (6)-(9) of the all-to-all paper. Bounds: Cerf, Co
         (distances); Hoffman & Singleton, IBM J. 4, 1960, Damerell, Math. Proc. Camb. Phil. Soc. 74, 1973, and Bannai &
         Ito, J. Fac. Sci. Univ. Tokyo 20, 1973 (Moore graphs); Bridges & Toueg, J. Comb. Theory B 29, 1980 (digraphs)
 Sets    (i,j), i != j, ordered pairs of n nodes; s in V sources
-Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other
+Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other.
+        Optional: racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most c cables from one
+        rack to another, at most U uplinks of a rack; a two-way link is one cable
 Vars    x_ij in {0,1} link from i to j, (n,n); g_sij >= 0 flow from source s, none into s, (n,n,n); F >= 0 concurrent
         flow [1 / time]
 
@@ -12,6 +14,9 @@ max F  s.t.
     ports_out[i]     sum_j x_ij <= d
     ports_in[j]      sum_i x_ij <= d
     both_ways[i,j]   x_ij = x_ji                                           i < j       (unless ``directed``)
+    cables[p,q]      sum_(i in R_p, j in R_q) x_ij <= c                    p != q      (if ``cables`` > 0)
+    uplinks_out[p]   sum_(i in R_p, j not in R_p) x_ij <= U                            (if ``uplinks`` > 0)
+    uplinks_in[p]    sum_(i not in R_p, j in R_p) x_ij <= U                            (if ``uplinks`` > 0)
     balance[u,s]     inflow_u(g_s) - outflow_u(g_s) >= F                   u != s
     capacity[i,j]    sum_s g_sij <= x_ij
 
@@ -24,6 +29,9 @@ links: its sum is the least for d-1 links at the root, and C <= n d - 1. If n is
 digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
 two-way graphs attain it only for k = 2 and d = 3, 7, perhaps 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
 otherwise some pair is farther apart, seen from both ends: e = 2.
+With racks, C is at most the sum over racks of min(r d, r (r-1) + U'), where U' <= min(U, c times the other racks) links
+leave a rack. And k racks of w nodes send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k)) links, K racks in
+all, which bounds T by the quotient.
 """
 
 from __future__ import annotations
@@ -61,12 +69,37 @@ class Design:
     n: int
     degree: int
     directed: bool
+    rack: int = 0
+    cables: int = 0
+    uplinks: int = 0
 
     @property
     def links(self) -> int:
         """Most links of a topology, C; a two-way link counts twice."""
         total = self.n * self.degree
+        if self.rack:
+            sizes = np.bincount(self.rack_of).tolist()
+            total = sum(min(size * self.degree, size * (size - 1) + self.leaving(size)) for size in sizes)
         return total if self.directed else total // 2 * 2
+
+    @property
+    def racks(self) -> int:
+        """Number of racks; 1 without racks."""
+        return -(-self.n // self.rack) if self.rack else 1
+
+    @property
+    def rack_of(self) -> I64:
+        """The rack of every node, ``(n,)``; all 0 without racks."""
+        return np.arange(self.n) // (self.rack or self.n)
+
+    def leaving(self, size: int, racks: int = 1) -> int:
+        """Most links that leave ``racks`` racks with ``size`` nodes in all."""
+        rest, most = self.racks - racks, [size * self.degree, (self.n - size) * self.degree]
+        if self.uplinks:
+            most += [racks * self.uplinks, rest * self.uplinks]
+        if self.cables:
+            most.append(self.cables * racks * rest)
+        return min(most)
 
     @property
     def pairs(self) -> tuple[I64, I64]:
@@ -92,16 +125,28 @@ def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> De
             f"{NAME}: is for the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for other traffic"
         )
         raise NotApplicable(msg)
-    return design_data(instance.n, instance.degree, bool((parameters or {}).get("directed", False)))
+    given = parameters or {}
+    limits = {name: int(given.get(name, 0)) for name in ("rack", "cables", "uplinks")}
+    return design_data(instance.n, instance.degree, bool(given.get("directed", False)), **limits)
 
 
-def design_data(n: int, degree: int, directed: bool) -> Design:
+def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
     """The data of the model for n nodes of the given degree.
+
+    Parameters
+    ----------
+    n, degree, directed
+        Nodes, links of a node, and whether links may run one way only.
+    rack
+        Nodes of a rack, in their order; 0 for no racks.
+    cables, uplinks
+        Most cables from one rack to another, and from a rack to all others; 0 for any number.
 
     Raises
     ------
     NotApplicable
-        If n is less than 2, the degree does not lie in 1..n-1, or links of degree 1 cannot connect the nodes.
+        If n is less than 2, the degree does not lie in 1..n-1, links of degree 1 cannot connect the nodes, or the racks
+        are no racks.
     """
     if n < 2:
         msg = f"{NAME}: a topology needs at least 2 nodes, not {n}"
@@ -112,7 +157,13 @@ def design_data(n: int, degree: int, directed: bool) -> Design:
     if degree == 1 and n > 2 and not directed:
         msg = f"{NAME}: {n} nodes are not connected by one two-way link each; take degree=2, or directed=true"
         raise NotApplicable(msg)
-    return Design(n, degree, directed)
+    if min(rack, cables, uplinks) < 0 or rack >= n:
+        msg = f"{NAME}: racks of {rack} of {n} nodes, {cables} cables and {uplinks} uplinks make no sense; "
+        raise NotApplicable(msg + "take racks of 1 to n-1 nodes, and limits from 1")
+    if bool(rack) != bool(cables or uplinks):
+        msg = f"{NAME}: racks and their cables go together; give rack=, and cables=, uplinks= or both"
+        raise NotApplicable(msg)
+    return Design(n, degree, directed, rack, cables, uplinks)
 
 
 def _refuse_large(data: Design) -> None:
@@ -141,11 +192,29 @@ def depth_sum(n: int, first: int, onward: int) -> int:
 
 def least_time(data: Design) -> tuple[Fraction, str]:
     """Lower bound on T that holds for every topology, and its reason."""
+    return max(_moore_time(data), _cut_time(data), key=lambda bound: bound[0])
+
+
+def _cut_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T by what whole racks send over their cables; 0 without racks."""
+    best = Fraction(0), "no racks"
+    for racks in range(1, data.racks):
+        size = racks * data.rack
+        links = data.leaving(size, racks)
+        time = Fraction(size * (data.n - size), links)
+        if time > best[0]:
+            several = "a rack sends" if racks == 1 else f"{racks} racks send"
+            best = time, f"{several} {size * (data.n - size)} shards over at most {links} links"
+    return best
+
+
+def _moore_time(data: Design) -> tuple[Fraction, str]:
+    """Lower bound on T by the distances in any topology."""
     n, d = data.n, data.degree
     onward = d if data.directed else d - 1
     each = depth_sum(n, d, onward)
     total, reason = n * each, f"least sum of distances {each} of every node"
-    if data.links < n * d:
+    if not data.directed and n * d % 2:
         fewer = depth_sum(n, d - 1, onward)
         total += fewer - each
         reason += f", {fewer} of one that lacks a link, as {n} x {d} is odd"
@@ -156,6 +225,8 @@ def least_time(data: Design) -> tuple[Fraction, str]:
     elif not data.directed and d >= 3 and diameter >= 2 and not (diameter == 2 and d in {3, 7, 57}):
         total += 2
         reason += ", attained by no graph (Hoffman & Singleton; Damerell; Bannai & Ito)"
+    if data.links < n * d - n * d % 2:
+        reason += f", and at most {data.links} links within and between the racks"
     return Fraction(total, data.links), reason
 
 
@@ -171,9 +242,13 @@ def _moore_diameter(data: Design) -> int:
 
 
 def bounds(data: Design) -> list[Bound]:
-    """Distances in any topology of the degree."""
-    time, reason = least_time(data)
-    return [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
+    """Distances in any topology of the degree, and cuts between racks."""
+    time, reason = _moore_time(data)
+    found = [Bound("moore", outward.fraction_up(1 / time), reason, "topology")]
+    if data.rack:
+        time, reason = _cut_time(data)
+        found.append(Bound("rack-cut", outward.fraction_up(1 / time), reason, "topology"))
+    return found
 
 
 # builds ---------------------------------------------------------------------------------------------------------------
@@ -210,6 +285,16 @@ def build_cvxpy(data: Design) -> CvxpyModel:
         onward = np.flatnonzero(tail < head)
         back = np.searchsorted(cell, head[onward] * n + tail[onward])
         named["both_ways"] = Named(x[onward] - x[back] == 0, (n, n), cell[onward])
+    if data.rack:
+        K, rack = data.racks, data.rack_of
+        crossing = np.flatnonzero(rack[tail] != rack[head])
+        pairs = np.flatnonzero(~np.eye(K, dtype=bool).ravel())
+        between = ones(rack[tail[crossing]] * K + rack[head[crossing]], crossing, (K * K, m))
+        if data.cables:
+            named["cables"] = Named(between[pairs] @ x <= data.cables, (K, K), pairs)
+        if data.uplinks:
+            named["uplinks_out"] = Named(ones(rack[tail[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
+            named["uplinks_in"] = Named(ones(rack[head[crossing]], crossing, (K, m)) @ x <= data.uplinks, (K,))
     variables = {"x": Named(x, (n, n), cell), "g": Named(g, (n, n, n), source * n * n + cell[pair]), "F": Named(F, ())}
     return CvxpyModel(cp.Problem(cp.Maximize(F), [row.item for row in named.values()]), variables, named)
 
@@ -246,6 +331,22 @@ def build_pyomo(data: Design) -> PyomoModel:
             [(i, j) for i, j in links if i < j], rule=lambda m, i, j: m.x[i, j] == m.x[j, i]
         )
         named["both_ways"] = (n, n)
+    K = range(data.racks)
+    R = [[i for i in V if i // (data.rack or n) == p] for p in K]
+    if data.cables:
+        model.cables = pyo.Constraint(
+            [(p, q) for p in K for q in K if p != q],
+            rule=lambda m, p, q: pyo.quicksum(m.x[i, j] for i in R[p] for j in R[q]) <= data.cables,
+        )
+        named["cables"] = (len(K), len(K))
+    if data.uplinks:
+        model.uplinks_out = pyo.Constraint(
+            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for i in R[p] for j in V if j not in R[p]) <= data.uplinks
+        )
+        model.uplinks_in = pyo.Constraint(
+            K, rule=lambda m, p: pyo.quicksum(m.x[i, j] for j in R[p] for i in V if i not in R[p]) <= data.uplinks
+        )
+        named |= {"uplinks_out": (len(K),), "uplinks_in": (len(K),)}
     model.value = pyo.Objective(expr=model.F, sense=pyo.maximize)
     return PyomoModel(model, {"x": (n, n), "g": (n, n, n), "F": ()}, named)
 
@@ -255,10 +356,13 @@ def estimate(data: Design) -> dict[str, int]:
     n = data.n
     m, flows, mutual = n * (n - 1), n * (n - 1) ** 2, 0 if data.directed else n * (n - 1) // 2
     entries = flows + (flows - m) + m + flows + m  # of balance: into, out of (not s itself), F; of capacity: g, x
+    K, crossing = data.racks, int((data.rack_of[:, None] != data.rack_of[None, :]).sum())
+    rows = (K * (K - 1) if data.cables else 0) + (2 * K if data.uplinks else 0)
+    wired = crossing * (bool(data.cables) + 2 * bool(data.uplinks))
     return {
         "variables": m + flows + 1,
-        "constraints": 2 * n + 2 * m + mutual,
-        "nonzeros": 2 * m + entries + 2 * mutual,
+        "constraints": 2 * n + 2 * m + mutual + rows,
+        "nonzeros": 2 * m + entries + 2 * mutual + wired,
         "integers": m,
     }
 
@@ -286,10 +390,27 @@ def residuals(data: Design, values: Mapping[str, F64]) -> dict[str, float]:
         "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
         "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
         "both_ways": 0.0 if data.directed else float(np.abs(links - links.T).max()),
+        **rack_excess(data, links),
         "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
         "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
         "sign": float(max(-g.min(), -float(F), 0.0)),
     }
+
+
+def rack_excess(data: Design, links: F64) -> dict[str, float]:
+    """Links above the limits of the racks, for a matrix of links ``(n, n)``; empty without racks."""
+    if not data.rack:
+        return {}
+    member = np.eye(data.racks)[data.rack_of]
+    between = member.T @ links @ member
+    np.fill_diagonal(between, 0.0)
+    found = {}
+    if data.cables:
+        found["cables"] = float(max((between - data.cables).max(), 0.0))
+    if data.uplinks:
+        found["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
+        found["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
+    return found
 
 
 def objective(data: Design, values: Mapping[str, F64]) -> float:
@@ -324,7 +445,12 @@ FORMULATION = Formulation(
     title="Topology of given degree with the least all-to-all time",
     sense="max",
     problem="MILP",
-    parameters=(Parameter("directed", bool, default=False, help="links may run one way only"),),
+    parameters=(
+        Parameter("directed", bool, default=False, help="links may run one way only"),
+        Parameter("rack", int, default=0, help="nodes of a rack; 0 for no racks"),
+        Parameter("cables", int, default=0, help="most cables from one rack to another; 0 for any number"),
+        Parameter("uplinks", int, default=0, help="most cables from a rack to all others; 0 for any number"),
+    ),
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Names of vertices in a spec: vertex v is the v-th character.
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 #: Largest number of arcs in a spec.
 MOST_ARCS = 3000
 #: Largest number of vertices to enumerate, by degree: at most some thousand members and a few seconds.
@@ -29,18 +29,19 @@ def digraph(rows: str) -> Topology:
     """Digraph given by the out-neighbours of every node.
 
     The rows are separated by dots: ``digraph:12.20.01`` has the arcs 0->1, 0->2, 1->2, 1->0, 2->0 and 2->1. Nodes 10
-    and above are the letters ``a`` to ``z`` and ``A`` to ``Z``. A repeated node stands for parallel arcs, an empty row
-    for a node without outgoing arcs. All capacities are 1. :func:`digraph_spec` prints a topology in this form.
+    and above are the letters ``a`` to ``z`` and ``A`` to ``Z``, then ``-`` and ``_``. A repeated node stands for
+    parallel arcs, an empty row for a node without outgoing arcs. All capacities are 1.
+    :func:`digraph_spec` prints a topology in this form.
 
     Parameters
     ----------
     rows
-        Heads of the arcs that leave nodes 0, 1, …; at most 62 nodes.
+        Heads of the arcs that leave nodes 0, 1, …; at most 64 nodes.
 
     Raises
     ------
     BadInput
-        For more than 62 nodes, too many arcs, or a head that is not a node.
+        For more than 64 nodes, too many arcs, or a head that is not a node.
     """
     heads = [row.strip() for row in rows.split(".")]
     n, arcs = len(heads), sum(map(len, heads))
@@ -62,7 +63,7 @@ def digraph_spec(topology: Topology) -> str | None:
     Returns
     -------
     str or None
-        None if the spec cannot express it: more than 62 nodes, too many arcs, capacities other than 1, nodes that are
+        None if the spec cannot express it: more than 64 nodes, too many arcs, capacities other than 1, nodes that are
         not ranks, or further data of a subclass.
     """
     n = topology.n

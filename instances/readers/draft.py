@@ -8,12 +8,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology
 from opticoll.instances.units import parse_rate, split_rate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Headings of the columns of ends, in lower case.
 SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
@@ -360,6 +364,42 @@ class Draft:
         if len(self._tail) > MAX_ARCS:
             msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
             raise BadFile(msg)
+
+    def add_links(
+        self, ends: NDArray[np.int64], names: list[Hashable], capacity: NDArray[np.float64], numbers: NDArray[np.int64],
+        *, directed: bool,
+    ) -> bool:  # fmt: skip
+        """Add vertices and links at once, as :meth:`add_vertex` and :meth:`add_link`.
+
+        Parameters
+        ----------
+        ends
+            Tail and head of every link by their place in ``names``, ``(m, 2)``.
+        names
+            Different names, in the order of their first link.
+        capacity, numbers
+            Capacity of every link and its place in the file, ``(m,)``.
+
+        Returns
+        -------
+        bool
+            False, and nothing added, if there would be too many vertices or arcs.
+        """
+        directed = directed if self.options.directed is None else self.options.directed
+        added = sum(name not in self._vertices for name in names)
+        if len(self._vertices) + added > MAX_VERTICES or len(self._tail) + 2 * len(ends) > MAX_ARCS:
+            return False
+        self._vertices.update(dict.fromkeys(names))
+        seen = np.array([self._seen.setdefault(name, len(self._seen)) for name in names], dtype=np.int64)[ends]
+        ways = np.stack([seen, seen[:, ::-1]], axis=1)  # (m, 2, 2): forth and back
+        kept = np.ones((len(ends), 2), dtype=bool)
+        kept[:, 1] = (seen[:, 0] != seen[:, 1]) & (not directed)
+        for column, values in (
+            (self._tail, ways[:, :, 0]), (self._head, ways[:, :, 1]),
+            (self._capacity, np.stack([capacity] * 2, axis=1)), (self._places, np.stack([numbers] * 2, axis=1)),
+        ):  # fmt: skip
+            column.frombytes(np.ascontiguousarray(values[kept], dtype=column.typecode).tobytes())
+        return True
 
     def add_edge(
         self, tail: Hashable | None, head: Hashable | None, capacity: object, number: int, *, directed: bool

@@ -23,7 +23,10 @@ import ast
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import (
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
     from opticoll.instances.digraph import Topology
 
 _MAX_LINE = 10_000
+#: Characters of arcs that are read at once, and fewest lines for which that is worth it.
+_BLOCK, _FEW = 1 << 20, 256
+#: Most lines that are read one by one: with quotes, attributes or declarations, and before the first arc.
+MOST_SINGLE_LINES = 1_000_000
 
 
 def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
@@ -61,46 +68,13 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     options.refuse(what, "an edge list has no choice of links", "wiring")
     draft = Draft(what, "line", options)
     rows = _Rows(draft)
-    directed, vertices, labels = True, None, None
-    for number, raw in enumerate(io.StringIO(text, newline=None), start=1):
-        where = draft.where(number)
-        line = raw.strip()
-        if line.startswith("#:"):
-            key, _, value = line[2:].strip().partition(" ")
-            value = value.strip()
-            if key in {"directed", "undirected"} and not value:
-                if rows.count:
-                    msg = f"{where}: {key!r} follows arcs; move it to the top"
-                    raise BadFile(msg)
-                directed, rows.stated = key == "directed", True
-            elif key == "vertices" and is_number(value):
-                draft.check_vertices(int(value) if len(value) < 19 else 10**18)
-                vertices, draft.stated = int(value), True
-            elif key == "terminals":
-                draft.terminals = list(value.replace(",", " ").split())
-            elif key == "labels":
-                labels = _labels(value, where)
-            elif key == "unit":
-                draft.unit = draft.checked_unit(value)
-            elif (key, value) == ("loops", "keep"):
-                draft.keep_loops = True
-            else:
-                msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
-                raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
-            continue
-        line = line.partition("#")[0].strip()
-        if not line:
-            continue
-        if len(line) > _MAX_LINE:
-            msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
-            raise BadFile(msg)
-        if not rows.count and line.lower() in {"directed", "undirected"}:
-            directed, rows.stated = line.lower() == "directed", True
-            continue
-        rows.add(line, number, where, directed=directed)
+    stream, number = io.StringIO(text, newline=None), 0
+    while lines := stream.readlines(_BLOCK if rows.count else 1):
+        rows.read(lines, number)
+        number += len(lines)
     rows.check()
-    _declare(draft, vertices)
-    for v, label in enumerate(labels or ()):
+    _declare(draft, rows.vertices)
+    for v, label in enumerate(rows.labels or ()):
         if not draft.has_vertex(str(v)):
             msg = (
                 f"{what}: label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; give one label per vertex"
@@ -125,8 +99,123 @@ class _Rows:
         self.links: list[tuple[str, str, dict[str, object], int]] = []  # of networkx
         named = isinstance(self.chosen, str) and split_rate(self.chosen) is None
         self.name = str(self.chosen) if named else None
+        self.directed, self.single = True, 0
+        self.vertices: int | None = None
+        self.labels: list[str] | None = None
 
-    def add(self, line: str, number: int, where: str, *, directed: bool) -> None:
+    def read(self, lines: list[str], before: int) -> None:
+        """Read lines, arrays of arcs at a time where they are plain; ``before`` lines have been read.
+
+        Raises
+        ------
+        BadFile
+            Naming the line that is malformed, or for more than :data:`MOST_SINGLE_LINES` that are not plain.
+        """
+        if len(lines) > _FEW:
+            if not self._add_plain(lines, before):
+                half = len(lines) // 2
+                self.read(lines[:half], before)
+                self.read(lines[half:], before + half)
+            return
+        for number, raw in enumerate(lines, start=before + 1):
+            self._read_line(raw.strip(), number)
+        self.single += len(lines)
+        if self.single > MOST_SINGLE_LINES:
+            msg = (
+                f"{self.draft.where(before + len(lines))}: more than {MOST_SINGLE_LINES} lines are not plain arcs "
+                "(quotes, attributes, declarations, comments before the first arc); write tail,head,capacity"
+            )
+            raise BadFile(msg)
+
+    def _read_line(self, line: str, number: int) -> None:
+        where = self.draft.where(number)
+        if line.startswith("#:"):
+            self._read_declaration(line, where)
+            return
+        line = line.partition("#")[0].strip()
+        if not line:
+            return
+        if len(line) > _MAX_LINE:
+            msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
+            raise BadFile(msg)
+        if not self.count and line.lower() in {"directed", "undirected"}:
+            self.directed, self.stated = line.lower() == "directed", True
+            return
+        self.add(line, number, where)
+
+    def _read_declaration(self, line: str, where: str) -> None:
+        draft = self.draft
+        key, _, value = line[2:].strip().partition(" ")
+        value = value.strip()
+        if key in {"directed", "undirected"} and not value:
+            if self.count:
+                msg = f"{where}: {key!r} follows arcs; move it to the top"
+                raise BadFile(msg)
+            self.directed, self.stated = key == "directed", True
+        elif key == "vertices" and is_number(value):
+            draft.check_vertices(int(value) if len(value) < 19 else 10**18)
+            self.vertices, draft.stated = int(value), True
+        elif key == "terminals":
+            draft.terminals = list(value.replace(",", " ").split())
+        elif key == "labels":
+            self.labels = _labels(value, where)
+        elif key == "unit":
+            draft.unit = draft.checked_unit(value)
+        elif (key, value) == ("loops", "keep"):
+            draft.keep_loops = True
+        else:
+            msg = f"{where}: cannot read {line[:60]!r}; known: directed, undirected, vertices N, "
+            raise BadFile(msg + "terminals A B ..., labels [...], unit Gb/s, loops keep")
+
+    def _add_plain(self, lines: list[str], before: int) -> bool:
+        """Read lines of equally many cells at once; False, and nothing read, if they are not plain or have an error."""
+        import pandas as pd
+
+        text = "".join(lines)
+        if not self.count or any(mark in text for mark in ('"', "{", ";", "#:")):
+            return False
+        rows = [line.partition("#")[0].strip() for line in lines]
+        numbers = before + 1 + np.flatnonzero(np.fromiter(map(bool, rows), bool, len(rows)))
+        rows = list(filter(None, rows))
+        if not rows:
+            return True
+        text = "\n".join(rows) + "\n"
+        if "," not in text:
+            text = re.sub(r"[^\S\n]+", ",", text)
+        width = text.partition("\n")[0].count(",") + 1
+        marks = np.frombuffer(text.encode(), np.uint8)
+        marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
+        fits = 2 <= width <= 3 if self.width is None else width == self.width
+        if not fits or marks.size != width * len(rows) or max(map(len, rows)) > _MAX_LINE:
+            return False
+        shaped = marks.reshape(-1, width)
+        if (shaped[:, :-1] != ord(",")).any() or (shaped[:, -1] != ord("\n")).any():
+            return False
+        cells = text[:-1].replace("\n", ",").split(",")
+        if re.search(r"[^\S\n]", text):
+            cells = [cell.strip() for cell in cells]
+        table = np.array(cells, dtype=object).reshape(-1, width)
+        if (table[:, self.ends] == "").any() or (self.width is None and (table == "").any()):
+            return False
+        given: list[object] = [1.0]
+        kind = np.zeros(len(rows), dtype=np.int64)
+        if self.chosen is not None and self.name is None:
+            given = [self.chosen]
+        elif self.column < width:
+            kind, words = pd.factorize(table[:, self.column])
+            given = words.tolist()
+        try:
+            values = [self.draft.capacity(value, "") for value in given]
+        except BadFile:  # told with its line by the caller's next attempt
+            return False
+        ends, names = pd.factorize(table[:, self.ends].ravel())
+        if not self.draft.add_links(ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers,
+                                    directed=self.directed):  # fmt: skip
+            return False
+        self.count += len(rows)
+        return True
+
+    def add(self, line: str, number: int, where: str) -> None:
         """Read one line.
 
         Raises
@@ -161,7 +250,7 @@ class _Rows:
         self.draft.add_vertex(tail)
         self.draft.add_vertex(head)
         capacity = self.draft.capacity(value, where)
-        self.draft.add_link(tail, head, capacity, number, directed=directed)
+        self.draft.add_link(tail, head, capacity, number, directed=self.directed)
 
     def _read_heading(self, parts: list[str], where: str) -> bool:
         """Whether the first line is a heading, with the columns of ends and capacity."""

@@ -41,7 +41,7 @@ def test_topologies_print_as_digraphs_and_parse_back(spec):
 
 
 def test_what_a_digraph_spec_cannot_express_has_none():
-    assert digraph_spec(parse("ring:63")) is None
+    assert digraph_spec(parse("ring:65")) is None
     assert digraph_spec(parse("ring:5+scale=2")) is None
     assert digraph_spec(parse("ring:5+host=1")) is None
     assert digraph_spec(parse("lightpath:2x2")) is None
@@ -53,7 +53,7 @@ def test_what_a_digraph_spec_cannot_express_has_none():
     [
         ("digraph:12.2.3", "row 2 names the node '3'; the 3 rows define the nodes 012"),
         ("digraph:1.0 ;", "row 1 names the node ' '"),
-        ("digraph:" + "." * 62, "63 nodes"),
+        ("digraph:" + "." * 64, "65 nodes"),
         ("digraph", "argument 'rows' is missing"),
         ("digraph:12,20", "too many arguments"),
         ("all-digraphs:n=4,d=2", "is a set of instances; use it in"),
@@ -146,7 +146,7 @@ def test_populations_take_braces_and_modifiers():
 
 
 def test_limits_are_within_the_printable_nodes():
-    assert max(*LARGEST_DIGRAPHS.values(), *LARGEST_GRAPHS.values()) <= 62
+    assert max(*LARGEST_DIGRAPHS.values(), *LARGEST_GRAPHS.values()) <= 64
     assert len(regular_codes(40, 1, directed=True)) == 1
 
 

@@ -1,4 +1,4 @@
-r"""Topologies of given degree by search among Cayley graphs and named families.
+r"""Topologies of given degree by search among Cayley graphs, named families, and by exchanges of links.
 
 On a vertex-transitive topology of degree d whose distances from a node add up to S, every routing has T >= S / d, and
 the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds. The search
@@ -8,6 +8,8 @@ therefore minimises S over the generators of Cayley graphs, and T over the best 
    groups of rank two and dihedral groups among them
 2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not grow
 3. T of the candidates of least S, and of the named families of that size and degree
+4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
+   (:mod:`opticoll.solvers.methods.topology.exchange_search`); with limits on the cables of racks, of these alone
 
 The result is a heuristic's. What proves it best possible is a bound on every topology
 (:mod:`opticoll.formulations.topology.degree_design`).
@@ -28,6 +30,7 @@ from opticoll.formulations.topology.degree_design import Design, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.cayley import inverse, product
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topology.exchange_search import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ UNREACHED = 1 << 50
 MOST_ELEMENTS = 4096
 #: Largest topology with few symmetries that is tried: its flow problem has up to n sources.
 MOST_ASYMMETRIC = 64
+#: Topologies by exchanges of links whose flow problem is solved.
+MOST_EXCHANGE_CANDIDATES = 3
 #: Groups of an order that are searched, evenly spread over all; beyond, others are left out.
 MOST_GROUPS = 64
 
@@ -211,14 +216,26 @@ def cayley_candidates(
             yield Candidate(f"cayley:m={m},k={k},r={r},generators={generators}{way}", total / degree)
 
 
-def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300) -> list[Candidate]:
+def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Candidate]:
+    """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
+    found = exchanged(data, seed=seed, starts=starts, steps=steps)
+    for topology, _ in zip(found, range(MOST_EXCHANGE_CANDIDATES), strict=False):
+        yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)
+
+
+def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000) -> list[Candidate]:
     """All candidates, those with the least possible time first.
 
     Raises
     ------
     BadInput
-        For more than ``MOST_ELEMENTS`` nodes.
+        For more than ``MOST_ELEMENTS`` nodes, with racks for more than ``MOST_EXCHANGED``.
     """
+    if data.rack:
+        if data.n > MOST_EXCHANGED:
+            msg = f"symmetric-search: racks are searched for up to {MOST_EXCHANGED} nodes, not {data.n}; take fewer"
+            raise BadInput(msg)
+        return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps))
     if data.n > MOST_ELEMENTS:
         msg = f"symmetric-search: groups of {data.n} elements are too large to search; take n up to {MOST_ELEMENTS}"
         raise BadInput(msg)
@@ -226,6 +243,7 @@ def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300
     found = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:
         found += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails)
+    found += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
     return sorted(found, key=lambda candidate: candidate.least)
 
 
@@ -249,6 +267,7 @@ def search(
     starts: int = 4,
     fails: int = 300,
     most: int = 40,
+    exchanges: int = 5000,
     on_better: Callable[[Found], None] = lambda found: None,
 ) -> Found:
     """Solve the flow problem of candidates in order until no other can be better, or the bound is attained.
@@ -259,7 +278,7 @@ def search(
     from opticoll.formulations.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
-    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails)
+    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges)
     bound = float(least_time(data)[0]) * (1 + context.task.tol)
     found = Found(candidates=len(listed))
     for candidate in listed[:most]:
@@ -324,12 +343,14 @@ def _values(n: int, topology: Topology, flow: NDArray[np.float64], F: float) -> 
 
 SYMMETRIC_SEARCH = Method(
     name="symmetric-search",
-    title="Cayley graphs and named families of given degree",
-    summary="vertex-transitive topologies of small distances by descents over the generators of groups",
+    title="Cayley graphs and named families of given degree, and exchanges of links",
+    summary="vertex-transitive topologies of small distances by descents over the generators of groups; up to 64 nodes "
+    "also topologies without symmetry by exchanges of links, which may be limited by the cables of racks",
     applies=lambda formulation: formulation.name == "topology.design",
     parameters=(
         Parameter("starts", int, default=4, help="descents for each group"),
         Parameter("fails", int, default=300, help="exchanges in a row without progress that end a descent"),
+        Parameter("exchanges", int, default=5000, help="exchanges of links of a start; 0 for none"),
         Parameter("most", int, default=40, help="most candidates whose flow problem is solved"),
     ),
     run=run_symmetric_search,

@@ -453,6 +453,29 @@ def test_best_known_values_are_proven_and_of_these_instances():
     assert sum(one.proof == "optimal" for one in best.values()) >= 40
 
 
+def test_values_are_taken_from_the_runs_of_a_store(tmp_path, monkeypatch):
+    from opticoll.analysis.benchmark import published_results
+    from opticoll.analysis.store import Store
+
+    name, read = "master-ring-16", benchmark_set.best_known
+    place, before = tmp_path / "best.json", benchmark_set.best_known()
+    poorer = dataclasses.replace(before[name], value=0.03, bound=0.04, proof="certified-gap", value_exact=None)
+    place.write_text(json.dumps({name: dataclasses.asdict(poorer)}))
+    monkeypatch.setattr(benchmark_set, "BEST", place)
+    monkeypatch.setattr(benchmark_set, "best_known", lambda: read(place))
+    store = tmp_path / "store"
+    published_results.run_problems(benchmark_set.problems_named([name]), ["highs"], Store(store))
+    told = CliRunner().invoke(benchmark_set.cli, ["known", "--store", str(store)])
+    assert told.exit_code == 0, told.output
+    assert [line.partition(":")[0] for line in told.output.splitlines()] == [name]
+    found = read(place)[name]
+    assert (found.value, found.bound) == (pytest.approx(1 / 32), pytest.approx(1 / 32))
+    assert found.proof == "optimal"
+    assert benchmark_set.improved(found, poorer) is None
+    again = CliRunner().invoke(benchmark_set.cli, ["known", name, "--store", str(store)])
+    assert (again.exit_code, again.output) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -296,3 +296,149 @@ def test_well_known_topologies_have_the_size():
         for spec in topology_design.well_known(n, degree):
             if degree < n:
                 assert parse(spec).n == n
+
+
+# racks and exchanges of links -----------------------------------------------------------------------------------------
+
+RACKS = [
+    *(("all-graphs:n=6,d=3", limits) for limits in ((2, 2, 0), (2, 0, 4), (3, 0, 3), (3, 4, 5))),
+    *(("all-digraphs:n=5,d=2", limits) for limits in ((2, 1, 0), (2, 0, 2), (2, 2, 3), (3, 0, 2))),
+]
+
+
+def keeps_to(topology, rack, cables, uplinks):
+    """Whether no limit of the racks is exceeded, counted link by link."""
+    between, out, into = {}, {}, {}
+    for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
+        p, q = u // rack, v // rack
+        if p != q:
+            between[p, q] = between.get((p, q), 0) + 1
+            out[p], into[q] = out.get(p, 0) + 1, into.get(q, 0) + 1
+    loads = [*out.values(), *into.values()]
+    return max(between.values()) <= (cables or np.inf) and max(loads) <= (uplinks or np.inf)
+
+
+@pytest.mark.parametrize(("name", "limits"), RACKS)
+def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
+    """All numberings of all topologies: the checker accepts those that keep to the limits, and the bound holds."""
+    from opticoll.formulations.topology.degree_design import rack_excess
+    from opticoll.instances.families.enumerated import all_digraphs, all_graphs
+
+    directed = "digraphs" in name
+    n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
+    data = design_data(n, d, directed, **dict(zip(("rack", "cables", "uplinks"), limits, strict=True)))
+    bound, kept = least_time(data)[0], 0
+    for spec in (all_digraphs if directed else all_graphs)(n, d):
+        topology = parse(spec)
+        time = None
+        for order in permutations(range(n)):
+            other = topology.relabelled(order)
+            links = np.zeros((n, n))
+            links[other.tail, other.head] = 1.0
+            keeps = keeps_to(other, *limits)
+            assert keeps == (max(rack_excess(data, links).values()) == 0)
+            if keeps:
+                time = time or all_to_all_time(topology)
+                kept += 1
+                assert time >= float(bound) * (1 - 1e-9)
+                assert topology.arcs <= data.links
+    assert kept
+
+
+def test_the_program_with_racks_finds_what_enumeration_finds():
+    found = oc.solve(NAME, "servers:n=6,degree=3", rack=3, uplinks=2, method="highs")
+    topology = parse(found.metrics["topology"])
+    assert keeps_to(topology, 3, 0, 2)
+    assert found.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
+    assert found.metrics["T"] == pytest.approx(4.5)  # 9 shards over 2 cables each way, which two triangles attain
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_splits(directed):
+    from opticoll.solvers.methods.topology import exchange_search
+
+    limits = (4, 2, 5)
+    data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
+    found = list(exchange_search.exchanged(data, seed=3, starts=2, steps=300))
+    assert found
+    assert [one.spec for one in exchange_search.exchanged(data, seed=3, starts=2, steps=300)] == [
+        one.spec for one in found
+    ]
+    for topology in found:
+        assert parse(topology.spec) == topology
+        assert keeps_to(topology, *limits)
+        assert max(topology.out_degree.max(), topology.in_degree.max()) <= 4
+        assert directed or np.array_equal(*(np.sort(keys) for keys in _both(topology)))
+        links = np.zeros((12, 12), dtype=bool)
+        links[topology.tail, topology.head] = True
+        loads = np.array(list(nx.edge_betweenness_centrality(nx.DiGraph(links), normalized=False).values()))
+        norm = ((loads**exchange_search.POWER).sum() / data.links) ** (1 / exchange_search.POWER)
+        assert exchange_search.load_norm(links, data.links) == pytest.approx(norm)
+        assert loads.max() >= all_to_all_time(topology) * (1 - 1e-7)
+
+
+def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
+    found = oc.solve(NAME, "servers:n=17,degree=4", method="symmetric-search", starts=2, exchanges=1500)
+    assert found.verified
+    assert found.metrics["found"].startswith("digraph:")
+    circulants = [c for c in candidates(design_data(17, 4, False), starts=4) if c.spec.startswith("cayley")]
+    assert found.metrics["T"] < min(candidate.least for candidate in circulants)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["n=16", "degree=4", "--cables", "2"], "go together"),
+        (["n=16", "degree=4", "--rack", "4"], "go together"),
+        (["n=16", "degree=4", "--rack", "16", "--uplinks", "2"], "make no sense"),
+        (["n=70", "degree=4", "--rack", "10", "--uplinks", "3"], "up to 64 nodes"),
+        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "leave out --compare"),
+    ],
+)
+def test_racks_that_make_no_sense_are_refused(words, message, capsys):
+    assert main(["design", *words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+def test_design_with_racks(capsys):
+    words = ["design", "n=12", "degree=4", "--rack", "4", "--cables", "2", "--uplinks", "4", "--starts", "1"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    topology = parse(found["topology"])
+    assert keeps_to(topology, 4, 2, 4)
+    assert found["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
+    assert found["bound"] == 8  # 4 x 8 shards over 4 cables
+    assert (found["rack"], found["cables"], found["uplinks"], found["source"]) == (4, 2, 4, "search")
+    assert main(words) == 0
+    assert "racks     of 4 nodes, at most 2 cables from one to another" in capsys.readouterr().out
+
+
+# all records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_the_time_of_every_record_is_solved_again(part):
+    """Also counts: faster than generalized Kautz for at least 30 sizes up to 256, best possible for at least 20."""
+    keys = sorted(topology_design.records())[part::8]
+    for n, degree, directed in keys:
+        row = topology_design.records()[n, degree, directed]
+        solved = topology_design.solved(row.topology).T
+        assert solved == pytest.approx(row.time, rel=1e-6 if n <= topology_design.MOST_LINED else 2e-3)
+        if row.genkautz is not None and n <= 256:
+            kautz = topology_design.solved(f"genkautz:n={n},d={degree}").T
+            assert kautz == pytest.approx(row.genkautz, rel=2e-6)
+
+
+def test_a_sample_of_the_records_that_are_counted_is_solved_again():
+    counted = [
+        key for key, row in topology_design.records().items()
+        if key[0] <= 24 and (row.best_possible or (key[2] and row.genkautz is not None and row.time < row.genkautz))
+    ]  # fmt: skip
+    assert len(counted) >= 50
+    for place in np.random.default_rng(0).choice(len(counted), 4, replace=False).tolist():
+        row = topology_design.records()[counted[place]]
+        solved = topology_design.solved(row.topology).T
+        assert solved == pytest.approx(row.time, rel=1e-6)

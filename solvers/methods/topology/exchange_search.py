@@ -1,0 +1,199 @@
+r"""Topologies of given degree by exchanges of links, within limits on the cables between racks.
+
+If every shard is split equally over its shortest paths, the
+largest load of an arc bounds T from above. The search minimises the p-norm of these loads, p = 8, which counts long
+distances and unequal loads alike:
+
+1. a random graph that keeps to the ports and to the limits of the racks
+2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and
+   a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
+3. the best topology of every start is a candidate for the linear program
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from opticoll.instances.digraph import Topology
+from opticoll.instances.families.enumerated import DIGITS, digraph_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.topology.degree_design import Design
+
+#: Most nodes: topologies are printed as ``digraph:`` specs.
+MOST_EXCHANGED = len(DIGITS)
+#: Exponent of the norm, its value for every pair that is not connected, and the first threshold of acceptance.
+POWER, UNREACHED, THRESHOLD = 8.0, 1e6, 0.02
+
+
+@njit(cache=True)
+def load_norm(adjacent: NDArray[np.bool_], most: int) -> float:
+    """The p-norm of loads over equal splits to shortest paths, divided by that of ``most`` loads of 1."""
+    n = adjacent.shape[0]
+    heads, count = np.zeros((n, n), np.int64), np.zeros(n, np.int64)
+    for u in range(n):
+        for v in range(n):
+            if adjacent[u, v]:
+                heads[u, count[u]] = v
+                count[u] += 1
+    load, missing = np.zeros((n, n)), 0
+    depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    ways, passed = np.empty(n), np.empty(n)
+    for source in range(n):
+        depth[:], ways[:], passed[:] = -1, 0.0, 0.0
+        depth[source], ways[source], order[0] = 0, 1.0, source
+        first, last = 0, 1
+        while first < last:
+            u = order[first]
+            first += 1
+            for k in range(count[u]):
+                v = heads[u, k]
+                if depth[v] < 0:
+                    depth[v] = depth[u] + 1
+                    order[last] = v
+                    last += 1
+                if depth[v] == depth[u] + 1:
+                    ways[v] += ways[u]
+        missing += n - last
+        for place in range(last - 1, -1, -1):
+            u = order[place]
+            for k in range(count[u]):
+                v = heads[u, k]
+                if depth[v] == depth[u] + 1:
+                    flow = (1.0 + passed[v]) * ways[u] / ways[v]
+                    load[u, v] += flow
+                    passed[u] += flow
+    total = 0.0
+    for u in range(n):
+        for k in range(count[u]):
+            total += load[u, heads[u, k]] ** POWER
+    return missing * UNREACHED + (total / most) ** (1.0 / POWER)
+
+
+@njit(cache=True)
+def _put(adjacent, count, between, racks, link, way, both):  # type: ignore[no-untyped-def]
+    """Add (``way`` = 1) or remove (-1) a link; ``count`` has links out of and into nodes, and between racks."""
+    for turn in range(2 if both else 1):
+        a, b = link[turn], link[1 - turn]
+        p, q = racks[a], racks[b]
+        adjacent[a, b] = way > 0
+        count[0, a] += way
+        count[1, b] += way
+        if p != q:
+            between[p, q] += way
+            count[2, p] += way
+            count[3, q] += way
+
+
+@njit(cache=True)
+def _allowed(adjacent, count, between, racks, link, degree, cables, uplinks, both):  # type: ignore[no-untyped-def]
+    """Whether a link can be added."""
+    if link[0] == link[1] or adjacent[link[0], link[1]]:
+        return False
+    for turn in range(2 if both else 1):
+        a, b = link[turn], link[1 - turn]
+        p, q = racks[a], racks[b]
+        if count[0, a] >= degree or count[1, b] >= degree:
+            return False
+        if p != q and (between[p, q] >= cables or count[2, p] >= uplinks or count[3, q] >= uplinks):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _exchange(  # type: ignore[no-untyped-def]
+    order, draws, racks, degree, both, cables, uplinks, most
+):
+    """The best topology of one start as a matrix, and its norm.
+
+    ``order`` are all pairs of nodes in the order in which the first graph takes them, ``draws`` random numbers in
+    [0, 1) for every step, ``(steps, 5)``.
+    """
+    n, steps = racks.size, draws.shape[0]
+    adjacent, between = np.zeros((n, n), np.bool_), np.zeros((n, n), np.int64)
+    count = np.zeros((4, n), np.int64)
+    ends, links = np.zeros((n * degree, 2), np.int64), 0
+    old, new = np.zeros((2, 2), np.int64), np.zeros((2, 2), np.int64)
+    for pair in order:
+        new[0, 0], new[0, 1] = pair // n, pair % n
+        if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
+            _put(adjacent, count, between, racks, new[0], 1, both)
+            ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
+            links += 1
+    now = load_norm(adjacent, most)
+    best, kept = now, adjacent.copy()
+    for step in range(steps):
+        limit = now * (1.0 + THRESHOLD * (1.0 - step / steps) ** 2)
+        i, j = int(draws[step, 0] * links), int(draws[step, 1] * links)
+        flip = 1 if both and draws[step, 2] < 0.5 else 0
+        used = 1 if i == j else 2
+        for k in range(2):
+            old[0, k], old[1, k] = ends[i, k], ends[j, k]
+        a, b, c, e = old[0, flip], old[0, 1 - flip], old[1, 0], old[1, 1]
+        if used == 1:  # one end moves to a node with a free port
+            new[0, 0], new[0, 1] = a, int(draws[step, 3] * n)
+        elif both:
+            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, c, b, e
+        else:
+            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, e, c, b
+        for k in range(used):
+            _put(adjacent, count, between, racks, old[k], -1, both)
+        placed = 0
+        while placed < used and _allowed(adjacent, count, between, racks, new[placed], degree, cables, uplinks, both):
+            _put(adjacent, count, between, racks, new[placed], 1, both)
+            placed += 1
+        then = load_norm(adjacent, most) if placed == used else np.inf
+        if then <= limit:
+            now = then
+            for k in range(2):
+                ends[i, k] = new[0, k]
+                if used == 2:
+                    ends[j, k] = new[1, k]
+        else:
+            for k in range(placed):
+                _put(adjacent, count, between, racks, new[k], -1, both)
+            for k in range(used):
+                _put(adjacent, count, between, racks, old[k], 1, both)
+        if links < n * degree:  # a port may have become usable
+            new[0, 0], new[0, 1] = int(draws[step, 3] * n), int(draws[step, 4] * n)
+            if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
+                _put(adjacent, count, between, racks, new[0], 1, both)
+                ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
+                links += 1
+                now = load_norm(adjacent, most)
+        if now < best:
+            best = now
+            kept[:] = adjacent
+    return kept, best
+
+
+def exchanged(data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000) -> Iterator[Topology]:
+    """The best connected topologies of the starts, the most promising first; their specs are ``digraph:``.
+
+    Parameters
+    ----------
+    data
+        At most ``MOST_EXCHANGED`` nodes.
+    starts, steps
+        Random graphs from which a search starts, and exchanges that each tries.
+    """
+    if data.n > MOST_EXCHANGED or steps <= 0:
+        return
+    found, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
+    for start in range(starts):
+        rng = np.random.default_rng([seed, start])
+        order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
+        found.append(_exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.links))
+    for links, norm in sorted(found, key=lambda one: one[1]):
+        if norm < UNREACHED:
+            tail, head = np.nonzero(links)
+            topology = Topology(data.n, tail, head)
+            object.__setattr__(topology, "spec", digraph_spec(topology))
+            yield topology
