@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -353,7 +354,11 @@ def with_published(text: str) -> str:
     order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
     for name in order:
         one, quick = best[name], fastest.get(name)
-        time = "–" if quick is None or quick["fastest"] is None else f"{quick['fastest_s']:.3g} ({quick['fastest']})"
+        if quick is None:
+            time = "–"
+        else:
+            solved = quick["fastest_s"] is not None and not isnan(quick["fastest_s"])
+            time = f"{quick['fastest_s']:.3g} ({quick['fastest']})" if solved else "none within its limit"
         value, bound = ("–" if v is None else f"{v:.8g}" for v in (one.value, one.bound))
         proof = "**open**" if one.open else one.proof
         lines.append(
