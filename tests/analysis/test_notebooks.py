@@ -67,7 +67,7 @@ def test_committed_outputs(path):
 def test_widgets_run_what_was_called_plainly(path):
     code = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
     offered = re.findall(r"interact_manual\(\s*(\w+)", code)
-    assert offered
+    assert bool(offered) == ("ipywidgets" in code)
     for name in offered:
         before = code[: code.index("interact_manual(" + name)]
         assert re.search(rf"(?m)^(\w+ = )?{name}\(", before), name
@@ -88,7 +88,7 @@ def test_public_interface_is_enough(name):
     assert not re.search(r"opticoll\.\w+ import|import opticoll\.", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS[:-1], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem != "08-your-own"], ids=lambda path: path.stem)
 def test_notebook_defines_no_model(path):
     source = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
     assert not re.search(r"import (cvxpy|pyomo)|\b(Variable|ConcreteModel|Problem)\(", source)

@@ -529,7 +529,7 @@ def test_figures_take_their_rows_from_runs(tmp_path):
             told[one.name] = (len(rows), one.finding(rows))
             assert png(one.draw(rows)).startswith(b"\x89PNG")
     assert {name: count for name, (count, _) in told.items()} == {
-        "optree-lemma1": 1, "optree-4": 2, "optree-5": 2, "optree-6": 0,
+        "optree-savings": 24, "optree-lemma1": 1, "optree-4": 2, "optree-5": 2, "optree-6": 0,
     }  # fmt: skip
     assert "rings of 5 nodes" in told["optree-lemma1"][1]
     assert "exact 31 at depth 5; lemma 32" in told["optree-4"][1]
