@@ -342,8 +342,14 @@ def with_published(text: str) -> str:
             cells += [f"{row['mean_solved_s']:.3g}" if row["solved"] else "–"]
             cells += ["–", "–"] if again is None else [again["repeated"], f"{again['spread']:.2f}"]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
-        lines += ["", *(f"![{words}: {kind}](../figures/benchmark-{kind}-{name}.svg)" for kind in ("profile", "times")
-                        if (FIGURES / f"benchmark-{kind}-{name}.svg").exists())]  # fmt: skip
+        shared = (FIGURES / f"benchmark-profile-{name}-shared.svg").exists()
+        profile = f"profile-{name}-shared" if shared else f"profile-{name}"
+        over = "the problems that every solver ran on" if shared else "all problems"
+        caption = f"Performance profiles over {over}: the share solved within a factor of the fastest solver's time."
+        lines += ["", caption, "",
+                  *(f"![{words}: {kind}](../figures/benchmark-{figure}.svg)"
+                    for kind, figure in (("performance profiles", profile), ("times", f"times-{name}"))
+                    if (FIGURES / f"benchmark-{figure}.svg").exists())]  # fmt: skip
     if (FIGURES / "benchmark-accuracy.svg").exists():
         lines += ["", "![Accuracy by time](../figures/benchmark-accuracy.svg)"]
     fastest = {row["problem"]: row for row in made.problems.to_dict("records")}
