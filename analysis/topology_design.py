@@ -189,9 +189,10 @@ def design(
     if record is None:
         found = _search(data, starts, time_limit, seed)
         if not found.spec:
-            ended = f"in {time_limit:g} s; raise --time-limit" if found.interrupted else "; raise --starts"
-            msg = f"design: no topology of {n} nodes and degree {degree} was found {ended}"
-            raise BadInput(msg.replace(" ;", ";"))
+            ended = f" in {time_limit:g} s; raise --time-limit" if found.interrupted else "; raise --starts"
+            limits = ", or allow more --cables and --uplinks" if rack else ""
+            msg = f"design: no topology of {n} nodes and degree {degree} was found{ended}{limits}"
+            raise BadInput(msg)
         spec = found.spec
         if directed and not rack:
             spec = min([spec, *line_specs(n, degree)], key=_time)
