@@ -343,13 +343,14 @@ def bounds_command(
     metavar="N",
     help="Draw the N-th sample of random graphs, orders and ties; 0 (the default) is the only one stored.",
 )
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of claims to measure at a time, in local processes.")
 @click.option("--no-store", is_flag=True, help="Measure everything and store nothing.")
 @click.option("--explain", is_flag=True, help="Print each claim in full: scope, procedure, open choices, witness.")
 @STORE
 @JSON
 def claims(
-    identifiers: tuple[str, ...], cached: bool, resume: bool, seed: int, no_store: bool, explain: bool,
-    store_dir: str | None, as_json: bool,
+    identifiers: tuple[str, ...], cached: bool, resume: bool, seed: int, jobs: int | None, no_store: bool,
+    explain: bool, store_dir: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Compare the papers' numbers with measurements.
 
@@ -360,11 +361,11 @@ def claims(
 
     given = {
         "--no-store": no_store, "--store": store_dir, "--cached": cached, "--resume": resume, "--explain": explain,
-        "--json": as_json, "--seed": seed,
+        "--json": as_json, "--seed": seed, "--jobs": jobs,
     }  # fmt: skip
     for first, second in (("--no-store", "--cached"), ("--no-store", "--store"), ("--no-store", "--resume"),
-                          ("--cached", "--resume"), ("--cached", "--seed"), ("--resume", "--seed"),
-                          ("--explain", "--json")):  # fmt: skip
+                          ("--cached", "--resume"), ("--cached", "--seed"), ("--cached", "--jobs"),
+                          ("--resume", "--seed"), ("--explain", "--json")):  # fmt: skip
         if given[first] and given[second]:
             msg = f"{first} and {second} exclude each other"
             raise click.UsageError(msg)
@@ -373,14 +374,16 @@ def claims(
         from opticoll.analysis import ledger as book
         from opticoll.analysis.ledger.explain import explanation
 
-        wanted = len(book.chosen(identifiers))
+        position = {claim.id: index for index, claim in enumerate(book.chosen(identifiers))}
+        wanted = len(position)
         if cached:
             rows: list[Any] = book.kept(identifiers, store_at(store_dir))
         else:
             store = None if no_store else writable_store(store_dir)
             rows = present.gathered(
-                _until_interrupted(book.ledger(identifiers, store, resume=resume, seed=seed)), "claims"
+                _until_interrupted(book.ledger(identifiers, store, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
+            rows.sort(key=lambda row: position[row["id"]])
         rest = wanted - len(rows)
     if as_json:
         present.emit_json(rows)

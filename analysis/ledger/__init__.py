@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -29,10 +30,11 @@ from opticoll.instances import plugins
 from opticoll.instances.registry import contributed
 from opticoll.instances.spec import nearest
 from opticoll.solvers.atomic import publish
+from opticoll.solvers.executor import JobCrashed, make_executor
 from opticoll.solvers.task import Environment, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from opticoll.analysis.store import Store
@@ -130,12 +132,15 @@ def claims() -> dict[str, Claim]:
 
 
 def ledger(
-    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False, seed: int = 0
-) -> Iterator[Row]:
+    identifiers: Sequence[str] = (), store: Store | None = None, *, resume: bool = False, seed: int = 0,
+    jobs: int | None = None,
+) -> Iterator[Row]:  # fmt: skip
     """Measure the selected claims (:func:`chosen`) and yield their rows one by one.
 
-    Each row is stored as soon as it is measured. With ``resume``, the latest stored row of a claim is returned instead
-    of a new measurement if it did not fail, states the same claim and was measured by this version of the code.
+    Up to ``jobs`` claims are measured at a time, in local processes if there are several; rows then come as they are
+    measured, otherwise in order. Each row is stored as soon as it is measured. With ``resume``, the latest stored row
+    of a claim is returned instead of a new measurement if it did not fail, states the same claim and was measured by
+    this version of the code.
 
     ``seed`` is the number of the random sample (:class:`~opticoll.analysis.ledger.claim.Laboratory`). The rows of
     samples other than 0 serve to check the verdicts; they are neither stored nor resumed.
@@ -152,8 +157,11 @@ def ledger(
     if resume and store is not None and not seed:
         current = _version(environment())
         rows = latest(store, [claim.id for claim in selected])
-        stored = {row.id: row for row in rows if not row.failed and _version(row.environment) == current}
-    return (_row(claim, store, stored.get(claim.id), seed) for claim in selected)
+        rows = [row for row in rows if not row.failed and _version(row.environment) == current]
+        stored = {row.id: row for row in rows if _states(row, claims()[row.id])}
+    if jobs is None or jobs == 1:
+        return (stored.get(claim.id) or _measured(claim, store, seed) for claim in selected)
+    return _in_processes(selected, store, stored, seed, jobs)
 
 
 def kept(identifiers: Sequence[str], store: Store) -> list[Row]:
@@ -202,17 +210,44 @@ def _version(origin: Environment | None) -> tuple[str | None, str | None] | None
     return None if origin is None else (origin.opticoll, origin.git_commit)
 
 
-def _row(claim: Claim, store: Store | None, stored: Row | None, seed: int) -> Row:
-    origin = plugins.involved([claim])
-    if (
-        stored is not None
-        and stored.plugins == origin
-        and all(stored[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope"))
-    ):
-        return stored
+def _states(row: Row, claim: Claim) -> bool:
+    """Whether a stored row states this claim, of the same plug-in if it is from one."""
+    return row.plugins == plugins.involved([claim]) and all(
+        row[name] == plain(getattr(claim, name)) for name in ("claim", "expected", "tolerance", "scope")
+    )
+
+
+def _measured(claim: Claim, store: Store | None, seed: int) -> Row:
     started = time.monotonic()
-    row = msgspec.structs.replace(claim.examine(Laboratory(store, seed=seed)), plugins=dict(origin))
+    row = msgspec.structs.replace(
+        claim.examine(Laboratory(store, seed=seed)), plugins=dict(plugins.involved([claim]))
+    )  # fmt: skip
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
+
+
+def _in_processes(
+    selected: Sequence[Claim], store: Store | None, stored: Mapping[str, Row], seed: int, jobs: int
+) -> Iterator[Row]:
+    yield from stored.values()
+    missing = [claim for claim in selected if claim.id not in stored]
+    with make_executor(jobs) as executor:
+        tasks = [(claim.id, store, seed) for claim in missing]
+        for index, result in executor.map_unordered(_measured_by_id, tasks):
+            if isinstance(result, JobCrashed):  # costs its own claim only
+                yield _measured(replace(missing[index], measure=partial(_raise, result)), store, seed)
+            elif isinstance(result, Exception):
+                raise result
+            else:
+                yield result
+
+
+def _measured_by_id(task: tuple[str, Store | None, int]) -> Row:
+    identifier, store, seed = task
+    return _measured(claims()[identifier], store, seed)
+
+
+def _raise(error: Exception, _: Laboratory) -> Measurement:
+    raise error
 
 
 __all__ = [

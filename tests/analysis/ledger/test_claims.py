@@ -23,7 +23,7 @@ from opticoll.analysis.papers.alltoall import claims as alltoall_claims
 from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import parse
+from opticoll.instances import parse, plugins
 from opticoll.instances.registry import contributed
 from opticoll.solvers.task import Environment, plain
 
@@ -425,6 +425,37 @@ def test_going_on_measures_what_is_missing(ledger_of, store, capfd):
     assert calls[3:] == ["one"], "a claim that says something else is another claim"
     assert main(["claims", "--json", "--store", str(store.root)]) == 0
     assert calls[4:] == ["one", "two", "three"], "without --resume all are measured"
+
+
+def test_claims_are_measured_in_processes_in_any_order_and_shown_in_theirs(store, capfd):
+    ask = ["claims", *QUICK, "--jobs", "2", "--json", "--store", str(store.root)]
+    assert main(ask) == 0
+    rows = json.loads(capfd.readouterr().out)
+    assert [row["id"] for row in rows] == list(QUICK)
+    assert {row["id"]: row["verdict"] for row in rows} == {name: str(verdict) for name, verdict in QUICK.items()}
+    kept = {row.id: row.measured_at for row in book.kept(list(QUICK), store)}
+    assert kept == {row["id"]: row["measured_at"] for row in rows}, "each was stored where it was measured"
+    assert main([*ask, "--resume"]) == 0
+    assert {row["id"]: row["measured_at"] for row in json.loads(capfd.readouterr().out)} == kept
+
+
+def test_a_measurement_that_kills_its_process_costs_its_own_claim(tmp_path):
+    plugin = tmp_path / "deadly.py"
+    plugin.write_text(
+        "import os\n"
+        "from opticoll.analysis.ledger import Claim, Measurement, Verdict\n"
+        "good = lambda laboratory: Measurement(1.0, Verdict.REPRODUCED)\n"
+        "CLAIMS = [Claim(f'deadly.{name}', 'deadly', 'section 1', 'one is one', 1.0, measure=measure)\n"
+        "          for name, measure in (('a', good), ('b', lambda laboratory: os._exit(9)), ('c', good))]\n"
+    )
+    plugins.load_plugin(plugin)
+    try:
+        rows = {row.id: row for row in book.ledger(["deadly"], jobs=2)}
+    finally:
+        plugins._drop(plugins._known[str(plugin)])
+    assert sorted(rows) == ["deadly.a", "deadly.b", "deadly.c"]
+    assert [rows[name].failed for name in sorted(rows)] == [False, True, False]
+    assert "measurement failed: JobCrashed" in rows["deadly.b"].reason
 
 
 def test_rows_of_another_version_are_measured_again(ledger_of, store, monkeypatch):
