@@ -20,6 +20,7 @@ import hashlib
 import json
 import tempfile
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, bes
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.atomic import rewrite
-from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate
+from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate, stated_ends
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -173,10 +174,12 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
 def _combinatorial(run: Run) -> str | None:
     """The optimum that a combinatorial certificate of a run proves; None if it proves none."""
     try:
-        low, high = certificate(run)["claim"]
+        low, high = (None if end is None else Fraction(end) for end in certificate(run)["claim"])
     except BadInput:
         return None
-    return str(low) if low == high else None
+    assert run.plan is not None
+    value, bound = stated_ends(run.plan.formulation, low, high)
+    return str(value) if value == bound else None
 
 
 def fill(

@@ -5,9 +5,12 @@ cycles, placements, and routings of any size. The claim is the interval between 
 of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatorial_check`, which stands alone.
 
     alltoall.min-congestion, lumorph.min-overlap, optree.one-stage    routes: arc prices
+    sipml.ring-wavelengths, sipml.ocs-circuits                        circuits: arc prices and integer circuits
     lumorph.rounds                                                    rounds: what a vertex or a set must take in
+    lumorph.sum-rounds                                                sums: that, and the transfers of a sum
     alltoall.virtual-channels                                         layers: a cycle of dependencies
     sipml.placement                                                   placement: work between two chains
+    topology.design                                                   design: distances in any topology of the degree
 
 The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
 of the solution must be among them.
@@ -19,6 +22,7 @@ import gzip
 import json
 from fractions import Fraction
 from graphlib import TopologicalSorter
+from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Bound
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances import Instance, Topology
     from opticoll.solvers.task import Run
 
@@ -47,6 +53,8 @@ ENDINGS = (".proof.json", ".proof.json.gz")
 FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
     "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
+    "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
+    "topology.design": "design",
 }  # fmt: skip
 #: Largest denominator of arc prices that are read from duals.
 MOST_PARTS = 5040
@@ -160,16 +168,27 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Mappin
     }  # fmt: skip
     if reason:
         return found
-    found["objective"], found["bound"] = (None if end is None else float(end) for end in (high, low))
-    found["bound_source"] = None if low is None else "certificate"
-    if low is not None and low == high:
-        found["objective_exact"] = str(low)
-        found["notes"].append(f"the certificate proves that the optimal value is {low}")
+    value, bound = stated_ends(model, low, high)
+    least, most = (value, bound) if model.sense == "max" else (bound, value)
+    found["objective"], found["bound"] = (None if end is None else float(end) for end in (value, bound))
+    found["bound_source"] = None if bound is None else "certificate"
+    if least is not None and least == most:
+        found["objective_exact"] = str(least)
+        found["notes"].append(f"the certificate proves that the optimal value is {least}")
     else:
-        ends = ["0" if low is None else str(low), "infinity" if high is None else str(high)]
+        ends = ["0" if least is None else str(least), "infinity" if most is None else str(most)]
         found["notes"].append(f"the certificate proves that the optimal value is between {' and '.join(ends)}")
-    found["certificate"] = {"kind": document["kind"], "low": _text(low), "high": _text(high)}
+    found["certificate"] = {"kind": document["kind"], "low": _text(least), "high": _text(most)}
     return found
+
+
+def stated_ends(
+    model: Formulation, low: Fraction | None, high: Fraction | None
+) -> tuple[Fraction | None, Fraction | None]:
+    """The value of the solution and the bound, in terms of the formulation, of a claim: F is maximized for T = 1/F."""
+    if model.sense == "max":
+        low, high = (None if not end else 1 / end for end in (low, high))
+    return high, low
 
 
 def kind_of(model: Formulation, data: Any) -> str:
@@ -185,7 +204,7 @@ def kind_of(model: Formulation, data: Any) -> str:
         msg = f"certificate: {name} has no combinatorial certificate; write its proof in VIPR format, FILE.vipr"
         raise BadInput(msg)
     refused = {
-        "alltoall.min-congestion": lambda: data.kappa != 1,
+        "topology.design": lambda: bool(data.rack),
         "lumorph.rounds": lambda: data.version != "corrected" or data.collective.summing or data.fixed,
         "sipml.placement": lambda: bool(data.memory),
     }.get(name)
@@ -200,7 +219,7 @@ def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> s
     stated = document["problem"]
     if model.name != "alltoall.virtual-channels":
         wanted = _PROBLEMS[model.name](data)
-        names = [key for key in wanted if wanted[key] != stated[key]]
+        names = [key for key in {**wanted, **stated} if wanted.get(key) != stated.get(key)]
         if names:
             return f"the file states another problem: other {', '.join(names)}"
         if document["kind"] == "routes" and hasattr(data, "rule") and not data.rule.unrestricted:
@@ -253,11 +272,12 @@ def _routes_problem(data: Any) -> dict[str, Any]:
     else:
         (sources, targets), capacity = data.commodities, topology.capacity
         amount = data.amount if hasattr(data, "amount") and not hasattr(data, "circuits") else np.ones(sources.size)
-    return {
+    stated = {
         "arcs": _pairs(topology.tail, topology.head.tolist(), _numbers(capacity)),
         "pairs": _pairs(sources, targets.tolist(), _numbers(amount)),
         "colours": hasattr(data, "fibres"),
     }
+    return stated if getattr(data, "kappa", 1) == 1 else {**stated, "split": data.kappa}
 
 
 def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
@@ -343,6 +363,25 @@ def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: ob
     from opticoll.formulations.lumorph.rounds import decode
 
     plan = decode(data, values)
+    arguments = _ends(round_bounds(data.topology, data.collective, data.limits))
+    return _rounds_problem(data), _schedule(plan), arguments
+
+
+def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
+    """The arguments of bounds by what a vertex receives or sends, or what enters a set."""
+    names = {
+        "receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "sends": ("sends", "vertex"),
+        "cut": ("enters", "vertices"),
+    }  # fmt: skip
+    return [
+        {names[bound.name][0]: bound.detail[names[bound.name][1]]}
+        for bound in bounds
+        if bound.name in names and bound.detail
+    ]
+
+
+def _schedule(plan: RoundSchedule) -> dict[str, list[list[Any]]]:
+    """Circuits and transfers."""
     circuits = _pairs(
         plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
         plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
@@ -350,13 +389,7 @@ def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: ob
     transfers = _pairs(
         plan.transfer_round, plan.transfer_source.tolist(), plan.transfer_target.tolist(), plan.transfer_chunk.tolist()
     )
-    names = {"receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "cut": ("enters", "vertices")}
-    arguments = [
-        {names[bound.name][0]: bound.detail[names[bound.name][1]]}
-        for bound in round_bounds(data.topology, data.collective, data.limits)
-        if bound.name in names and bound.detail
-    ]
-    return _rounds_problem(data), {"circuits": circuits, "transfers": transfers}, arguments
+    return {"circuits": circuits, "transfers": transfers}
 
 
 def _layering(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -433,13 +466,134 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     return problem, {"device": device, "start": [_word(s) for s in start]}, arguments
 
 
+def _circuits_problem(data: Any) -> dict[str, Any]:
+    """Of circuits on a ring, and on switches: there a server reaches every other over a hub, once on each switch."""
+    moves, n = data.transfers, data.n
+    if hasattr(data, "pool"):
+        arcs, colours = [[v, n] for v in range(n)] + [[n, v] for v in range(n)], data.degree
+    else:
+        arcs, colours = [[v, (v + 1) % n] for v in range(n)] + [[(v + 1) % n, v] for v in range(n)], data.wavelengths
+    rate = decimal(float(moves.bandwidth))
+    times = [_word(decimal(float(volume)) / rate) for volume in moves.volume.tolist()]
+    return {"arcs": arcs, "colours": colours, "pairs": _pairs(moves.source, moves.target.tolist(), times)}
+
+
+def _lighting(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    n, moves, problem = data.n, data.transfers, _circuits_problem(data)
+    taken: list[list[Any]] = []
+    if hasattr(data, "pool"):
+        from opticoll.formulations.sipml.ocs_circuits import decode
+
+        pair_of = {pair: p for p, pair in enumerate(zip(moves.source.tolist(), moves.target.tolist(), strict=True))}
+        match = decode(data, values)
+        for switch, s in zip(*(part.tolist() for part in np.nonzero(match >= 0)), strict=True):
+            t = int(match[switch, s])
+            if (s, t) in pair_of:
+                taken.append([pair_of[s, t], switch, [s, n + t]])
+        worst = int(data.server_times.argmax())
+        prices, near = [[[worst, 1]]], data.server_times[worst]
+    else:
+        from opticoll.formulations.sipml.ring_wavelengths import circuits_of
+
+        read = circuits_of(data, values)
+        assert read is not None
+        for p, way, wavelength in read[0].tolist():
+            s, hops = int(moves.source[p]), int(data.hops[p, way])
+            arcs = [(s + k) % n for k in range(hops)] if way == 0 else [n + (s - 1 - k) % n for k in range(hops)]
+            taken.append([p, wavelength, arcs])
+        _, first, size = data.cut_bound
+        prices = [[[a, 1] for a in range(2 * n)], [[(first + size - 1) % n, 1], [n + (first - 1) % n, 1]]]
+        near = data.least
+    arguments = [{"prices": some, "time": _word(_least_time(problem, some, near))} for some in prices]
+    return problem, {"circuits": taken}, arguments
+
+
+def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -> Fraction:
+    """The least time in which the circuits that pairs need cost no more than there are, from one near it on."""
+    ends = [(u, v) for u, v in problem["arcs"]]
+    price, costs = combinatorial_check.priced(ends, [(s, t) for s, t, _ in problem["pairs"]], prices)
+    left, start = problem["colours"] * sum(price.values()), Fraction(near * (1 + START))
+    heap = []
+    for (_, _, word), cost in zip(problem["pairs"], costs, strict=True):
+        if cost:
+            count = max(int(Fraction(word) / start), 1)
+            left -= count * cost
+            heap.append((-Fraction(word) / count, count, Fraction(word), cost))
+    heapify(heap)
+    while heap:
+        longest, count, time, cost = heap[0]
+        left -= cost
+        if left < 0:
+            return -longest
+        heapreplace(heap, (-time / (count + 1), count + 1, time, cost))
+    return Fraction(0)
+
+
+#: Part by which a time is raised, so that the circuits that it needs are surely not too many.
+START = 1e-9
+
+
+def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    from opticoll.formulations.lumorph.round_bounds import sum_bounds
+    from opticoll.formulations.lumorph.sum_rounds import decode
+
+    plan = decode(data, values)
+    found = _schedule(plan)
+    for move, adds in zip(found["transfers"], plan.transfer_adds.tolist(), strict=True):
+        move.append(adds)
+    every: dict[str, Any] = {"transfers": list(range(data.collective.chunks))}
+    return _rounds_problem(data), found, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
+
+
+def _design_problem(data: Any) -> dict[str, Any]:
+    return {"nodes": data.n, "degree": data.degree, "directed": data.directed}
+
+
+def _designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    """The flows on the links are solved exactly."""
+    from opticoll.formulations import formulation
+    from opticoll.formulations.topology.degree_design import topology_of
+    from opticoll.solvers.exact.prove import exact_problem, solve_exactly
+
+    topology = topology_of(data, values)
+    master = formulation("alltoall.master")
+    form = exact_problem(master, master.prepare(topology, {}))
+    answer = solve_exactly(form)
+    assert answer.x is not None
+    flows = []
+    for place, j in enumerate(form.columns["g"].index.tolist()):
+        if j >= 0 and answer.x[j]:
+            a, s = divmod(place, data.n)
+            flows.append([s, a, _word(answer.x[j])])
+    onward, odd = data.degree - (not data.directed), not data.directed and data.n * data.degree % 2
+    argument = {
+        "full": _layers(data.n, data.degree, onward),
+        "lacking": _layers(data.n, data.degree - 1, onward) if odd else [],
+    }
+    links = _pairs(topology.tail, topology.head.tolist())
+    return _design_problem(data), {"links": links, "flows": flows}, [argument]
+
+
+def _layers(n: int, first: int, onward: int) -> list[int]:
+    """The most nodes at distance 1, 2, ...; all at once that ``onward`` = 0 leaves out."""
+    found: list[int] = []
+    while (left := n - 1 - sum(found)) > 0:
+        found.append(min(left, first) or left)
+        first *= onward
+    return found
+
+
 #: Placements of more operations are bounded by one chain or all work.
 MOST_OPERATIONS = 40
 _PARTS = {
     "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
     "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
+    "sipml.ring-wavelengths": _lighting, "sipml.ocs-circuits": _lighting, "lumorph.sum-rounds": _summing,
+    "topology.design": _designing,
 }  # fmt: skip
 _PROBLEMS = {
     "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
     "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
+    "sipml.ring-wavelengths": _circuits_problem, "sipml.ocs-circuits": _circuits_problem,
+    "lumorph.sum-rounds": _rounds_problem, "topology.design": _design_problem,
 }  # fmt: skip
