@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 MOST_NONZEROS = 2_000_000
 #: Time limit [s] of the exact step of a run without one.
 LIMIT_S = 300.0
-#: Part of the time limit that the exact step has at least, beyond the limit if need be.
-LEAST_PART = 0.5
 #: Part of its size by which a float may be off the fraction that it stands for.
 NEAR = 1e-14
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -249,7 +247,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
     limit = task.time_limit_s
-    end = began + (LIMIT_S if limit is None else max(limit - used, LEAST_PART * limit))
+    share = LIMIT_S if limit is None else max(limit - used, 0.0)
+    end = began + share
 
     def solve(wanted: ExactForm) -> ExactAnswer:
         left = end - time.monotonic()
@@ -278,6 +277,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         message = str(error)
         if form is not None and not form.integer.any() and run.duals is not None:
             answer = bounded_by(plan.formulation, plan.data, form, run.duals)
+    if message and limit is not None:
+        message += f" (this step had {share:.3g} of the {limit:g} seconds)"
     record = msgspec.structs.replace(
         run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
