@@ -332,7 +332,8 @@ def estimate(data: StepFlow) -> dict[str, int]:
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
     """Lower bound on the size of the model before its data are computed.
 
-    A pair of ranks has at least one variable that is not fixed at 0, and a variable at least three nonzeros, fixed or not.
+    A pair of ranks has at least one variable that is not fixed at 0; a variable, fixed or not, has at least three
+    nonzeros.
     """
     uniform = parameters.get("demand", UNIFORM) == UNIFORM
     if not isinstance(instance, Topology) or not instance.connected or not uniform:

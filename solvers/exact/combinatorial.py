@@ -11,6 +11,7 @@ of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatori
     alltoall.virtual-channels                                         layers: a cycle of dependencies
     sipml.placement                                                   placement: work between two chains
     topology.design                                                   design: distances in any topology of the degree
+    alltoall.sccl                                                     steps: arc prices and whole rounds
 
 The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
 of the solution must be among them.
@@ -22,7 +23,6 @@ import gzip
 import json
 from fractions import Fraction
 from graphlib import TopologicalSorter
-from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
@@ -32,6 +32,17 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.exact import combinatorial_check
 from opticoll.solvers.exact.combinatorial_check import Refused
+from opticoll.solvers.exact.combinatorial_networks import (
+    circuits_problem,
+    design_problem,
+    designing,
+    lighting,
+    numbers,
+    pairs_of,
+    stepping,
+    steps_problem,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +65,7 @@ FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
     "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
     "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
-    "topology.design": "design",
+    "topology.design": "design", "alltoall.sccl": "steps",
 }  # fmt: skip
 #: Largest denominator of arc prices that are read from duals.
 MOST_PARTS = 5040
@@ -95,7 +106,7 @@ def certificate(run: Run) -> dict[str, Any]:
         "certificate": 1, "formulation": name, "instance": record.instance, "instance_hash": record.instance_hash,
         "settings": {key: str(value) for key, value in plan.parameters.items()}, "kind": kind,
         "problem": problem, "solution": solution, "argument": arguments[-place] if proven else None,
-        "claim": [_word(low), _word(high)],
+        "claim": [word(low), word(high)],
     }  # fmt: skip
 
 
@@ -245,22 +256,8 @@ def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> s
 # Kinds --------------------------------------------------------------------------------------------------------------
 
 
-def _word(value: Fraction | None) -> int | str | None:
-    if value is None:
-        return None
-    return int(value) if value.denominator == 1 else str(value)
-
-
 def _text(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
-
-
-def _numbers(values: Iterable[float]) -> list[int | str | None]:
-    return [_word(decimal(float(value))) for value in values]
-
-
-def _pairs(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
-    return [list(row) for row in zip(first.tolist(), *others, strict=True)]
 
 
 def _routes_problem(data: Any) -> dict[str, Any]:
@@ -273,8 +270,8 @@ def _routes_problem(data: Any) -> dict[str, Any]:
         (sources, targets), capacity = data.commodities, topology.capacity
         amount = data.amount if hasattr(data, "amount") and not hasattr(data, "circuits") else np.ones(sources.size)
     stated = {
-        "arcs": _pairs(topology.tail, topology.head.tolist(), _numbers(capacity)),
-        "pairs": _pairs(sources, targets.tolist(), _numbers(amount)),
+        "arcs": pairs_of(topology.tail, topology.head.tolist(), numbers(capacity)),
+        "pairs": pairs_of(sources, targets.tolist(), numbers(amount)),
         "colours": hasattr(data, "fibres"),
     }
     return stated if getattr(data, "kappa", 1) == 1 else {**stated, "split": data.kappa}
@@ -297,7 +294,7 @@ def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[st
     return [
         {
             "prices": [
-                [a, _word(part)]
+                [a, word(part)]
                 for a, value in enumerate(price.tolist())
                 if (part := Fraction(value).limit_denominator(MOST_PARTS)) > 0
             ]
@@ -352,7 +349,7 @@ def _colouring(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapp
 def _rounds_problem(data: Any) -> dict[str, Any]:
     limits, wanted = data.limits, data.collective
     return {
-        "vertices": data.topology.n, "arcs": _pairs(data.topology.tail, data.topology.head.tolist()),
+        "vertices": data.topology.n, "arcs": pairs_of(data.topology.tail, data.topology.head.tolist()),
         "wavelengths": limits.wavelengths, "waveguides": limits.waveguides, "ports": limits.ports, "load": limits.load,
         "pre": wanted.pre.tolist(), "post": wanted.post.tolist(),
     }  # fmt: skip
@@ -382,11 +379,11 @@ def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
 
 def _schedule(plan: RoundSchedule) -> dict[str, list[list[Any]]]:
     """Circuits and transfers."""
-    circuits = _pairs(
+    circuits = pairs_of(
         plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
         plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
     )  # fmt: skip
-    transfers = _pairs(
+    transfers = pairs_of(
         plan.transfer_round, plan.transfer_source.tolist(), plan.transfer_target.tolist(), plan.transfer_chunk.tolist()
     )
     return {"circuits": circuits, "transfers": transfers}
@@ -434,10 +431,10 @@ def _cycle(pairs: set[tuple[int, int]]) -> list[int]:
 def _placement_problem(data: Any) -> dict[str, Any]:
     graph = data.graph
     rate = decimal(float(data.bandwidth))
-    delays = [_word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
+    delays = [word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
     return {
-        "devices": data.devices, "durations": _numbers(graph.duration.tolist()),
-        "edges": _pairs(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
+        "devices": data.devices, "durations": numbers(graph.duration.tolist()),
+        "edges": pairs_of(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
         "distance": data.rule == "distance",
     }  # fmt: skip
 
@@ -463,74 +460,7 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     for h in np.unique(heads):
         for r in np.unique(tails[heads >= h]) if data.n <= MOST_OPERATIONS else ():
             arguments.append({"operations": np.flatnonzero((heads >= h) & (tails >= r)).tolist()})
-    return problem, {"device": device, "start": [_word(s) for s in start]}, arguments
-
-
-def _circuits_problem(data: Any) -> dict[str, Any]:
-    """Of circuits on a ring, and on switches: there a server reaches every other over a hub, once on each switch."""
-    moves, n = data.transfers, data.n
-    if hasattr(data, "pool"):
-        arcs, colours = [[v, n] for v in range(n)] + [[n, v] for v in range(n)], data.degree
-    else:
-        arcs, colours = [[v, (v + 1) % n] for v in range(n)] + [[(v + 1) % n, v] for v in range(n)], data.wavelengths
-    rate = decimal(float(moves.bandwidth))
-    times = [_word(decimal(float(volume)) / rate) for volume in moves.volume.tolist()]
-    return {"arcs": arcs, "colours": colours, "pairs": _pairs(moves.source, moves.target.tolist(), times)}
-
-
-def _lighting(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
-    n, moves, problem = data.n, data.transfers, _circuits_problem(data)
-    taken: list[list[Any]] = []
-    if hasattr(data, "pool"):
-        from opticoll.formulations.sipml.ocs_circuits import decode
-
-        pair_of = {pair: p for p, pair in enumerate(zip(moves.source.tolist(), moves.target.tolist(), strict=True))}
-        match = decode(data, values)
-        for switch, s in zip(*(part.tolist() for part in np.nonzero(match >= 0)), strict=True):
-            t = int(match[switch, s])
-            if (s, t) in pair_of:
-                taken.append([pair_of[s, t], switch, [s, n + t]])
-        worst = int(data.server_times.argmax())
-        prices, near = [[[worst, 1]]], data.server_times[worst]
-    else:
-        from opticoll.formulations.sipml.ring_wavelengths import circuits_of
-
-        read = circuits_of(data, values)
-        assert read is not None
-        for p, way, wavelength in read[0].tolist():
-            s, hops = int(moves.source[p]), int(data.hops[p, way])
-            arcs = [(s + k) % n for k in range(hops)] if way == 0 else [n + (s - 1 - k) % n for k in range(hops)]
-            taken.append([p, wavelength, arcs])
-        _, first, size = data.cut_bound
-        prices = [[[a, 1] for a in range(2 * n)], [[(first + size - 1) % n, 1], [n + (first - 1) % n, 1]]]
-        near = data.least
-    arguments = [{"prices": some, "time": _word(_least_time(problem, some, near))} for some in prices]
-    return problem, {"circuits": taken}, arguments
-
-
-def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -> Fraction:
-    """The least time in which the circuits that pairs need cost no more than there are, from one near it on."""
-    ends = [(u, v) for u, v in problem["arcs"]]
-    price, costs = combinatorial_check.priced(ends, [(s, t) for s, t, _ in problem["pairs"]], prices)
-    left, start = problem["colours"] * sum(price.values()), Fraction(near * (1 + START))
-    heap = []
-    for (_, _, word), cost in zip(problem["pairs"], costs, strict=True):
-        if cost:
-            count = max(int(Fraction(word) / start), 1)
-            left -= count * cost
-            heap.append((-Fraction(word) / count, count, Fraction(word), cost))
-    heapify(heap)
-    while heap:
-        longest, count, time, cost = heap[0]
-        left -= cost
-        if left < 0:
-            return -longest
-        heapreplace(heap, (-time / (count + 1), count + 1, time, cost))
-    return Fraction(0)
-
-
-#: Part by which a time is raised, so that the circuits that it needs are surely not too many.
-START = 1e-9
+    return problem, {"device": device, "start": [word(s) for s in start]}, arguments
 
 
 def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -545,55 +475,17 @@ def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     return _rounds_problem(data), found, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
 
 
-def _design_problem(data: Any) -> dict[str, Any]:
-    return {"nodes": data.n, "degree": data.degree, "directed": data.directed}
-
-
-def _designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
-    """The flows on the links are solved exactly."""
-    from opticoll.formulations import formulation
-    from opticoll.formulations.topology.degree_design import topology_of
-    from opticoll.solvers.exact.prove import exact_problem, solve_exactly
-
-    topology = topology_of(data, values)
-    master = formulation("alltoall.master")
-    form = exact_problem(master, master.prepare(topology, {}))
-    answer = solve_exactly(form)
-    assert answer.x is not None
-    flows = []
-    for place, j in enumerate(form.columns["g"].index.tolist()):
-        if j >= 0 and answer.x[j]:
-            a, s = divmod(place, data.n)
-            flows.append([s, a, _word(answer.x[j])])
-    onward, odd = data.degree - (not data.directed), not data.directed and data.n * data.degree % 2
-    argument = {
-        "full": _layers(data.n, data.degree, onward),
-        "lacking": _layers(data.n, data.degree - 1, onward) if odd else [],
-    }
-    links = _pairs(topology.tail, topology.head.tolist())
-    return _design_problem(data), {"links": links, "flows": flows}, [argument]
-
-
-def _layers(n: int, first: int, onward: int) -> list[int]:
-    """The most nodes at distance 1, 2, ...; all at once that ``onward`` = 0 leaves out."""
-    found: list[int] = []
-    while (left := n - 1 - sum(found)) > 0:
-        found.append(min(left, first) or left)
-        first *= onward
-    return found
-
-
 #: Placements of more operations are bounded by one chain or all work.
 MOST_OPERATIONS = 40
 _PARTS = {
     "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
     "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
-    "sipml.ring-wavelengths": _lighting, "sipml.ocs-circuits": _lighting, "lumorph.sum-rounds": _summing,
-    "topology.design": _designing,
+    "sipml.ring-wavelengths": lighting, "sipml.ocs-circuits": lighting, "lumorph.sum-rounds": _summing,
+    "topology.design": designing, "alltoall.sccl": stepping,
 }  # fmt: skip
 _PROBLEMS = {
     "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
     "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
-    "sipml.ring-wavelengths": _circuits_problem, "sipml.ocs-circuits": _circuits_problem,
-    "lumorph.sum-rounds": _rounds_problem, "topology.design": _design_problem,
+    "sipml.ring-wavelengths": circuits_problem, "sipml.ocs-circuits": circuits_problem,
+    "lumorph.sum-rounds": _rounds_problem, "topology.design": design_problem, "alltoall.sccl": steps_problem,
 }  # fmt: skip

@@ -21,6 +21,11 @@ circuits   Circuits of as many colours as "colours", for every pair at least one
            solution {"circuits": [[pair, colour, [arc, ...]]]}
            argument {"prices": [[arc, price]], "time": T}: in less time than T, a pair needs more circuits than its time
            over T. They cost more, at the distances of their pairs, than all colours of all arcs together.
+steps      Whole chunks of every pair, in steps; the value is the number of rounds of all steps, of which a step has as
+           many as the largest load over capacity of an arc in it, rounded up. A chunk crosses one arc in a step.
+           problem {"arcs": [[u, v, capacity]], "pairs": [[s, t, chunks]], "steps"}
+           solution {"ways": [[pair, [arc, ...], [step, ...]]]}, one for every chunk
+           argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
 rounds     Circuits in rounds that copy chunks; the value is the number of rounds. A vertex sends, and receives, at most
            "ports" circuits of a wavelength in a round, an arc holds at most "waveguides"; a circuit carries "load"
            chunks, which its source held before the round. A chunk goes to vertices that require it. null is no limit.
@@ -210,6 +215,31 @@ def circuits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | Non
         require(low > 0, "a time is not positive")
         cost = sum((length * (time // low + 1) for (_, _, time), length in zip(wanted, near)), Fraction(0))
         require(cost > colours * sum(price.values()), "the circuits needed in less time are not too many")
+    return low, high
+
+
+def steps(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    arcs, pairs, most = field(problem, "arcs", "pairs", "steps")
+    ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
+    capacity = [number(c) for _, _, c in arcs]
+    wanted = [(index(s), index(t), index(chunks)) for s, t, chunks in listed(pairs, width=3)]
+    require(index(most) >= 0 and all(c > 0 for c in capacity) and all(s != t for s, t, _ in wanted), "an arc is empty")
+    low = high = None
+    if solution is not None:
+        load, count = Counter[Any](), [0] * len(wanted)
+        for p, path, times in listed(field(solution, "ways")[0], width=3):
+            count[index(p, len(wanted))] += 1
+            taken = walk(path, ends, *wanted[p][:2])
+            at = [index(t, most) for t in listed(times, len(taken))]
+            require(all(a < b for a, b in zip(at, at[1:])), "a chunk crosses two arcs in a step, or goes back in time")
+            load.update(zip(at, taken))
+        require(count == [chunks for _, _, chunks in wanted], "a pair has another number of chunks")
+        long = {t: max(Fraction(c) / capacity[a] for (s, a), c in load.items() if s == t) for t, _ in load}
+        high = Fraction(sum(ceil(value) for value in long.values()))
+    if argument is not None:
+        price, near = priced(ends, [(s, t) for s, t, _ in wanted], field(argument, "prices")[0])
+        cost = sum((chunks * length for (_, _, chunks), length in zip(wanted, near)), Fraction(0))
+        low = Fraction(ceil(cost / sum(capacity[a] * p for a, p in price.items())))
     return low, high
 
 
@@ -446,8 +476,8 @@ def depths(layers: Any, n: int, first: int, onward: int) -> int:
 
 
 KINDS = {
-    "routes": routes, "circuits": circuits, "rounds": rounds, "sums": sums, "layers": layers, "placement": placement,
-    "design": design,
+    "routes": routes, "circuits": circuits, "steps": steps, "rounds": rounds, "sums": sums, "layers": layers,
+    "placement": placement, "design": design,
 }  # fmt: skip
 
 
