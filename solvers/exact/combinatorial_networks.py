@@ -150,11 +150,11 @@ def _layers(n: int, first: int, onward: int) -> list[int]:
 def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
     """The all-to-all flow of a topology by source, solved exactly, and its program."""
     from opticoll.formulations import formulation
-    from opticoll.solvers.exact.prove import exact_problem, solve_exactly
+    from opticoll.solvers.exact.prove import exact_problem, solve_apart
 
     master = formulation("alltoall.master")
     form = exact_problem(master, master.prepare(topology, {}))
-    return form, solve_exactly(form)
+    return form, solve_apart(form)
 
 
 def steps_problem(data: Any) -> dict[str, Any]:

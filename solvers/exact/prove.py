@@ -227,6 +227,34 @@ def solve_exactly(
     return solve_linear(form, remaining)
 
 
+def solve_apart(
+    form: ExactForm,
+    left_s: float = LIMIT_S,
+    start: NDArray[np.float64] | None = None,
+    memory_limit_gib: float | None = None,
+    threads: int = 1,
+    stop: threading.Event | None = None,
+) -> ExactAnswer:
+    """As :func:`solve_exactly`, in a worker process with limits of time [s] and memory.
+
+    Raises
+    ------
+    NoSolution
+        If it is not proven within the limits.
+    """
+    arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(form), dtype=np.uint8)}
+    if start is not None:
+        arrays["start"] = start
+    call = call_isolated(
+        "opticoll.solvers.exact.prove:in_worker", {"left_s": left_s}, arrays, wall_limit_s=left_s * 1.05 + 3.0,
+        memory_limit_gib=memory_limit_gib, threads=threads, modules=("highspy",), stop=stop,
+    )  # fmt: skip
+    if "answer" not in call.arrays:
+        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
+    found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+    return found
+
+
 def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     """The run with its exact optimum, where that is proven; else with a message that says why not.
 
@@ -254,17 +282,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         left = end - time.monotonic()
         if left <= 0:
             raise NoSolution(TIMED_OUT)
-        arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(wanted), dtype=np.uint8)}
-        if wanted is form and run.values is not None and (start := _vector(form, run.values)) is not None:
-            arrays["start"] = start
-        call = call_isolated(
-            "opticoll.solvers.exact.prove:in_worker", {"left_s": left}, arrays, wall_limit_s=left * 1.05 + 3.0,
-            memory_limit_gib=task.memory_limit_gib, threads=task.threads, modules=("highspy",), stop=stop,
-        )  # fmt: skip
-        if "answer" not in call.arrays:
-            raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-        found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
-        return found
+        start = None if wanted is not form or run.values is None else _vector(form, run.values)
+        return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
     message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
