@@ -185,7 +185,12 @@ def _combinatorial(run: Run) -> str | None:
 
 
 def fill(
-    chosen: Iterable[Problem], limit_s: float, *, again: bool = False, exact: bool = True, index: Path = INDEX,
+    chosen: Iterable[Problem],
+    limit_s: float,
+    *,
+    again: bool = False,
+    exact: bool = True,
+    index: Path = INDEX,
     folder: Path = FOLDER,
 ) -> Iterator[tuple[Problem, Certified]]:
     """Certify what is missing; the index is written after every problem, and read again before."""

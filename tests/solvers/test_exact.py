@@ -515,6 +515,14 @@ def test_the_command_line_prints_the_fraction(tmp_path):
     assert (record["proof"], Q(record["objective_exact"])) == ("exact", record["objective"])
 
 
+def test_bases_that_come_again_are_sought_by_another_simplex():
+    """The leaves of this tree have programs whose refined bases come again, with loads of 1e-7 of the demands."""
+    _, _, form = problem("topoopt.topology", "servers:n=4,degree=2")
+    answer = solve_integer(form)
+    assert (answer.status, answer.objective) == ("optimal", 2_000_000)
+    assert fault(form, answer) is None
+
+
 def test_the_time_limit_covers_the_exact_step():
     task = Task("alltoall.min-congestion", "ring:4", method="highs", time_limit_s=100.0, exact=True)
     assert 40.0 < Budget(task, None).deadline - time.monotonic() <= 50.0
