@@ -211,14 +211,19 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
     )
 
 
+#: Part of the time limit that the usual solve has at most before an exact step, which has the rest.
+USUAL_PART = 0.5
+
+
 class Budget:
-    """Time and memory of a solve, from its start."""
+    """Time and memory of a solve, from its start; before an exact step it has a part of the time limit."""
 
     def __init__(self, task: Task, stop: threading.Event | None) -> None:
         self.task, self.stop = task, stop
         self.started = time.monotonic()
         self.base_mb = 0.0 if task.memory_limit_gib is None else own_memory_mb()
-        self.deadline = None if task.time_limit_s is None else self.started + task.time_limit_s
+        part = USUAL_PART if task.exact else 1.0
+        self.deadline = None if task.time_limit_s is None else self.started + part * task.time_limit_s
 
     def own_limits(self, deadline: float | None, *, least_s: float = 0.0, interruptible: bool = True) -> OwnLimits:
         """The limits of what this process does itself until a deadline."""

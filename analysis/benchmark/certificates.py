@@ -20,6 +20,7 @@ import hashlib
 import json
 import tempfile
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, bes
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.solvers.atomic import rewrite
-from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate
+from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate, stated_ends
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def wanted(chosen: Iterable[Problem], *, again: bool = False, index: Path = INDE
             yield problem
 
 
-def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certified:
+def certify(problem: Problem, limit_s: float, folder: Path = FOLDER, *, exact: bool = True) -> Certified:
     """Solve a problem, write its certificate, verify it, and keep it if it is small enough to ship.
 
     A solution for a combinatorial certificate is that of the method with the best known value.
@@ -126,6 +127,8 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
     ----------
     limit_s
         Wall-clock limit of the whole solve [s].
+    exact
+        Whether to solve it exactly; otherwise a combinatorial certificate alone is tried.
     """
     from opticoll.analysis.solution_files import write_certificate
     from opticoll.instances import parse
@@ -135,7 +138,7 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
     known = best_known().get(problem.name)
     task = Task(
         problem.formulation, problem.instance, settings=dict(problem.settings), time_limit_s=limit_s, threads=1,
-        exact=known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS,
+        exact=exact and (known is None or known.size.get("nonzeros", 0) <= EXACT_NONZEROS),
     )  # fmt: skip
     instance_hash, value, ending, reason = parse(problem.instance).hash, None, ".vipr.gz", ""
     if task.exact:
@@ -173,18 +176,26 @@ def certify(problem: Problem, limit_s: float, folder: Path = FOLDER) -> Certifie
 def _combinatorial(run: Run) -> str | None:
     """The optimum that a combinatorial certificate of a run proves; None if it proves none."""
     try:
-        low, high = certificate(run)["claim"]
+        low, high = (None if end is None else Fraction(end) for end in certificate(run)["claim"])
     except BadInput:
         return None
-    return str(low) if low == high else None
+    assert run.plan is not None
+    value, bound = stated_ends(run.plan.formulation, low, high)
+    return str(value) if value == bound else None
 
 
 def fill(
-    chosen: Iterable[Problem], limit_s: float, *, again: bool = False, index: Path = INDEX, folder: Path = FOLDER
+    chosen: Iterable[Problem],
+    limit_s: float,
+    *,
+    again: bool = False,
+    exact: bool = True,
+    index: Path = INDEX,
+    folder: Path = FOLDER,
 ) -> Iterator[tuple[Problem, Certified]]:
     """Certify what is missing; the index is written after every problem, and read again before."""
     for problem in wanted(chosen, again=again, index=index):
-        found = certify(problem, limit_s, folder)
+        found = certify(problem, limit_s, folder, exact=exact)
         entries = {**certified(index), problem.name: found}
         text = {name: asdict(entry) for name, entry in sorted(entries.items())}
         rewrite(index, json.dumps(text, indent=1) + "\n")
@@ -223,9 +234,10 @@ def cli() -> None:
     "--time-limit", type=float, default=300.0, show_default=True, metavar="S", help="Limit of each solve [s]."
 )
 @click.option("--again", is_flag=True, help="Also problems whose last exact solve ended without a proof.")
-def fill_command(names: tuple[str, ...], time_limit: float, again: bool) -> None:
+@click.option("--combinatorial", is_flag=True, help="Try combinatorial certificates alone, without an exact solve.")
+def fill_command(names: tuple[str, ...], time_limit: float, again: bool, combinatorial: bool) -> None:
     """Solve exactly what has no certificate yet."""
-    for problem, found in fill(problems_named(names), time_limit, again=again):
+    for problem, found in fill(problems_named(names), time_limit, again=again, exact=not combinatorial):
         said = found.value or f"nothing is proven: {found.reason}"
         click.echo(f"{problem.name}: {said} ({found.bytes} bytes{'' if found.file else ', not shipped'})")
 

@@ -330,7 +330,11 @@ def estimate(data: StepFlow) -> dict[str, int]:
 
 
 def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
-    """Lower bound on the size of the model before its data are computed: two nonzeros per flow variable."""
+    """Lower bound on the size of the model before its data are computed.
+
+    A pair of ranks has at least one variable that is not fixed at 0; a variable, fixed or not, has at least three
+    nonzeros.
+    """
     uniform = parameters.get("demand", UNIFORM) == UNIFORM
     if not isinstance(instance, Topology) or not instance.connected or not uniform:
         return None
@@ -338,7 +342,10 @@ def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str,
     least = int(instance.diameter) if parameters["relays"] == "step" or instance.ranks == instance.n else 1
     steps = int(parameters["steps"]) or least
     flows = instance.arcs * groups * steps
-    return {"variables": flows, "constraints": instance.arcs * steps, "nonzeros": 2 * flows, "integers": 0}
+    return {
+        "variables": instance.ranks * (instance.ranks - 1) + steps, "constraints": instance.arcs * steps,
+        "nonzeros": 3 * flows, "integers": 0,
+    }  # fmt: skip
 
 
 def arrays(data: StepFlow, _names: Collection[str]) -> dict[str, Array]:

@@ -484,7 +484,8 @@ def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) 
     count = ((T & others) * multiplicity[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
     worst = int(need.argmax())
-    return Bound(name, rounded_up(float(need[worst])), f"vertex {worst} {verb} {count[worst]} chunks", PAPER)
+    reason = f"vertex {worst} {verb} {count[worst]} chunks"
+    return Bound(name, rounded_up(float(need[worst])), reason, PAPER, detail={"vertex": worst})
 
 
 def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
@@ -502,7 +503,7 @@ def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
 
 def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T: Mask, multiplicity: I64) -> Bound:
     joined = _arc_counts(topology)
-    best, reason = 0.0, "no evaluated cut gives a bound"
+    best, reason, detail = 0.0, "no evaluated cut gives a bound", {}
     for inside in candidate_sets(topology, collective):
         entering = crossings(inside, joined)
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0
@@ -516,4 +517,5 @@ def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T:
             reason = (
                 f"{count[worst]} chunks enter a set of {inside[worst].sum()} vertices over {entering[worst]:g} arcs"
             )
-    return Bound("cut", rounded_up(best), reason, PAPER)
+            detail = {"vertices": np.flatnonzero(inside[worst]).tolist()}
+    return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)

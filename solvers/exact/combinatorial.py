@@ -5,9 +5,13 @@ cycles, placements, and routings of any size. The claim is the interval between 
 of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatorial_check`, which stands alone.
 
     alltoall.min-congestion, lumorph.min-overlap, optree.one-stage    routes: arc prices
+    sipml.ring-wavelengths, sipml.ocs-circuits                        circuits: arc prices and integer circuits
     lumorph.rounds                                                    rounds: what a vertex or a set must take in
+    lumorph.sum-rounds                                                sums: that, and the transfers of a sum
     alltoall.virtual-channels                                         layers: a cycle of dependencies
     sipml.placement                                                   placement: work between two chains
+    topology.design                                                   design: distances in any topology of the degree
+    alltoall.sccl                                                     steps: arc prices and whole rounds
 
 The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
 of the solution must be among them.
@@ -28,6 +32,17 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.exact import combinatorial_check
 from opticoll.solvers.exact.combinatorial_check import Refused
+from opticoll.solvers.exact.combinatorial_networks import (
+    circuits_problem,
+    design_problem,
+    designing,
+    lighting,
+    numbers,
+    pairs_of,
+    stepping,
+    steps_problem,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +51,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.model import Bound
+    from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances import Instance, Topology
     from opticoll.solvers.task import Run
 
@@ -47,6 +64,8 @@ ENDINGS = (".proof.json", ".proof.json.gz")
 FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
     "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
+    "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
+    "topology.design": "design", "alltoall.sccl": "steps",
 }  # fmt: skip
 #: Largest denominator of arc prices that are read from duals.
 MOST_PARTS = 5040
@@ -87,7 +106,7 @@ def certificate(run: Run) -> dict[str, Any]:
         "certificate": 1, "formulation": name, "instance": record.instance, "instance_hash": record.instance_hash,
         "settings": {key: str(value) for key, value in plan.parameters.items()}, "kind": kind,
         "problem": problem, "solution": solution, "argument": arguments[-place] if proven else None,
-        "claim": [_word(low), _word(high)],
+        "claim": [word(low), word(high)],
     }  # fmt: skip
 
 
@@ -160,16 +179,27 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Mappin
     }  # fmt: skip
     if reason:
         return found
-    found["objective"], found["bound"] = (None if end is None else float(end) for end in (high, low))
-    found["bound_source"] = None if low is None else "certificate"
-    if low is not None and low == high:
-        found["objective_exact"] = str(low)
-        found["notes"].append(f"the certificate proves that the optimal value is {low}")
+    value, bound = stated_ends(model, low, high)
+    least, most = (value, bound) if model.sense == "max" else (bound, value)
+    found["objective"], found["bound"] = (None if end is None else float(end) for end in (value, bound))
+    found["bound_source"] = None if bound is None else "certificate"
+    if least is not None and least == most:
+        found["objective_exact"] = str(least)
+        found["notes"].append(f"the certificate proves that the optimal value is {least}")
     else:
-        ends = ["0" if low is None else str(low), "infinity" if high is None else str(high)]
+        ends = ["0" if least is None else str(least), "infinity" if most is None else str(most)]
         found["notes"].append(f"the certificate proves that the optimal value is between {' and '.join(ends)}")
-    found["certificate"] = {"kind": document["kind"], "low": _text(low), "high": _text(high)}
+    found["certificate"] = {"kind": document["kind"], "low": _text(least), "high": _text(most)}
     return found
+
+
+def stated_ends(
+    model: Formulation, low: Fraction | None, high: Fraction | None
+) -> tuple[Fraction | None, Fraction | None]:
+    """The value of the solution and the bound, in terms of the formulation, of a claim: F is maximized for T = 1/F."""
+    if model.sense == "max":
+        low, high = (None if not end else 1 / end for end in (low, high))
+    return high, low
 
 
 def kind_of(model: Formulation, data: Any) -> str:
@@ -185,7 +215,7 @@ def kind_of(model: Formulation, data: Any) -> str:
         msg = f"certificate: {name} has no combinatorial certificate; write its proof in VIPR format, FILE.vipr"
         raise BadInput(msg)
     refused = {
-        "alltoall.min-congestion": lambda: data.kappa != 1,
+        "topology.design": lambda: bool(data.rack),
         "lumorph.rounds": lambda: data.version != "corrected" or data.collective.summing or data.fixed,
         "sipml.placement": lambda: bool(data.memory),
     }.get(name)
@@ -200,7 +230,7 @@ def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> s
     stated = document["problem"]
     if model.name != "alltoall.virtual-channels":
         wanted = _PROBLEMS[model.name](data)
-        names = [key for key in wanted if wanted[key] != stated[key]]
+        names = [key for key in {**wanted, **stated} if wanted.get(key) != stated.get(key)]
         if names:
             return f"the file states another problem: other {', '.join(names)}"
         if document["kind"] == "routes" and hasattr(data, "rule") and not data.rule.unrestricted:
@@ -226,22 +256,8 @@ def _difference(model: Formulation, data: Any, document: Mapping[str, Any]) -> s
 # Kinds --------------------------------------------------------------------------------------------------------------
 
 
-def _word(value: Fraction | None) -> int | str | None:
-    if value is None:
-        return None
-    return int(value) if value.denominator == 1 else str(value)
-
-
 def _text(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
-
-
-def _numbers(values: Iterable[float]) -> list[int | str | None]:
-    return [_word(decimal(float(value))) for value in values]
-
-
-def _pairs(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
-    return [list(row) for row in zip(first.tolist(), *others, strict=True)]
 
 
 def _routes_problem(data: Any) -> dict[str, Any]:
@@ -253,11 +269,12 @@ def _routes_problem(data: Any) -> dict[str, Any]:
     else:
         (sources, targets), capacity = data.commodities, topology.capacity
         amount = data.amount if hasattr(data, "amount") and not hasattr(data, "circuits") else np.ones(sources.size)
-    return {
-        "arcs": _pairs(topology.tail, topology.head.tolist(), _numbers(capacity)),
-        "pairs": _pairs(sources, targets.tolist(), _numbers(amount)),
+    stated = {
+        "arcs": pairs_of(topology.tail, topology.head.tolist(), numbers(capacity)),
+        "pairs": pairs_of(sources, targets.tolist(), numbers(amount)),
         "colours": hasattr(data, "fibres"),
     }
+    return stated if getattr(data, "kappa", 1) == 1 else {**stated, "split": data.kappa}
 
 
 def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[str, Any]]:
@@ -277,7 +294,7 @@ def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[st
     return [
         {
             "prices": [
-                [a, _word(part)]
+                [a, word(part)]
                 for a, value in enumerate(price.tolist())
                 if (part := Fraction(value).limit_denominator(MOST_PARTS)) > 0
             ]
@@ -332,7 +349,7 @@ def _colouring(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mapp
 def _rounds_problem(data: Any) -> dict[str, Any]:
     limits, wanted = data.limits, data.collective
     return {
-        "vertices": data.topology.n, "arcs": _pairs(data.topology.tail, data.topology.head.tolist()),
+        "vertices": data.topology.n, "arcs": pairs_of(data.topology.tail, data.topology.head.tolist()),
         "wavelengths": limits.wavelengths, "waveguides": limits.waveguides, "ports": limits.ports, "load": limits.load,
         "pre": wanted.pre.tolist(), "post": wanted.post.tolist(),
     }  # fmt: skip
@@ -343,20 +360,33 @@ def _scheduling(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: ob
     from opticoll.formulations.lumorph.rounds import decode
 
     plan = decode(data, values)
-    circuits = _pairs(
+    arguments = _ends(round_bounds(data.topology, data.collective, data.limits))
+    return _rounds_problem(data), _schedule(plan), arguments
+
+
+def _ends(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
+    """The arguments of bounds by what a vertex receives or sends, or what enters a set."""
+    names = {
+        "receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "sends": ("sends", "vertex"),
+        "cut": ("enters", "vertices"),
+    }  # fmt: skip
+    return [
+        {names[bound.name][0]: bound.detail[names[bound.name][1]]}
+        for bound in bounds
+        if bound.name in names and bound.detail
+    ]
+
+
+def _schedule(plan: RoundSchedule) -> dict[str, list[list[Any]]]:
+    """Circuits and transfers."""
+    circuits = pairs_of(
         plan.circuit_round, plan.circuit_source.tolist(), plan.circuit_target.tolist(),
         plan.circuit_wavelength.tolist(), [plan.path(k) for k in range(plan.circuits)],
     )  # fmt: skip
-    transfers = _pairs(
+    transfers = pairs_of(
         plan.transfer_round, plan.transfer_source.tolist(), plan.transfer_target.tolist(), plan.transfer_chunk.tolist()
     )
-    names = {"receptions": ("receives", "vertex"), "sole holder": ("sends", "vertex"), "cut": ("enters", "vertices")}
-    arguments = [
-        {names[bound.name][0]: bound.detail[names[bound.name][1]]}
-        for bound in round_bounds(data.topology, data.collective, data.limits)
-        if bound.name in names and bound.detail
-    ]
-    return _rounds_problem(data), {"circuits": circuits, "transfers": transfers}, arguments
+    return {"circuits": circuits, "transfers": transfers}
 
 
 def _layering(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
@@ -401,10 +431,10 @@ def _cycle(pairs: set[tuple[int, int]]) -> list[int]:
 def _placement_problem(data: Any) -> dict[str, Any]:
     graph = data.graph
     rate = decimal(float(data.bandwidth))
-    delays = [_word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
+    delays = [word(decimal(float(b)) / rate * 10**6 if rate else Fraction(0)) for b in graph.volume.tolist()]
     return {
-        "devices": data.devices, "durations": _numbers(graph.duration.tolist()),
-        "edges": _pairs(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
+        "devices": data.devices, "durations": numbers(graph.duration.tolist()),
+        "edges": pairs_of(graph.tail, graph.head.tolist(), delays), "peers": data.delta,
         "distance": data.rule == "distance",
     }  # fmt: skip
 
@@ -430,7 +460,19 @@ def _placing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     for h in np.unique(heads):
         for r in np.unique(tails[heads >= h]) if data.n <= MOST_OPERATIONS else ():
             arguments.append({"operations": np.flatnonzero((heads >= h) & (tails >= r)).tolist()})
-    return problem, {"device": device, "start": [_word(s) for s in start]}, arguments
+    return problem, {"device": device, "start": [word(s) for s in start]}, arguments
+
+
+def _summing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    from opticoll.formulations.lumorph.round_bounds import sum_bounds
+    from opticoll.formulations.lumorph.sum_rounds import decode
+
+    plan = decode(data, values)
+    found = _schedule(plan)
+    for move, adds in zip(found["transfers"], plan.transfer_adds.tolist(), strict=True):
+        move.append(adds)
+    every: dict[str, Any] = {"transfers": list(range(data.collective.chunks))}
+    return _rounds_problem(data), found, [every, *_ends(sum_bounds(data.topology, data.collective, data.limits))]
 
 
 #: Placements of more operations are bounded by one chain or all work.
@@ -438,8 +480,12 @@ MOST_OPERATIONS = 40
 _PARTS = {
     "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
     "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
+    "sipml.ring-wavelengths": lighting, "sipml.ocs-circuits": lighting, "lumorph.sum-rounds": _summing,
+    "topology.design": designing, "alltoall.sccl": stepping,
 }  # fmt: skip
 _PROBLEMS = {
     "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
     "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
+    "sipml.ring-wavelengths": circuits_problem, "sipml.ocs-circuits": circuits_problem,
+    "lumorph.sum-rounds": _rounds_problem, "topology.design": design_problem, "alltoall.sccl": steps_problem,
 }  # fmt: skip

@@ -13,7 +13,19 @@ routes     One path for every pair; the value is the largest load over capacity 
            solution {"paths": [[arc, ...]], "colour": [...]}
            argument {"prices": [[arc, price]]}: the paths take at least the distances of their pairs, the arcs give
            capacity times price, so the value is at least the quotient. It is rounded up if capacities are 1 and
-           amounts whole.
+           amounts whole. With "split": k in the problem, a pair takes k different paths, pair by pair in "paths", which
+           carry equal parts: its distance is the mean of the k shortest walks from s to t that pass neither.
+circuits   Circuits of as many colours as "colours", for every pair at least one; circuits of a colour share no arc. A
+           pair takes its time over the number of its circuits; the value is the longest of these.
+           problem {"arcs": [[u, v]], "colours", "pairs": [[s, t, time]]}
+           solution {"circuits": [[pair, colour, [arc, ...]]]}
+           argument {"prices": [[arc, price]], "time": T}: in less time than T, a pair needs more circuits than its time
+           over T. They cost more, at the distances of their pairs, than all colours of all arcs together.
+steps      Whole chunks of every pair, in steps; the value is the number of rounds of all steps, of which a step has as
+           many as the largest load over capacity of an arc in it, rounded up. A chunk crosses one arc in a step.
+           problem {"arcs": [[u, v, capacity]], "pairs": [[s, t, chunks]], "steps"}
+           solution {"ways": [[pair, [arc, ...], [step, ...]]]}, one for every chunk
+           argument {"prices": [[arc, price]]}, as of routes; the quotient is rounded up
 rounds     Circuits in rounds that copy chunks; the value is the number of rounds. A vertex sends, and receives, at most
            "ports" circuits of a wavelength in a round, an arc holds at most "waveguides"; a circuit carries "load"
            chunks, which its source held before the round. A chunk goes to vertices that require it. null is no limit.
@@ -22,6 +34,14 @@ rounds     Circuits in rounds that copy chunks; the value is the number of round
            solution {"circuits": [[round, s, t, wavelength, [arc, ...]]], "transfers": [[round, s, t, chunk]]}
            argument {"receives": v}, what it lacks over what it can receive in a round; {"sends": v}, the chunks that
            only v holds; or {"enters": [v, ...]}, the chunks required inside a set and held outside, over its arcs.
+sums       The same, with contributions to sums: "pre" are the contributors of a chunk, "post" who ends with the sum of
+           all, each counted once. A transfer adds the sum that its source had before the round, or replaces by it
+           what the target had; only contributors of a chunk and vertices that require it take part.
+           solution {"circuits", "transfers": [[round, s, t, chunk, adds: true or false]]}
+           argument {"receives": v}, the chunks that v requires and others contribute to; {"sends": v}, those to which v
+           contributes and that others require; {"enters": [v, ...]}, those required inside and contributed to outside;
+           or {"transfers": [chunk, ...]}: each takes at least contributors - 1 transfers until one vertex has the sum,
+           and then one for every other vertex that requires it.
 layers     Every route has a layer; routes of a layer do not go from arc to arc in a cycle. The value is the number of
            layers.
            problem {"routes": [[arc, ...]]}; solution {"layer": [...], "order": [[arc, ...]]}, an order of the arcs for
@@ -32,6 +52,13 @@ placement  Operations on devices, one at a time each, after their predecessors, 
            problem {"devices", "durations": [...], "edges": [[u, v, delay]], "peers", "distance": true or false}
            solution {"device": [...], "start": [...]}
            argument {"operations": [...]}: their least chain before, their work on all devices, their least chain after.
+design     Links of capacity 1 between nodes, at most "degree" out of and into a node and one from a node to another,
+           with each its reverse unless "directed". All nodes send F to every other; the value is the time T = 1/F.
+           problem {"nodes", "degree", "directed": true or false}
+           solution {"links": [[u, v]], "flows": [[source, link, amount]]}
+           argument {"full": [...], "lacking": [...]}: the most nodes at distance 1, 2, ... of a node, and of one with
+           degree - 1 links, of which there is one if links are two-way and nodes x degree is odd (else []). Flows
+           fill at least the sum of all distances, of as many links as there are at most.
 """
 
 from __future__ import annotations
@@ -96,8 +123,43 @@ def walk(path: Any, ends: list[tuple[int, int]], source: int, target: int) -> li
     return arcs
 
 
+def priced(
+    ends: list[tuple[int, int]], pairs: list[tuple[int, int]], prices: Any, k: int = 1
+) -> tuple[dict[int, Fraction], list[Fraction]]:
+    """Prices of arcs, and of every pair the least price of k walks, all together."""
+    price = {index(a, len(ends)): number(p) for a, p in listed(prices, width=2)}
+    require(price and all(p >= 0 for p in price.values()) and any(price.values()), "prices are >= 0, and not all 0")
+    out: dict[int, list[tuple[int, Fraction]]] = defaultdict(list)
+    for a, (u, v) in enumerate(ends):
+        out[u].append((v, price.get(a, Fraction(0))))
+    wanted = [(s, t if k > 1 else None) for s, t in pairs]
+    near = {(s, t): distances(out, s, t, k) for s, t in set(wanted)}
+    some = [near[key].get(t, []) for key, (_, t) in zip(wanted, pairs)]
+    require(all(len(one) == k for one in some), "a pair has too few paths")
+    return price, [sum(one, Fraction(0)) for one in some]
+
+
+def distances(
+    out: dict[int, list[tuple[int, Fraction]]], source: int, target: int | None, k: int
+) -> dict[int, list[Fraction]]:
+    """The lengths of k shortest walks from the source to every vertex, that do not return to it or leave the target."""
+    found: dict[int, list[Fraction]] = defaultdict(list)
+    heap = [(Fraction(0), source)]
+    while heap:
+        distance, u = heappop(heap)
+        if len(found[u]) < k:
+            found[u].append(distance)
+            for v, length in out[u] if u != target else ():
+                if v != source:
+                    heappush(heap, (distance + length, v))
+    return found
+
+
 def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
-    arcs, pairs, coloured = field(problem, "arcs", "pairs", "colours")
+    if isinstance(problem, dict):
+        problem = {"split": 1, **problem}
+    arcs, pairs, coloured, split = field(problem, "arcs", "pairs", "colours", "split")
+    require(index(split) > 0 and (split == 1 or coloured is False), "a pair takes at least one path, if coloured one")
     require(isinstance(coloured, bool), "colours is true or false")
     ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
     capacity = [number(c) for _, _, c in arcs]
@@ -107,7 +169,9 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
     low = high = None
     if solution is not None:
         paths, colour = field(solution, "paths", "colour")
-        taken = [walk(p, ends, s, t) for p, (s, t, _) in zip(listed(paths, len(wanted)), wanted)]
+        each = [pair for pair in wanted for _ in range(split)]
+        taken = [walk(p, ends, s, t) for p, (s, t, _) in zip(listed(paths, len(each)), each)]
+        require(len({(k // split, *path) for k, path in enumerate(taken)}) == len(each), "a pair has a path twice")
         if coloured:
             shades = [index(one) for one in listed(colour, len(wanted))]
             used = Counter((c, a) for c, path in zip(shades, taken) for a in path)
@@ -115,95 +179,197 @@ def routes(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
             high = Fraction(len(set(shades)))
         else:
             load: dict[int, Fraction] = defaultdict(Fraction)
-            for path, (_, _, amount) in zip(taken, wanted):
+            for path, (_, _, amount) in zip(taken, each):
                 for a in path:
-                    load[a] += amount / capacity[a]
+                    load[a] += amount / capacity[a] / split
             high = max(load.values(), default=Fraction(0))
     if argument is not None:
-        price = {index(a, len(ends)): number(p) for a, p in listed(field(argument, "prices")[0], width=2)}
-        require(
-            price and all(p >= 0 for p in price.values()) and any(price.values()), "prices are not negative, and not 0"
-        )
-        out: dict[int, list[tuple[int, Fraction]]] = defaultdict(list)
-        for a, (u, v) in enumerate(ends):
-            out[u].append((v, price.get(a, Fraction(0))))
-        near = {s: distances(out, s) for s in {s for s, _, _ in wanted}}
-        require(all(t in near[s] for s, t, _ in wanted), "a pair has no path")
-        cost = sum((amount * near[s][t] for s, t, amount in wanted), Fraction(0))
+        price, near = priced(ends, [(s, t) for s, t, _ in wanted], field(argument, "prices")[0], split)
+        cost = sum((amount * length for (_, _, amount), length in zip(wanted, near)), Fraction(0))
         low = cost / sum(capacity[a] * p for a, p in price.items())
         if all(c == 1 for c in capacity) and all(amount.denominator == 1 for _, _, amount in wanted):
             low = Fraction(ceil(low))
+        low /= split
     return low, high
 
 
-def distances(out: dict[int, list[tuple[int, Fraction]]], source: int) -> dict[int, Fraction]:
-    found: dict[int, Fraction] = {}
-    heap = [(Fraction(0), source)]
-    while heap:
-        distance, u = heappop(heap)
-        if u not in found:
-            found[u] = distance
-            for v, length in out[u]:
-                heappush(heap, (distance + length, v))
-    return found
-
-
-def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
-    names = ("vertices", "arcs", "wavelengths", "waveguides", "ports", "load", "pre", "post")
-    n, arcs, wavelengths, waveguides, ports, load, pre, post = field(problem, *names)
-    n, wavelengths, waveguides = index(n), index(wavelengths), index(waveguides)
-    ports, load = (inf if end is None else index(end) for end in (ports, load))
-    ends = [(index(u, n), index(v, n)) for u, v in listed(arcs, width=2)]
-    held = {(index(c), index(v, n)) for c, v in listed(pre, width=2)}
-    wanted = {(index(c), index(v, n)) for c, v in listed(post, width=2)}
-    low, high, lacking = None, None, wanted - held
+def circuits(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    arcs, colours, pairs = field(problem, "arcs", "colours", "pairs")
+    ends, colours = [(index(u), index(v)) for u, v in listed(arcs, width=2)], index(colours)
+    wanted = [(index(s), index(t), number(time)) for s, t, time in listed(pairs, width=3)]
+    require(all(time > 0 and s != t for s, t, time in wanted), "a pair is empty")
+    low = high = None
     if solution is not None:
-        circuits, transfers = field(solution, "circuits", "transfers")
-        joined: Counter[tuple[int, int, int]] = Counter()
-        sends: Counter[Any] = Counter()
-        receives: Counter[Any] = Counter()
-        holds: Counter[Any] = Counter()
+        used, count = set(), [0] * len(wanted)
+        for p, c, path in listed(field(solution, "circuits")[0], width=3):
+            count[index(p, len(wanted))] += 1
+            for a in walk(path, ends, *wanted[p][:2]):
+                require((index(c, colours), a) not in used, "two circuits of a colour share an arc")
+                used.add((c, a))
+        require(all(count), "a pair has no circuit")
+        high = max((time / c for (_, _, time), c in zip(wanted, count)), default=Fraction(0))
+    if argument is not None:
+        prices, least = field(argument, "prices", "time")
+        price, near = priced(ends, [(s, t) for s, t, _ in wanted], prices)
+        low = number(least)
+        require(low > 0, "a time is not positive")
+        cost = sum((length * (time // low + 1) for (_, _, time), length in zip(wanted, near)), Fraction(0))
+        require(cost > colours * sum(price.values()), "the circuits needed in less time are not too many")
+    return low, high
+
+
+def steps(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    arcs, pairs, most = field(problem, "arcs", "pairs", "steps")
+    ends = [(index(u), index(v)) for u, v, _ in listed(arcs, width=3)]
+    capacity = [number(c) for _, _, c in arcs]
+    wanted = [(index(s), index(t), index(chunks)) for s, t, chunks in listed(pairs, width=3)]
+    require(index(most) >= 0 and all(c > 0 for c in capacity) and all(s != t for s, t, _ in wanted), "an arc is empty")
+    low = high = None
+    if solution is not None:
+        load, count = Counter[Any](), [0] * len(wanted)
+        for p, path, times in listed(field(solution, "ways")[0], width=3):
+            count[index(p, len(wanted))] += 1
+            taken = walk(path, ends, *wanted[p][:2])
+            at = [index(t, most) for t in listed(times, len(taken))]
+            require(all(a < b for a, b in zip(at, at[1:])), "a chunk crosses two arcs in a step, or goes back in time")
+            load.update(zip(at, taken))
+        require(count == [chunks for _, _, chunks in wanted], "a pair has another number of chunks")
+        long = {t: max(Fraction(c) / capacity[a] for (s, a), c in load.items() if s == t) for t, _ in load}
+        high = Fraction(sum(ceil(value) for value in long.values()))
+    if argument is not None:
+        price, near = priced(ends, [(s, t) for s, t, _ in wanted], field(argument, "prices")[0])
+        cost = sum((chunks * length for (_, _, chunks), length in zip(wanted, near)), Fraction(0))
+        low = Fraction(ceil(cost / sum(capacity[a] * p for a, p in price.items())))
+    return low, high
+
+
+class Rounds:
+    """The problem of rounds and sums, and the circuits of a solution."""
+
+    def __init__(self, problem: Any) -> None:
+        names = ("vertices", "arcs", "wavelengths", "waveguides", "ports", "load", "pre", "post")
+        n, arcs, wavelengths, waveguides, ports, load, pre, post = field(problem, *names)
+        self.n, self.wavelengths, self.waveguides = index(n), index(wavelengths), index(waveguides)
+        self.ports, self.load = (inf if end is None else index(end) for end in (ports, load))
+        self.ends = [(index(u, n), index(v, n)) for u, v in listed(arcs, width=2)]
+        self.held = {(index(c), index(v, n)) for c, v in listed(pre, width=2)}
+        self.wanted = {(index(c), index(v, n)) for c, v in listed(post, width=2)}
+
+    def moves(self, circuits: Any, transfers: list[list[Any]]) -> tuple[list[tuple[Any, ...]], int]:
+        """The transfers round by round, each with room in a circuit, and the number of rounds."""
+        joined, sends, receives, holds = Counter[Any](), Counter[Any](), Counter[Any](), Counter[Any]()
         for r, s, t, w, path in listed(circuits, width=5):
-            r, s, t, w = index(r), index(s, n), index(t, n), index(w, wavelengths)
+            r, s, t, w = index(r), index(s, self.n), index(t, self.n), index(w, self.wavelengths)
             require(s != t, "a circuit ends where it begins")
             joined[r, s, t] += 1
             sends[r, w, s] += 1
             receives[r, w, t] += 1
-            holds.update((r, w, a) for a in walk(path, ends, s, t))
-        require(max([*sends.values(), *receives.values()], default=0) <= ports, "a vertex has too many circuits")
-        require(max(holds.values(), default=0) <= waveguides, "an arc has too many circuits")
-        moves = sorted((index(r), index(s, n), index(t, n), index(c)) for r, s, t, c in listed(transfers, width=4))
-        for key, count in Counter((r, s, t) for r, s, t, _ in moves).items():
-            require(joined[key] and count <= joined[key] * load, "a transfer has no room in a circuit")
+            holds.update((r, w, a) for a in walk(path, self.ends, s, t))
+        require(max([*sends.values(), *receives.values()], default=0) <= self.ports, "a vertex has too many circuits")
+        require(max(holds.values(), default=0) <= self.waveguides, "an arc has too many circuits")
+        moves = [(index(r), index(s, self.n), index(t, self.n), index(c), *adds) for r, s, t, c, *adds in transfers]
+        moves.sort(key=lambda move: move[:4])
+        for key, count in Counter(move[:3] for move in moves).items():
+            require(joined[key] and count <= joined[key] * self.load, "a transfer has no room in a circuit")
+        return moves, 1 + max([*(r for r, *_ in circuits), *(r for r, *_ in moves)], default=-1)
+
+    def room(self, v: int, into: bool) -> Any:
+        """Chunks that a vertex can receive, or send, in a round."""
+        degree = sum((head if into else tail) == v for tail, head in self.ends)
+        return self.wavelengths * min(self.ports, self.waveguides * degree)
+
+    def across(self, inside: set[int]) -> int:
+        """Circuits that can enter a set in a round."""
+        return self.wavelengths * self.waveguides * sum(u not in inside and v in inside for u, v in self.ends)
+
+    def least(self, count: int, room: Any) -> Fraction:
+        """Rounds for so many transfers over so many circuits in a round."""
+        require(count == 0 or room > 0, "nothing can be moved there")
+        low = Fraction(0 if count == 0 or self.load == inf else ceil(Fraction(count, int(room * self.load))))
+        return max(low, Fraction(count > 0))
+
+
+def only(argument: Any, *kinds: str) -> tuple[str, Any]:
+    require(isinstance(argument, dict) and len(argument) == 1, "an argument has one name")
+    [(kind, where)] = argument.items()
+    require(kind in kinds, "unknown argument")
+    return kind, where
+
+
+def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    given, low, high = Rounds(problem), None, None
+    held, lacking = given.held, given.wanted - given.held
+    if solution is not None:
+        circuits, transfers = field(solution, "circuits", "transfers")
+        moves, last = given.moves(circuits, listed(transfers, width=4))
         goals = [(c, t) for _, _, t, c in moves]
         require(len(set(goals)) == len(goals) and set(goals) <= lacking, "a chunk goes where it is not required")
         since = dict.fromkeys(held, -1)
         for r, s, t, c in moves:
             require(since.get((c, s), r) < r, "a chunk is sent that was not held")
             since[c, t] = r
-        require(all(pair in since for pair in wanted), "a required chunk is missing at the end")
-        last = [*(r for r, *_ in circuits), *(r for r, *_ in moves)]
-        high = Fraction(1 + max(last, default=-1))
+        require(all(pair in since for pair in given.wanted), "a required chunk is missing at the end")
+        high = Fraction(last)
     if argument is not None:
-        require(isinstance(argument, dict) and len(argument) == 1, "an argument has one name")
-        [(kind, where)] = argument.items()
-        require(kind in ("receives", "sends", "enters"), "unknown argument")
+        kind, where = only(argument, "receives", "sends", "enters")
         if kind == "enters":
-            inside = {index(v, n) for v in listed(where)}
+            inside = {index(v, given.n) for v in listed(where)}
             full = {c for c, v in held if v in inside}
-            count = len({c for c, v in lacking if v in inside} - full)
-            room = wavelengths * waveguides * sum(u not in inside and v in inside for u, v in ends)
+            count, room = len({c for c, v in lacking if v in inside} - full), given.across(inside)
         else:
-            v = index(where, n)
+            v = index(where, given.n)
             others = {c for c, u in held if u != v}
             mine = {c for c, u in held if u == v} - others
             received = {c for c, u in lacking if u == v}
             count = len(received if kind == "receives" else mine & {c for c, _ in lacking})
-            degree = sum((head if kind == "receives" else tail) == v for tail, head in ends)
-            room = wavelengths * int(min(ports, waveguides * degree))
-        require(count == 0 or room > 0, "nothing can be moved there")
-        low = Fraction(0 if count == 0 or load == inf else ceil(Fraction(count, int(room * load))))
-        low = max(low, Fraction(count > 0))
+            room = given.room(v, kind == "receives")
+        low = given.least(count, room)
+    return low, high
+
+
+def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    given, low, high = Rounds(problem), None, None
+    sources: dict[int, set[int]] = defaultdict(set)
+    targets: dict[int, set[int]] = defaultdict(set)
+    for side, pairs in ((sources, given.held), (targets, given.wanted)):
+        for c, v in pairs:
+            side[c].add(v)
+    require(all(sources[c] for c in targets), "nobody contributes to a required chunk")
+    if solution is not None:
+        circuits, transfers = field(solution, "circuits", "transfers")
+        moves, last = given.moves(circuits, listed(transfers, width=5))
+        has = {(c, v): frozenset([v]) for c, v in given.held}
+        for r in sorted({r for r, *_ in moves}):
+            before, now, replaced = dict(has), [move for move in moves if move[0] == r], set()
+            for _, s, t, c, adds in sorted(now, key=lambda move: bool(move[4])):  # what is replaced comes first
+                require(isinstance(adds, bool) and (c, s) in before, "a sum is sent that was not there")
+                require(t in sources[c] | targets[c], "a chunk goes where it is not required")
+                if adds:
+                    require(not has.get((c, t), frozenset()) & before[c, s], "a contribution is counted twice")
+                    has[c, t] = has.get((c, t), frozenset()) | before[c, s]
+                else:
+                    require((c, t) not in replaced, "a sum is replaced twice in a round")
+                    replaced.add((c, t))
+                    has[c, t] = before[c, s]
+        require(all(has.get((c, v)) == sources[c] for c, v in given.wanted), "a sum is not complete at the end")
+        high = Fraction(last)
+    if argument is not None:
+        kind, where = only(argument, "receives", "sends", "enters", "transfers")
+        if kind == "transfers":
+            some = {index(c) for c in listed(where)}
+            count = sum(max(len(sources[c]) - 1, 0) + max(len(targets[c]) - 1, 0) for c in some if targets.get(c))
+            part = set().union(*(sources[c] | targets[c] for c in some))
+            room = min(sum(given.room(v, into) for v in part) for into in (True, False))
+        elif kind == "enters":
+            inside = {index(v, given.n) for v in listed(where)}
+            count = sum(bool(targets[c] & inside and sources[c] - inside) for c in list(targets))
+            room = given.across(inside)
+        else:
+            v = index(where, given.n)
+            one, other = (targets, sources) if kind == "receives" else (sources, targets)
+            count = sum(v in one[c] and bool(other[c] - {v}) for c in list(targets))
+            room = given.room(v, kind == "receives")
+        low = given.least(count, room)
     return low, high
 
 
@@ -264,7 +430,55 @@ def placement(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | No
     return low, high
 
 
-KINDS = {"routes": routes, "rounds": rounds, "layers": layers, "placement": placement}
+def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    n, degree, directed = field(problem, "nodes", "degree", "directed")
+    require(index(n) > 1 and index(degree) > 0 and isinstance(directed, bool), "there are no nodes or no links")
+    low = high = None
+    if solution is not None:
+        links, flows = field(solution, "links", "flows")
+        ends = [(index(u, n), index(v, n)) for u, v in listed(links, width=2)]
+        require(len(set(ends)) == len(ends) and all(u != v for u, v in ends), "a link is there twice, or a loop")
+        require(directed or all((v, u) in set(ends) for u, v in ends), "a link has no reverse")
+        degrees = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
+        require(max(degrees, default=0) <= degree, "a node has too many links")
+        got: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
+        load: dict[int, Fraction] = defaultdict(Fraction)
+        for s, a, flow in listed(flows, width=3):
+            (u, v), amount = ends[index(a, len(ends))], number(flow)
+            require(amount >= 0, "a flow is negative")
+            load[a] += amount
+            got[index(s, n), v] += amount
+            got[s, u] -= amount
+        require(all(total <= 1 for total in load.values()), "a link has too much flow")
+        least = min(got[s, v] for s in range(n) for v in range(n) if s != v)
+        require(least > 0, "a node gets nothing from another")
+        high = 1 / least
+    if argument is not None:
+        full, lacking = field(argument, "full", "lacking")
+        odd = not directed and n * degree % 2
+        total = (n - odd) * depths(full, n, degree, degree - (not directed))
+        if odd:
+            total += depths(lacking, n, degree - 1, degree - 1)
+        low = Fraction(total, n * degree - odd)
+    return low, high
+
+
+def depths(layers: Any, n: int, first: int, onward: int) -> int:
+    """The sum of distances to n - 1 nodes, if layers are as large as any nodes have them; a node has more if not."""
+    total, reached, most, layer = 0, 0, 0, first
+    for k, count in enumerate(listed(layers), start=1):
+        most, layer = min(n - 1, most + layer), min(n, layer * onward)
+        reached += index(count, n)
+        require(reached >= most, "a node may have more nodes as near")
+        total += k * count
+    require(reached == n - 1, "the layers do not have all other nodes")
+    return total
+
+
+KINDS = {
+    "routes": routes, "circuits": circuits, "steps": steps, "rounds": rounds, "sums": sums, "layers": layers,
+    "placement": placement, "design": design,
+}  # fmt: skip
 
 
 def verify(document: Any) -> tuple[Fraction | None, Fraction | None]:

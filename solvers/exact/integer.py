@@ -290,12 +290,14 @@ class _Proof:
         return Split(middle, math.floor(answer.x[middle]), 0, 0)
 
     def _solved(self, changes: Changes) -> ExactAnswer | None:
-        """The exact optimum of a leaf's linear program; None if there is no time."""
+        """The exact optimum of a leaf's linear program; None if there is no time, or none is proven."""
         if not self.late:
             try:
                 return solve_linear(restricted(self.form, changes), self.remaining)
             except TimeoutError:
                 self.late = True
+            except NoSolution:
+                return None
         return None
 
     def _closes(self, proven: Fraction | None, *, empty: bool) -> bool:

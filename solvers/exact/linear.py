@@ -89,7 +89,19 @@ def solve_from(
     if any(low is not None and high is not None and low > high
            for low, high in zip(form.col_lower, form.col_upper, strict=True)):  # fmt: skip
         return ExactAnswer("infeasible", nodes=(Leaf({}),)), None
-    lp = _FloatingLp(form, remaining)
+    for plain in (False, True):
+        found = _refined(form, remaining, None if plain else start, plain=plain)
+        if found is not None:
+            return found
+    msg = "exact: no basis was proven optimal in rational arithmetic; the value in floating point stands alone"
+    raise NoSolution(msg)
+
+
+def _refined(
+    form: ExactForm, remaining: Callable[[], float | None], start: Basis | None, *, plain: bool
+) -> tuple[ExactAnswer, Basis | None] | None:
+    """Refine bases until one is optimal; None if they come again. ``plain``: by primal simplex without scaling."""
+    lp = _FloatingLp(form, remaining, plain=plain)
     if start is not None:
         lp.restart(start)
     primal_scale = dual_scale = 0
@@ -103,10 +115,12 @@ def solve_from(
             if isinstance(found, ExactAnswer):
                 return found, None
             # There is an optimum: pose the problem around an exact solution, which HiGHS cannot overlook.
-            lp = _FloatingLp(form, remaining, presolve=False)
+            lp = _FloatingLp(form, remaining, presolve=False, plain=plain)
             lp.shift(found, [_ZERO] * form.shape[0], form.activity(found), form.reduced_costs({}), AROUND, 0)
             status = lp.run()
         if status not in ("kOptimal", "kUnknown"):
+            if not plain:
+                return None
             msg = f"exact: HiGHS ended with {status.removeprefix('k')} on a program that has an optimum; none is proven"
             raise NoSolution(msg)
         basis = lp.basis()
@@ -126,8 +140,7 @@ def solve_from(
         primal_scale = _scale(primal, primal_scale)
         dual_scale = _scale(dual, dual_scale)
         lp.shift(pair.x, pair.y, activity, z, primal_scale, dual_scale)
-    msg = "exact: no basis was proven optimal in rational arithmetic; the value in floating point stands alone"
-    raise NoSolution(msg)
+    return None
 
 
 def _scale(violation: Fraction, before: int) -> int:
@@ -170,7 +183,9 @@ def _dual_violation(form: ExactForm, pair: _Pair, z: dict[int, Fraction], activi
 class _FloatingLp:
     """HiGHS on a program whose bounds and costs are shifted and scaled between runs."""
 
-    def __init__(self, form: ExactForm, remaining: Callable[[], float | None], *, presolve: bool = True) -> None:
+    def __init__(
+        self, form: ExactForm, remaining: Callable[[], float | None], *, presolve: bool = True, plain: bool = False
+    ) -> None:
         import highspy
 
         self._form, self._remaining, self._highspy = form, remaining, highspy
@@ -183,6 +198,7 @@ class _FloatingLp:
         for name, value in (
             ("output_flag", False), ("threads", 1), ("solver", first), ("presolve", "on" if presolve else "off"),
             ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
+            *((("simplex_scale_strategy", 0), ("simplex_strategy", 4)) if plain else ()),
         ):  # fmt: skip
             self._highs.setOptionValue(name, value)
         self._scale_rows, self._scale_columns = _scales(form)

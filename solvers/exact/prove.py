@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 MOST_NONZEROS = 2_000_000
 #: Time limit [s] of the exact step of a run without one.
 LIMIT_S = 300.0
-#: Part of the time limit that the exact step has at least, beyond the limit if need be.
-LEAST_PART = 0.5
 #: Part of its size by which a float may be off the fraction that it stands for.
 NEAR = 1e-14
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -229,6 +227,34 @@ def solve_exactly(
     return solve_linear(form, remaining)
 
 
+def solve_apart(
+    form: ExactForm,
+    left_s: float = LIMIT_S,
+    start: NDArray[np.float64] | None = None,
+    memory_limit_gib: float | None = None,
+    threads: int = 1,
+    stop: threading.Event | None = None,
+) -> ExactAnswer:
+    """As :func:`solve_exactly`, in a worker process with limits of time [s] and memory.
+
+    Raises
+    ------
+    NoSolution
+        If it is not proven within the limits.
+    """
+    arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(form), dtype=np.uint8)}
+    if start is not None:
+        arrays["start"] = start
+    call = call_isolated(
+        "opticoll.solvers.exact.prove:in_worker", {"left_s": left_s}, arrays, wall_limit_s=left_s * 1.05 + 3.0,
+        memory_limit_gib=memory_limit_gib, threads=threads, modules=("highspy",), stop=stop,
+    )  # fmt: skip
+    if "answer" not in call.arrays:
+        raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
+    found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
+    return found
+
+
 def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     """The run with its exact optimum, where that is proven; else with a message that says why not.
 
@@ -249,23 +275,15 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
     limit = task.time_limit_s
-    end = began + (LIMIT_S if limit is None else max(limit - used, LEAST_PART * limit))
+    share = LIMIT_S if limit is None else max(limit - used, 0.0)
+    end = began + share
 
     def solve(wanted: ExactForm) -> ExactAnswer:
         left = end - time.monotonic()
         if left <= 0:
             raise NoSolution(TIMED_OUT)
-        arrays: dict[str, NDArray[Any]] = {"form": np.frombuffer(pickle.dumps(wanted), dtype=np.uint8)}
-        if wanted is form and run.values is not None and (start := _vector(form, run.values)) is not None:
-            arrays["start"] = start
-        call = call_isolated(
-            "opticoll.solvers.exact.prove:in_worker", {"left_s": left}, arrays, wall_limit_s=left * 1.05 + 3.0,
-            memory_limit_gib=task.memory_limit_gib, threads=task.threads, modules=("highspy",), stop=stop,
-        )  # fmt: skip
-        if "answer" not in call.arrays:
-            raise NoSolution(call.message or call.values.get("message") or "exact: the step ended without an answer")
-        found: ExactAnswer = pickle.loads(call.arrays["answer"].tobytes())  # noqa: S301  from our own worker
-        return found
+        start = None if wanted is not form or run.values is None else _vector(form, run.values)
+        return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
     message, metrics, answer, form = "", dict(run.record.metrics or {}), None, None
     try:
@@ -278,6 +296,8 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
         message = str(error)
         if form is not None and not form.integer.any() and run.duals is not None:
             answer = bounded_by(plan.formulation, plan.data, form, run.duals)
+    if message and limit is not None:
+        message += f" (this step had {share:.3g} of the {limit:g} seconds)"
     record = msgspec.structs.replace(
         run.record, metrics=metrics, message=f"{run.record.message or ''} {message}".strip(),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),

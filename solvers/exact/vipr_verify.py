@@ -13,11 +13,14 @@ positive multiples; an equation is two half-spaces.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from opticoll.errors import BadFile
+import numpy as np
+
+from opticoll.errors import BadFile, NoSolution
+from opticoll.solvers.exact.form import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
 
 if TYPE_CHECKING:
@@ -28,11 +31,12 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.exact.form import ExactForm
     from opticoll.solvers.exact.prove import Arrays
 
 #: Largest number in a sum [bits].
 MOST_BITS = 4_000_000
+#: Largest program (nonzeros, columns) that is solved to find multipliers that a file leaves out.
+MOST_COMPLETED = 200_000
 _NO_ASSUMPTIONS: frozenset[int] = frozenset()
 
 
@@ -328,7 +332,7 @@ class _Proof:
             self.cutoffs[here] = self.cutoff(derivation.stated)
             return frozenset((here,))
         if derivation.kind == "incomplete":
-            self.refuse("the derivation leaves out its multipliers, and proves nothing; complete the file")
+            return self.combination(*self.with_multipliers(derivation, used))
         if derivation.kind == "uns":
             return self.unsplit(derivation, used)
         return self.combination(derivation, used)
@@ -406,6 +410,43 @@ class _Proof:
         if not _dominates(row, derivation.stated):
             self.refuse("the combination does not imply the constraint")
         return assumed
+
+    def with_multipliers(self, derivation: Derivation, used: list[Row]) -> tuple[Derivation, list[Row]]:
+        """Find the multipliers that it leaves out: of the constraints of the problem and of those that it lists."""
+        from flint import fmpq
+
+        from opticoll.solvers.exact.prove import solve_apart
+
+        stated, columns = derivation.stated, len(self.reader.variables)
+        rows = {i: self.rows[i] for i in range(self.reader.count)} | dict(zip(derivation.used, used, strict=True))
+        size = max(columns, sum(len(row.columns) for row in rows.values()))
+        if stated.sense == 0 or size > MOST_COMPLETED:
+            self.refuse("it leaves out the multipliers of an equation or of a large program; complete the file")
+        cost = [Fraction(0)] * columns
+        for j, value in zip(stated.columns, stated.coefficients, strict=True):
+            cost[j] = stated.sense * _fraction(value)
+        ends = [_fraction(row.rhs) for row in rows.values()]
+        senses = [row.sense for row in rows.values()]
+        form = ExactForm(
+            np.cumsum([0, *(len(row.columns) for row in rows.values())]),
+            np.array([j for row in rows.values() for j in row.columns], dtype=np.int64),
+            tuple(_fraction(value) for row in rows.values() for value in row.coefficients),
+            tuple(None if sense < 0 else end for sense, end in zip(senses, ends, strict=True)),
+            tuple(None if sense > 0 else end for sense, end in zip(senses, ends, strict=True)),
+            (None,) * columns, (None,) * columns, tuple(cost), "min", np.zeros(columns, dtype=bool),
+        )  # fmt: skip
+        try:
+            answer = solve_apart(form)
+        except NoSolution as error:
+            self.refuse(f"its multipliers were not found: {error}")
+        if answer.status == "unbounded":
+            self.refuse("the constraints that it lists do not imply the constraint")
+        [leaf] = answer.nodes
+        assert isinstance(leaf, Leaf)
+        numbers, flip = list(rows), 1 if leaf.farkas else stated.sense
+        factors = {numbers[k]: fmpq(flip * y.numerator, y.denominator) for k, y in leaf.y.items()}
+        found = replace(derivation, kind="lin", used=tuple(factors), factors=tuple(factors.values()))
+        return found, [rows[i] for i in factors]
 
     def completed(
         self, derivation: Derivation, sense: int, rhs: fmpq, total: dict[int, fmpq], assumed: frozenset[int]

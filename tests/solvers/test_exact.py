@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 import scipy.optimize
@@ -18,15 +20,18 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
+from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_built
 from opticoll.solvers.exact import lifting, prove, vipr_check, vipr_file
 from opticoll.solvers.exact.form import ExactForm, Leaf, Split, fault
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
+from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
+from opticoll.solvers.isolation import Budget
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.task import PROVEN, Proof, Record
+from opticoll.solvers.task import PROVEN, Proof, Record, Task
 
 Q = Fraction
 INF = np.inf
@@ -508,6 +513,28 @@ def test_the_command_line_prints_the_fraction(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
     assert (record["proof"], Q(record["objective_exact"])) == ("exact", record["objective"])
+
+
+def test_bases_that_come_again_are_sought_by_another_simplex():
+    """The leaves of this tree have programs whose refined bases come again, with loads of 1e-7 of the demands."""
+    _, _, form = problem("topoopt.topology", "servers:n=4,degree=2")
+    answer = solve_integer(form)
+    assert (answer.status, answer.objective) == ("optimal", 2_000_000)
+    assert fault(form, answer) is None
+
+
+def test_the_time_limit_covers_the_exact_step():
+    task = Task("alltoall.min-congestion", "ring:4", method="highs", time_limit_s=100.0, exact=True)
+    assert 40.0 < Budget(task, None).deadline - time.monotonic() <= 50.0
+    usual = runner.solve(msgspec.structs.replace(task, exact=False))
+    late = replace(
+        usual, task=task,
+        record=msgspec.structs.replace(usual.record, time=msgspec.structs.replace(usual.record.time, solve_s=100.0)),
+    )  # fmt: skip
+    run = proven_exactly(late)
+    assert run.record.message.endswith(f"{TIMED_OUT} (this step had 0 of the 100 seconds)")
+    kept = (usual.record.objective, usual.record.bound, usual.record.proof, usual.record.termination)
+    assert (run.record.objective, run.record.bound, run.record.proof, run.record.termination) == kept
 
 
 def test_exact_ranks_first_and_old_records_are_read():

@@ -100,6 +100,9 @@ def test_what_is_foreseen_is_about_what_is_built(name: str, spec: str, parameter
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
     built = compile_model(plan.formulation.build[plan.form](plan.data)).size  # type: ignore[index]
     assert 0.4 * entries(built) <= entries(foreseen) <= 1.2 * entries(built)
+    assert model.estimate is not None
+    estimated = model.estimate(plan.data)
+    assert all(foreseen[part] <= estimated[part] for part in foreseen)
 
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])

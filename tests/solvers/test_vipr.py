@@ -193,6 +193,35 @@ def test_a_weak_combination_is_completed_from_bounds(tmp_path):
         assert ours(tmp_path / "a.vipr", WEAK.replace("1 U 0 3 2", wrong)) is None
 
 
+#: Without multipliers: y >= 1 where 3x + 2y >= 1 and 3x - 2y <= 2, for x <= 0 and for x >= 1; infeasible with q.
+INCOMPLETE = """VER 1.1 VAR 2 x y INT 2 0 1 OBJ min 1 1 1 CON 2 0 p G 1 2 0 3 1 2 q L 2 2 0 3 1 -2
+    RTP range 1 1 SOL 1 best 1 1 1 DER 7
+    below L 0 1 0 1 { asm } -1
+    above G 1 1 0 1 { asm } -1
+    half G 1/2 OBJ { lin incomplete 2 } 5
+    one G 1 OBJ { rnd 1 4 1 } 8
+    other L -1 1 1 -2 { lin incomplete 3 } 7
+    two G 1 OBJ { rnd 1 6 -1/2 } 8
+    end G 1 OBJ { uns 5 2 7 3 } -1"""
+
+
+def test_multipliers_that_are_left_out_are_found(tmp_path):
+    found = ours(tmp_path / "a.vipr", INCOMPLETE)
+    assert found is not None
+    assert (found.low, found.high) == (1, 1)
+    assert alone(INCOMPLETE) is None  # complete files alone
+    for right, wrong in (
+        ("half G 1/2", "half G 2/3"), ("incomplete 2", "incomplete"), ("incomplete 3", "incomplete 2"),
+        ("other L", "other E"), ("other L -1 1 1 -2", "other L -1 1 0 1"),
+    ):  # fmt: skip
+        assert ours(tmp_path / "a.vipr", INCOMPLETE.replace(right, wrong)) is None, wrong
+    absurd = INCOMPLETE.replace("q L 2", "q L -9").replace("0 3 1 -2", "0 3 1 2").replace("SOL 1 best 1 1 1", "SOL 0")
+    absurd = absurd[: absurd.index("DER")].replace("range 1 1", "infeas") + "DER 1 d G 1 0 { lin incomplete } -1"
+    found = ours(tmp_path / "a.vipr", absurd)
+    assert found is not None
+    assert found.infeasible
+
+
 #: False or unproven claims whose derivations look right one by one.
 UNSOUND = {
     "an upper end without a solution": """VER 1.0 VAR 1 x INT 0 OBJ min 1 0 1 CON 1 1 l G 1 1 0 1
