@@ -116,8 +116,9 @@ def _completed(results: pd.DataFrame) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
-    words = results.groupby(["formulation", "requested_settings"], dropna=False)["instance"].transform(_own_settings)
-    results["problem"] = results["instance"].astype(str) + words
+    words = {one: _own_settings(*one) for one in set(zip(*_stated(results), strict=True))}
+    told = zip(results["instance"], *_stated(results), strict=True)
+    results["problem"] = [f"{instance}{words[one, settings]}" for instance, one, settings in told]
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
     return results.drop(columns="_best").reset_index(drop=True)
@@ -158,11 +159,14 @@ def _best(cell: pd.DataFrame) -> Any:
     return cell.loc[place if proven.empty else proven.index[0]]
 
 
-def _own_settings(instances: pd.Series[str]) -> str:
-    """The formulation's own parameters that the runs of a group set, as they follow the name of the instance."""
+def _stated(results: pd.DataFrame) -> tuple[pd.Series[str], pd.Series[str]]:
+    return results["formulation"], results["requested_settings"]
+
+
+def _own_settings(formulation: str, requested: str) -> str:
+    """The formulation's own parameters that a run set, as they follow the name of its instance."""
     from opticoll.formulations import formulations
 
-    formulation, requested = instances.name
     model = formulations().get(formulation)
     named = {p.name for p in model.parameters} if model else set()
     words = " ".join(f"{name}={value}" for name, value in sorted(json.loads(requested).items()) if name in named)
