@@ -139,7 +139,7 @@ def sweep(
               help="Most cables from a rack to all others (default: any number).")  # fmt: skip
 @click.option("--starts", type=click.IntRange(min=1), default=8, show_default=True,
               help="Descents for each group, and starts of exchanges.")  # fmt: skip
-@click.option("--time-limit", type=float, metavar="S", help="Limit of the search [s].")
+@click.option("--time-limit", type=float, metavar="S", help="Limit of the search and of the last solve [s].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @JSON
 def design(

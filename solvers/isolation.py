@@ -273,7 +273,8 @@ class _Watch:
 
     def run(self, job: Job) -> tuple[Termination | None, str]:
         """Wait; returns why the job must be killed, or (None, "") when it has ended by itself."""
-        next_memory = 0.0
+        # Without a limit the first look can wait: a worker that ends before it states its own peak.
+        next_memory = 0.0 if self.memory_limit_mb else 4 * _POLL_S
         while True:
             ended = job.wait(_POLL_S)
             self._relay()

@@ -43,6 +43,8 @@ SOLVE_ON = {
     },
 }  # fmt: skip
 COPY = 20.0
+#: Needs up to this [bytes] are not compared with the available memory, which takes milliseconds to find out.
+NEGLIGIBLE = 4 * 2**20
 #: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
 MOST_ENTRIES = 200_000_000
 #: Peak of a method that builds no matrix [bytes a variable of the formulation's].
@@ -125,7 +127,7 @@ def refuse(
         The message states the need and names methods that fit.
     """
     needed = _needed_by(model, size, method, form, solver)
-    if needed is None:
+    if needed is None or (task.memory_limit_gib is None and needed <= NEGLIGIBLE):
         return
     limit = Limit.of(task)
     if needed <= limit.bytes:

@@ -190,14 +190,20 @@ def select(
     from opticoll.formulations import formulations
     from opticoll.solvers.adapters import adapters
 
-    here = results[results["method"].isin(list(adapters()))].copy()
     known = {one.key: one for one in problems(path)}
-    found = [known.get(_key(row)) for row in here.to_dict("records")]
+    fitting = results["method"].isin(list(adapters()))
+    for place, name in enumerate(("formulation", "instance")):  # few rows are left to be looked at one by one
+        fitting &= results[name].isin({key[place] for key in known})
+    here = results[fitting].copy()
+    asked = here[[
+        "formulation", "instance", "requested_settings", "requested_tol", "requested_time_limit_s", "requested_threads",
+    ]].to_dict("records")  # fmt: skip
+    found = [known.get(_key(row)) for row in asked]
     same = [
         one is not None
         and row["requested_tol"] in {*one.tols, *tols}
         and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
-        for one, row in zip(found, here.to_dict("records"), strict=True)
+        for one, row in zip(found, asked, strict=True)
     ]
     here["problem_name"] = [None if one is None else one.name for one in found]
     models = formulations()

@@ -203,13 +203,13 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             colour, marker = series(number)
             mine = visible & (results["method"] == name)
             for kind, look in _TIME_LOOKS.items():
-                these = mine & (kinds == kind)
+                these = _apart(sizes, seconds, mine & (kinds == kind))
                 if these.any():
                     axes.plot(
                         sizes[these], seconds[these], linestyle="none", color=colour,
                         **{"marker": marker, "markersize": 6, **look},
                     )  # fmt: skip
-            stopped = mine & (kinds == "limit")
+            stopped = _apart(sizes, seconds, mine & (kinds == "limit"))
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
                 axes.plot(
@@ -229,6 +229,21 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
             axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
         legend_below(figure, handles)
     return figure
+
+
+#: Marks of one look from which on those that cover each other are drawn once, and how close they stand [decades].
+MOST_MARKS, CLOSE = 1000, 0.01
+
+
+def _apart(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
+    """Of many chosen positive points one of each cell of a grid on logarithmic axes; the extremes of y are kept."""
+    if int(chosen.sum()) <= MOST_MARKS:
+        return chosen
+    points = y[chosen].sort_values()
+    cells = np.rint(np.log10(np.column_stack([x[points.index], points])) / CLOSE)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    kept = points.index[[*first, len(points) - 1]]
+    return chosen & chosen.index.isin(kept)
 
 
 _TIME_LOOKS: dict[str, Any] = {

@@ -87,12 +87,13 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
     budget_s
         Time [s] after which no further bounds are started; smaller instances go first.
     """
-    results = best_runs(store)
-    runs = int(store.sql("SELECT count(*) AS runs FROM runs")["runs"].iloc[0])
-    environments = store.sql(
+    latest, counted, environments = store.tables(
+        "SELECT * FROM latest",
+        "SELECT count(*) AS runs FROM runs",
         "SELECT platform, cpus, python, opticoll, git_commit, host, count(*) AS runs, "
-        "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST"
+        "min(started) AS first, max(finished) AS last FROM runs GROUP BY ALL ORDER BY last DESC NULLS LAST",
     )
+    results, runs = _completed(latest), int(counted["runs"].iloc[0])
     bounds, missing = _bounds(results, budget_s)
     known = claims()
     measured = tuple(journal.latest(store, known))
@@ -103,7 +104,11 @@ def collect(store: Store, *, budget_s: float = BUDGET_S) -> Findings:
 
 def best_runs(store: Store) -> pd.DataFrame:
     """Read the best run of every key, as :attr:`Findings.results`."""
-    results = store.sql("SELECT * FROM latest")
+    return _completed(store.sql("SELECT * FROM latest"))
+
+
+def _completed(results: pd.DataFrame) -> pd.DataFrame:
+    """The view ``latest`` with the columns of :attr:`Findings.results`, sorted."""
     for name in ("settings", "requested_settings"):  # runs that never started have none
         results[name] = results[name].astype(object).where(results[name].notna(), "{}")
     verified = results["verified"].astype("boolean").fillna(value=False).astype(bool)
@@ -111,7 +116,9 @@ def best_runs(store: Store) -> pd.DataFrame:
     parts = [results[f"time_{part}_s"].astype(float) for part in ("build", "compile", "solve", "verify")]
     results["seconds"] = pd.concat(parts, axis=1).sum(axis=1, min_count=1)
     results["ranks"] = [_ranks(metrics, n) for metrics, n in zip(results["metrics"], results["n"], strict=True)]
-    results["problem"] = [_problem(row) for row in results.to_dict("records")]
+    words = {one: _own_settings(*one) for one in set(zip(*_stated(results), strict=True))}
+    told = zip(results["instance"], *_stated(results), strict=True)
+    results["problem"] = [f"{instance}{words[one, settings]}" for instance, one, settings in told]
     results["_best"] = results["proof"].map({name: place for place, name in enumerate(_PROOFS)})
     results = results.sort_values(["formulation", "n", "instance", "method", "_best", "id"], kind="stable")
     return results.drop(columns="_best").reset_index(drop=True)
@@ -129,9 +136,10 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
     deadline = time.monotonic() + budget_s
     groups: dict[tuple[str, str, str], list[int]] = {}
     solved = results[results["ok"] & results["objective"].notna()]
-    for place in solved.sort_values(["n", "arcs"], kind="stable").index:
-        row = solved.loc[place]
-        groups.setdefault((row["formulation"], row["instance_hash"], row["problem"]), []).append(place)
+    ordered = solved.sort_values(["n", "arcs"], kind="stable")
+    keys = (ordered[name] for name in ("formulation", "instance_hash", "problem"))
+    for place, key in zip(ordered.index, zip(*keys, strict=True), strict=True):
+        groups.setdefault(key, []).append(place)
     for (name, _, problem), places in groups.items():
         best = _best(solved.loc[places])
         if time.monotonic() > deadline:
@@ -145,20 +153,24 @@ def _bounds(results: pd.DataFrame, budget_s: float) -> tuple[pd.DataFrame, dict[
 
 
 def _best(cell: pd.DataFrame) -> Any:
+    """The row of the best run of a problem."""
     place: Any = cell["objective"].idxmin() if (cell["sense"] == "min").all() else cell["objective"].idxmax()
     proven = cell[cell["proof"].isin(PROVEN)]
     return cell.loc[place if proven.empty else proven.index[0]]
 
 
-def _problem(row: dict[Any, Any]) -> str:
-    """Name a problem: the instance, with the formulation's own parameters that a run set."""
+def _stated(results: pd.DataFrame) -> tuple[pd.Series[str], pd.Series[str]]:
+    return results["formulation"], results["requested_settings"]
+
+
+def _own_settings(formulation: str, requested: str) -> str:
+    """The formulation's own parameters that a run set, as they follow the name of its instance."""
     from opticoll.formulations import formulations
 
-    model = formulations().get(row["formulation"])
+    model = formulations().get(formulation)
     named = {p.name for p in model.parameters} if model else set()
-    settings = json.loads(row["requested_settings"])
-    words = " ".join(f"{name}={value}" for name, value in sorted(settings.items()) if name in named)
-    return f"{row['instance']} [{words}]" if words else str(row["instance"])
+    words = " ".join(f"{name}={value}" for name, value in sorted(json.loads(requested).items()) if name in named)
+    return f" [{words}]" if words else ""
 
 
 def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:

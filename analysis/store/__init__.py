@@ -268,9 +268,13 @@ class Store:
         BadInput
             If the query is wrong, would do anything but read, or takes longer than ``time_limit_s``.
         """
+        return self.tables(query, time_limit_s=time_limit_s)[0]
+
+    def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
+        """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
         from opticoll.analysis.store import query as reader
 
-        return reader.query(self.records, query, time_limit_s)
+        return reader.query(self.records, *queries, time_limit_s=time_limit_s)
 
 
 def _write_line(file: BinaryIO, record: StoredRecord) -> None:

@@ -28,41 +28,46 @@ _PROOF_ORDER = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "
 _BUFFER = 1 << 24
 
 
-def query(records: Path, sql: str, time_limit_s: float | None = None) -> pd.DataFrame:
-    """Answer one reading statement over the views ``runs`` and ``latest``.
+def query(records: Path, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
+    """Answer reading statements over the views ``runs`` and ``latest``; the records are read once for all of them.
 
     Raises
     ------
     BadInput
-        If the statement is wrong, is not a single one, does anything but read the views, or takes too long.
+        If a statement is wrong, is not a single one, does anything but read the views, or takes too long.
     BadFile
         If the folder holds records of a later version.
     """
+    for sql in queries:
+        try:
+            sql.encode()
+        except UnicodeEncodeError as error:
+            msg = f"results: character {error.start} of the query is no valid text; write the query in UTF-8"
+            raise BadInput(msg) from None
+    with closing(connect(records)) as connection:
+        return [_answer(connection, sql, time_limit_s) for sql in queries]
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float | None) -> pd.DataFrame:
     import duckdb
 
     try:
-        sql.encode()
-    except UnicodeEncodeError as error:
-        msg = f"results: character {error.start} of the query is no valid text; write the query in UTF-8"
-        raise BadInput(msg) from None
-    with closing(connect(records)) as connection:
-        try:
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1:
-                msg = f"results: write exactly one statement, not {len(statements)}"
-                raise BadInput(msg)
-            if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-                msg = "results: the store is read-only; write a SELECT over the views runs and latest"
-                raise BadInput(msg)
-            with _interrupted_after(connection, time_limit_s):
-                return connection.execute(statements[0]).df()
-        except duckdb.InterruptException as error:
-            msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise --time-limit"
-            raise BadInput(msg) from error
-        except duckdb.Error as error:
-            reason = " ".join(str(error).split("LINE 1:")[0].split())
-            msg = f"results: {reason}"
-            raise BadInput(msg) from error
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            msg = f"results: write exactly one statement, not {len(statements)}"
+            raise BadInput(msg)
+        if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+            msg = "results: the store is read-only; write a SELECT over the views runs and latest"
+            raise BadInput(msg)
+        with _interrupted_after(connection, time_limit_s):
+            return connection.execute(statements[0]).df()
+    except duckdb.InterruptException as error:
+        msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise --time-limit"
+        raise BadInput(msg) from error
+    except duckdb.Error as error:
+        reason = " ".join(str(error).split("LINE 1:")[0].split())
+        msg = f"results: {reason}"
+        raise BadInput(msg) from error
 
 
 @contextmanager

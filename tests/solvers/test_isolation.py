@@ -487,3 +487,17 @@ def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert gone(int(done.stdout))
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_descendants_are_the_processes_below_one(listed, monkeypatch):
+    if not listed:
+        monkeypatch.setattr(worker_start, "_LISTED", Path("/nowhere"))
+    nested = "import subprocess, sys; subprocess.Popen(['sleep', '60']); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", nested], stdin=-1, stdout=-1, start_new_session=True) as process:
+        process.stdout.readline()
+        below = worker_start.descendants(process.pid)
+        assert [psutil.Process(pid).ppid() for pid in below] == [process.pid]
+        assert process.pid in worker_start.descendants(os.getpid())
+        worker_start.kill_tree(process)
+    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in below)

@@ -168,7 +168,9 @@ def _load_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
     optimum = _flows(rows).set_index("instance")["T"]
     records: list[dict[str, Any]] = []
-    for _, row in rows[rows["ok"] & rows["instance"].isin(optimum.index)].iterrows():
+    schemes = {formulation for _, formulation, _ in _SCHEMES}
+    drawn = rows[rows["ok"] & rows["formulation"].isin(schemes) & rows["instance"].isin(optimum.index)]
+    for _, row in drawn.iterrows():
         settings = json.loads(row["settings"] or "{}")
         for scheme, formulation, method in _SCHEMES:
             if row["formulation"] != formulation or (method is not None and row["method"] != method):

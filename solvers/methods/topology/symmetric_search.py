@@ -17,6 +17,7 @@ The result is a heuristic's. What proves it best possible is a bound on every to
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from math import gcd, isqrt
 from typing import TYPE_CHECKING, Any
@@ -200,11 +201,26 @@ def named(n: int, degree: int, directed: bool) -> Iterator[str]:
 
 
 def cayley_candidates(
-    n: int, degree: int, directed: bool, *, seed: int = 0, starts: int = 4, fails: int = 300
+    n: int,
+    degree: int,
+    directed: bool,
+    *,
+    seed: int = 0,
+    starts: int = 4,
+    fails: int = 300,
+    deadline: float | None = None,
 ) -> Iterator[Candidate]:
-    """Candidates of every group in turn, without repetitions."""
-    nodes, rng = np.arange(n), np.random.default_rng(seed)
-    for m, k, r in groups(n):
+    """Candidates of every group in turn, without repetitions.
+
+    With a ``deadline`` (on the clock of ``time.monotonic``) none but the first group is begun after it. The groups then
+    come by the order of r modulo m, largest first: those far from commutative have the smallest distances.
+    """  # fmt: skip
+    nodes, rng, listed = np.arange(n), np.random.default_rng(seed), groups(n)
+    if deadline is not None:
+        listed.sort(key=lambda group: -len({pow(group[2], b, group[0]) for b in range(group[1])}))
+    for number, (m, k, r) in enumerate(listed):
+        if number and deadline is not None and time.monotonic() > deadline:
+            return
         table = product(m, k, r, nodes[:, None], nodes[None, :]).astype(np.int32)
         inverses = inverse(m, k, r, nodes)
         found, sums = _descend(rng, table, inverses, degree, directed, starts, fails)
@@ -223,8 +239,16 @@ def exchange_candidates(data: Design, *, seed: int = 0, starts: int = 4, steps: 
         yield Candidate(topology.spec, float(topology.hops.sum()) / topology.arcs)
 
 
-def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300, steps: int = 5000) -> list[Candidate]:
-    """All candidates, those with the least possible time first.
+def candidates(
+    data: Design,
+    *,
+    seed: int = 0,
+    starts: int = 4,
+    fails: int = 300,
+    steps: int = 5000,
+    deadline: float | None = None,
+) -> list[Candidate]:
+    """All candidates, those with the least possible time first; with a ``deadline``, those listed until then.
 
     Raises
     ------
@@ -242,14 +266,17 @@ def candidates(data: Design, *, seed: int = 0, starts: int = 4, fails: int = 300
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
     found = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:
-        found += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails)
-    found += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
+        found += cayley_candidates(
+            data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline
+        )  # fmt: skip
+    if deadline is None or time.monotonic() < deadline:
+        found += exchange_candidates(data, seed=seed, starts=starts, steps=steps)
     return sorted(found, key=lambda candidate: candidate.least)
 
 
 @dataclass
 class Found:
-    """The best topology of a search: its spec, its time T, and its flows on orbits."""
+    """The best topology of a search: its spec, its time T, and its flows on orbits (None if they are not solved)."""
 
     spec: str = ""
     time: float = np.inf
@@ -272,13 +299,15 @@ def search(
 ) -> Found:
     """Solve the flow problem of candidates in order until no other can be better, or the bound is attained.
 
-    ``context`` gives seed, tolerance and time limit. Time is only checked between candidates.
+    ``context`` gives seed, tolerance and time limit. Half of the time at most is for listing candidates. Where it ends
+    before the flow problem of any is solved, the first one is named, without flows.
     """  # fmt: skip
     from opticoll.formulations.alltoall import master
     from opticoll.formulations.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
-    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges)
+    half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
+    listed = candidates(data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half)
     bound = float(least_time(data)[0]) * (1 + context.task.tol)
     found = Found(candidates=len(listed))
     for candidate in listed[:most]:
@@ -290,6 +319,7 @@ def search(
             solved = solve_reduced(context, orbits, None, "auto")
         except TimeoutError:
             found.interrupted = True
+            found.spec = found.spec or candidate.spec
             break
         except NotApplicable:  # disconnected
             continue

@@ -8,7 +8,7 @@ import pytest
 
 from opticoll.analysis import bench
 from opticoll.analysis import ledger as journal
-from opticoll.analysis.benchmark import Table, tables
+from opticoll.analysis.benchmark import Table, benchmark_set, tables
 from opticoll.analysis.ledger import Row, Verdict, claims
 from opticoll.analysis.plots.style import card, new_figure, style
 from opticoll.analysis.report import frontpage
@@ -265,3 +265,12 @@ def test_a_document_with_broken_markers_is_left_alone(run, root, capsys):
 
 def test_a_misspelt_part_gets_a_suggestion():
     assert "startup" in nearest("start", tables())
+
+
+def test_the_page_has_the_classes_of_the_benchmark():
+    known = benchmark_set.best_known().values()
+    grades = [sum(one.grade == grade for one in known) for grade in ("easy", "medium", "hard")]
+    integer = sum(one.size["integers"] > 0 and one.grade != "easy" for one in known)
+    page = " ".join((benchmark_set.STUDIES.parents[1] / "docs/guide/benchmark.md").read_text(encoding="utf-8").split())
+    assert f"Of the {len(known)} problems {grades[0]} are easy, {grades[1]} medium and {grades[2]} hard; " in page
+    assert f"{integer} integer programs are medium or hard, and {sum(one.open for one in known)} problems are" in page

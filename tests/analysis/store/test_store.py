@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store import Store, query, schema
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.atomic import AlreadyStored, publish
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
@@ -446,3 +446,15 @@ def test_a_file_system_that_refuses_what_its_rights_permit_is_refused(number, re
     monkeypatch.undo()
     Store(tmp_path / "store").check_writable()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_several_queries_read_the_records_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    store.save(make_run("a"))
+    read: list[int] = []
+    gather = query._gather
+    monkeypatch.setattr(query, "_gather", lambda *where: read.append(1) or gather(*where))
+    counts, keys = store.tables("SELECT count(*) AS runs FROM runs", "SELECT key FROM latest")
+    assert (counts["runs"].tolist(), keys["key"].tolist(), len(read)) == ([1], ["a"], 1)
+    with pytest.raises(BadInput, match="read-only"):
+        store.tables("FROM runs", "CREATE TABLE x (a INT)")

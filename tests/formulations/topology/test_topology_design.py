@@ -17,11 +17,15 @@ import opticoll as oc
 from opticoll.analysis import topology_design
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
+from opticoll.formulations import formulation
 from opticoll.formulations.topology.degree_design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse
 from opticoll.instances.digraph import link_groups
 from opticoll.instances.families.cayley import inverse, product
-from opticoll.solvers.methods.topology.symmetric_search import candidates, groups
+from opticoll.solvers import runner
+from opticoll.solvers.methods.method import Context
+from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, groups, search
+from opticoll.solvers.task import Task
 
 POPULATIONS = [
     *(f"all-graphs:n={n},d={d}" for n, d in ((4, 2), (5, 2), (6, 2), (6, 3), (7, 4), (8, 3), (10, 3))),
@@ -229,6 +233,7 @@ def test_design_answers_from_the_table_or_by_search(capsys):
         (["n=x", "degree=2"], "whole numbers"),
         (["n=4"], "whole numbers"),
         (["n=5000", "degree=4"], "more than the 4096"),
+        (["n=4096", "degree=5", "--time-limit", "5"], "14.3 s of them to verify T; set --time-limit 30"),
     ],
 )
 def test_design_refuses_in_one_line(words, message, capsys):
@@ -242,6 +247,26 @@ def test_design_refuses_in_one_line(words, message, capsys):
 def test_sizes_in_python_are_whole_numbers(n, degree):
     with pytest.raises(BadInput, match=r"^[^\n]+$"):
         oc.design(n, degree)
+
+
+def test_a_spent_limit_names_the_first_candidate_without_flows():
+    context = Context(
+        Task("alltoall.master", "servers:n=24,degree=3"), formulation("alltoall.master"), None, None, {}, -1.0,
+        runner.solve, lambda answer, objective: None,
+    )  # fmt: skip
+    found = search(context, design_data(24, 3, False), starts=2)
+    assert (found.interrupted, found.orbits, found.time) == (True, None, np.inf)
+    topology = parse(found.spec)
+    assert topology.n == 24
+    assert (topology.out_degree == 3).all()
+    assert np.isfinite(topology.hops).all()
+
+
+def test_with_a_deadline_the_groups_of_largest_order_come_first():
+    (first, *_) = (c.spec for c in cayley_candidates(2000 // 8, 4, False, starts=1, deadline=-1.0))
+    largest = max(len({pow(r, b, m) for b in range(k)}) for m, k, r in groups(2000 // 8))
+    m, k, r = (int(part.partition("=")[2]) for part in first.removeprefix("cayley:").split(",")[:3])
+    assert len({pow(r, b, m) for b in range(k)}) == largest > 1
 
 
 def test_line_digraphs_are_tried_and_have_the_size():
