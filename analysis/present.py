@@ -196,7 +196,7 @@ def show_written(kind: str, facts: Mapping[str, Any]) -> None:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
         lines["elements"] = f"those for a peer must be a multiple of {facts['multiple_of']}"
         lines["fits"] = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
-        lines |= {f"too large for {name}": excess for name, excess in facts.get("exceeds", {}).items()}
+        lines |= {f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 
