@@ -44,6 +44,8 @@ MAX_STEPS = 8_000_000
 MAX_CHUNKS = 1 << 31
 #: Most chunks that all steps together move, and a single step (the MSCCL runtime allows 72).
 MAX_MOVED, MAX_COUNT = 20_000_000, 1024
+#: Longest name, and no double quotes in it: the runtimes copy it to 64 bytes, and read up to the next double quote.
+MAX_NAME = 63
 _NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
@@ -57,8 +59,9 @@ def write_xml(program: Program) -> str:
     """The program as MSCCL XML."""
     from xml.sax.saxutils import quoteattr
 
+    name = quoteattr(program.name[:MAX_NAME].replace('"', "'"))
     lines = [
-        f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels_of(program)}" '
+        f'<algo name={name} proto="{program.protocol}" nchannels="{channels_of(program)}" '
         f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" '
         f'coll="{program.spelled or program.collective}" '
         f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" '

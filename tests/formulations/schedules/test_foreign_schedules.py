@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from second_interpreter import verdict as second_verdict
 
 import opticoll as oc
+from opticoll.analysis.cli import main
 from opticoll.errors import BadFile
 from opticoll.formulations.schedules.verification import verify_file
 from opticoll.instances import parse
@@ -248,6 +249,15 @@ def test_published_programs_are_judged_as_by_their_runtimes(name):
         assert verdict.metrics["fits_runtime"] == expected
         for other in {"rccl", "azure-msccl"}.difference(expected):
             assert verdict.metrics["exceeds"][other] == "no attribute minBytes, maxBytes, outofplace"
+
+
+def test_check_says_which_runtimes_accept_a_program(capsys):
+    assert main(["check", "alltoall.all-gather", "ring:4", str(DATA / "allgather_ring-4.xml")]) == 0
+    lines = dict(re.findall(r"^(\S.*?) {2,}(\S.*?) *$", capsys.readouterr().out, re.MULTILINE))
+    assert lines["transfers"] == "12"
+    assert lines["fits"] == "msccl"
+    assert lines["not for rccl"] == "no attribute minBytes, maxBytes, outofplace"
+    assert lines["least T"].startswith("1.5   (of any schedule; this one is 100 % above)")
 
 
 def test_a_custom_collective_has_no_result_to_check():
