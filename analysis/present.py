@@ -196,6 +196,8 @@ def show_written(kind: str, facts: Mapping[str, Any]) -> None:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
         lines["elements"] = f"those for a peer must be a multiple of {facts['multiple_of']}"
         lines |= _accepted(facts)
+        if facts["target"] in facts.get("exceeds", {}):
+            lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 
