@@ -254,6 +254,8 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
         present.show_table(
             [found], [*columns, *(["bound", "bound_source"] if found["bound"] is not None else []), "reason"]
         )
+        if "schedule" in found and found["verified"]:
+            present.show_executed(found["metrics"])
         for note in found["notes"]:
             click.echo(f"note: {note}")
     if not found["verified"]:

@@ -195,8 +195,28 @@ def show_written(kind: str, facts: Mapping[str, Any]) -> None:
     if "target" in facts:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
         lines["elements"] = f"those for a peer must be a multiple of {facts['multiple_of']}"
-        lines["fits"] = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
-        lines |= {f"too large for {name}": excess for name, excess in facts.get("exceeds", {}).items()}
+        lines |= _accepted(facts)
+        if facts["target"] in facts.get("exceeds", {}):
+            lines["instead"] = "fewer --chunks or --instances, another --target, or a schedule in .json, without limits"
+    show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
+
+
+def _accepted(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The runtimes that accept a program, and for what the others refuse it."""
+    fits = ", ".join(facts.get("fits_runtime", ())) or "no runtime"
+    return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
+
+
+def show_executed(metrics: Mapping[str, Any]) -> None:
+    """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
+    lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
+    if metrics.get("redundant"):
+        lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of what the receiver has already)"
+    if metrics.get("over_bound"):
+        above = 100 * (metrics["over_bound"] - 1)
+        lines["least T"] = f"{number(metrics['T_bound'], 8)}   (of any schedule; this one is {above:.3g} % above)"
+    if "fits_runtime" in metrics:
+        lines |= _accepted(metrics)
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
 
 

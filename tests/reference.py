@@ -1,4 +1,4 @@
-"""An LP solver that is none of the adapters, and the topologies on which models are compared."""
+"""An LP solver that is none of the adapters, the topologies on which models are compared, and plain routes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from functools import cache
 import numpy as np
 from builds import differences
 from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse.csgraph import dijkstra
+
+from opticoll.formulations.schedules.shard_routes import Route
 
 #: Every topology family at no more than 27 nodes (12 and fewer first).
 SMALL = (
@@ -113,3 +116,22 @@ def assert_one_matrix(first, *others):
     """The same named rows and columns, see :mod:`builds`."""
     for other in others:
         assert differences(first, other) == []
+
+
+def shortest_routes(topology):
+    """One shortest path per pair, without steps; needs no flow."""
+    graph = topology.length_matrix(np.ones(topology.arcs))
+    _, parent = dijkstra(graph, indices=topology.terminals, unweighted=True, return_predecessors=True)
+    first = {}
+    for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        first.setdefault(ends, a)
+    routes = []
+    for i, source in enumerate(topology.terminals.tolist()):
+        for target in np.delete(topology.terminals, i).tolist():
+            arcs, v = [], target
+            while v != source:
+                u = int(parent[i, v])
+                arcs.append(first[u, v])
+                v = u
+            routes.append(Route(source, target, tuple(arcs[::-1]), 1.0))
+    return routes

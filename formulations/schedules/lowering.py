@@ -333,7 +333,8 @@ def _collective_program(
             instances=options.instances,
         )  # fmt: skip
         low, high = _selected(options)
-        program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high)
+        spelled = target.name_of(program.collective)
+        program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high, spelled=spelled)
         if len(made) == 1:
             return found, program
         time = execute_program(program, topology, alpha=alpha, beta=beta).time

@@ -7,7 +7,8 @@ Source  github.com/microsoft/msccl-tools (msccl/language/ir.py), github.com/Azur
         <tb id send recv chan>
           <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 
-``outofplace``, ``minBytes`` and ``maxBytes`` are optional when read. Elements that no runtime executes (``<copy>`` in a
+What some runtime can do without is optional when read; :func:`opticoll.formulations.schedules.program.exceeded` says
+which runtimes ask for it. Elements that no runtime executes (``<copy>`` in a
 ``<gpu>``) are skipped. Files are untrusted: entities and document types are refused, sizes are limited before
 allocation, and declared sizes allocate nothing.
 """
@@ -43,9 +44,13 @@ MAX_STEPS = 8_000_000
 MAX_CHUNKS = 1 << 31
 #: Most chunks that all steps together move, and a single step (the MSCCL runtime allows 72).
 MAX_MOVED, MAX_COUNT = 20_000_000, 1024
+#: Longest name, and no double quotes in it: the runtimes copy it to 64 bytes, and read up to the next double quote.
+MAX_NAME = 63
 _NAMES = {"reduce_scatter": "reducescatter", "all_reduce": "allreduce", "all_gather": "allgather"}
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
+#: Attributes of ``<algo>`` that are not needed to execute it.
+_NAMED = ("name", "proto", "nchannels", "outofplace")
 _LEVELS = ("algo", "gpu", "tb", "step")
 _SKIPPED = frozenset(name for target in TARGETS.values() for name in target.skipped)
 
@@ -54,9 +59,11 @@ def write_xml(program: Program) -> str:
     """The program as MSCCL XML."""
     from xml.sax.saxutils import quoteattr
 
+    name = quoteattr(program.name[:MAX_NAME].replace('"', "'"))
     lines = [
-        f'<algo name={quoteattr(program.name)} proto="{program.protocol}" nchannels="{channels_of(program)}" '
-        f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" coll="{program.collective}" '
+        f'<algo name={name} proto="{program.protocol}" nchannels="{channels_of(program)}" '
+        f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" '
+        f'coll="{program.spelled or program.collective}" '
         f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" '
         f'minBytes="{program.min_bytes}" maxBytes="{program.max_bytes}">'
     ]
@@ -121,6 +128,7 @@ class _Reader:
         self.skipping = 0
         self.numbers: dict[str, int] = {}
         self.known: dict[tuple[str, int], Place] = {}
+        self.missing: dict[str, None] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Process a start tag."""
@@ -156,6 +164,7 @@ class _Reader:
                 f"ngpus is {self.declared}, but there are {len(self.ranks)} gpus; number them from 0 to ngpus - 1"
             )
         program.ranks = [self.ranks[v] for v in range(self.declared)]
+        program.missing = tuple(self.missing)
         return program
 
     def _algo(self, attributes: Mapping[str, str]) -> None:
@@ -170,7 +179,11 @@ class _Reader:
         inplace = bool(self._whole(attributes, "inplace", 0, 1, default=0))
         name, protocol = attributes.get("name", ""), attributes.get("proto", "Simple")
         sizes = [self._whole(attributes, key, -1, 1 << 62, default=0) for key in ("minBytes", "maxBytes")]
-        self.program = Program(name[:200], collective, per_loop, [], inplace, protocol[:20], sizes[0], sizes[1])
+        self.missing.update(dict.fromkeys(key for key in _NAMED if key not in attributes))
+        spelled = None if named == collective else named
+        self.program = Program(
+            name[:200], collective, per_loop, [], inplace, protocol[:20], sizes[0], sizes[1], spelled
+        )
 
     def _gpu(self, attributes: Mapping[str, str]) -> None:
         number = self._whole(attributes, "id", 0, self.declared - 1)
@@ -249,6 +262,7 @@ class _Reader:
         if known is not None and least <= known <= most:
             return known
         if text is None and default is not None:
+            self.missing[key] = None
             return default
         if text is None or not _WHOLE.fullmatch(text):
             self._refuse(f"{key} must be a whole number, not {'missing' if text is None else repr(text[:20])}")

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 #: Reasons for which a schedule is refused.
@@ -161,7 +161,8 @@ class Rank:
 class Program:
     """The program of a collective: ``chunks_per_loop`` is N D, or C for allreduce.
 
-    ``min_bytes`` and ``max_bytes`` are the sizes of the whole buffer for which a runtime should select it.
+    ``min_bytes`` and ``max_bytes`` are the sizes of the whole buffer for which a runtime should select it. ``spelled``
+    is the name of the collective in the file if that is another, ``missing`` the attributes that the file lacks.
     """
 
     name: str
@@ -172,6 +173,8 @@ class Program:
     protocol: str = "Simple"
     min_bytes: int = 0
     max_bytes: int = 0
+    spelled: str | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def chunks(self) -> int:
@@ -242,6 +245,14 @@ class Target:
         Whether the elements for a peer must be a multiple of all chunks of the buffer, N D, rather than of D.
     skipped
         Elements of a rank that the runtime does not execute.
+    optional
+        Attributes that its parser does not ask for.
+    missing_most
+        Largest buffer [bytes] where maxBytes is missing; None if it must be there.
+    reducescatter
+        Its name of that collective; the others have one name everywhere.
+    whole_sizes
+        Whether declared sizes of input and output must be those of the collective, or 0.
     """
 
     name: str
@@ -257,6 +268,14 @@ class Target:
     unlimited: int | None = None
     whole_loop: bool = False
     skipped: tuple[str, ...] = ("copy",)
+    optional: tuple[str, ...] = ("name",)
+    missing_most: int | None = None
+    reducescatter: str = "reducescatter"
+    whole_sizes: bool = False
+
+    def name_of(self, collective: str) -> str:
+        """The name of a collective in its files."""
+        return self.reducescatter if collective == "reducescatter" else collective
 
     def multiple_of(self, program: Program) -> int:
         """The number of elements for a peer (of the buffer, for allreduce) must be a multiple of this."""
@@ -267,14 +286,18 @@ class Target:
 TARGETS = {
     target.name: target
     for target in (
-        Target("msccl", "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h", 256, 216),
         Target(
-            "rccl", "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h",
-            64, 64, nodes=4096, unlimited=0,
+            "msccl", "github.com/microsoft/msccl: src/include/msccl.h, src/include/devcomm.h, src/graph/topo.cc",
+            256, 216, optional=("outofplace", "minBytes", "maxBytes"), missing_most=1 << 27,
+            reducescatter="reduce_scatter", whole_sizes=True,
+        ),
+        Target(
+            "rccl", "github.com/ROCm/rccl: src/include/msccl/msccl_struct.h, src/include/msccl/msccl_parser.h, "
+            "src/misc/msccl/msccl_parser.cc", 64, 64, nodes=4096, unlimited=0,
         ),
         Target(
             "azure-msccl", "github.com/Azure/msccl-executor-nccl: src/include/msccl/msccl_struct.h, "
-            "src/misc/msccl/msccl_lifecycle.cc", 64, 1024, unlimited=0, whole_loop=True,
+            "src/misc/msccl/msccl_lifecycle.cc, src/misc/msccl/msccl_parser.cc", 64, 1024, unlimited=0, whole_loop=True,
         ),
     )
 }  # fmt: skip
@@ -284,7 +307,8 @@ PROTOCOLS = ("Simple", "LL", "LL128")
 
 def usage(program: Program) -> dict[str, int]:
     """What a program takes of every limit of a :class:`Target`."""
-    found = dict.fromkeys(("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes"), 0)
+    names = ("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes", "loose")
+    found = dict.fromkeys(names, 0)
     for rank in program.ranks:
         sends: dict[int, int] = {}
         receives: dict[int, int] = {}
@@ -296,10 +320,12 @@ def usage(program: Program) -> dict[str, int]:
             found["channels"] = max(found["channels"], block.channel + 1)
             found["count"] = max(found["count"], max((step.count for step in steps), default=0))
             found["wait"] = max(found["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
+            if any(step.kind == "nop" for step in steps):
+                found["loose"] += _loose(steps)
             for peer, per_channel in ((block.send, sends), (block.receive, receives)):
                 if peer >= 0:
                     per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
-        found["blocks"] = max(found["blocks"], len(rank.blocks))
+        found["blocks"] = max(found["blocks"], max(rank.blocks, default=-1) + 1)
         found["sends"] = max(found["sends"], *sends.values(), 0)
         found["receives"] = max(found["receives"], *receives.values(), 0)
         found["offset"] = max(found["offset"], *(size - 1 for size in rank.sizes.values()))
@@ -307,8 +333,30 @@ def usage(program: Program) -> dict[str, int]:
     return found
 
 
+def _loose(steps: Sequence[Instruction]) -> int:
+    """Steps behind a waiting ``nop`` that do not wait themselves, as the parsers of all runtimes demand.
+
+    They join a ``re`` that does not wait to the one before it that sums into the same place, and count both as one.
+    """
+    found, pending = 0, False
+    before: Instruction | None = None
+    for step in steps:
+        if step.kind == "nop":
+            pending |= step.waits is not None
+            continue
+        joined = (
+            before is not None and step.kind == "re" == before.kind and step.waits is None and not before.signals
+            and (step.target, step.source.buffer) == (before.target, before.source.buffer)
+        )  # fmt: skip
+        before = step
+        if not joined:
+            found += pending and step.waits is None
+            pending = False
+    return found
+
+
 def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
-    """What of a program exceeds the limits of a target, and by how much; empty if it fits.
+    """For what a target refuses a program, and by how much it exceeds its limits; empty if it fits.
 
     ``used`` is its :func:`usage`, counted here if None.
     """
@@ -328,9 +376,38 @@ def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = 
     ]
     if program.protocol not in PROTOCOLS:
         excess.append(f"protocol {program.protocol} (known are {', '.join(PROTOCOLS)})")
-    if program.max_bytes <= program.min_bytes and program.max_bytes != target.unlimited:
-        excess.append(f"no buffer size from minBytes={program.min_bytes} to maxBytes={program.max_bytes}")
-    return excess
+    most = program.max_bytes
+    if "maxBytes" in program.missing and target.missing_most is not None:
+        most = target.missing_most
+    if most <= program.min_bytes and most != target.unlimited:
+        excess.append(f"no buffer size from minBytes={program.min_bytes} to maxBytes={most}")
+    return [*excess, *_refused_form(program, target, found["loose"])]
+
+
+def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
+    """What the target's parser refuses besides sizes."""
+    spelled, name = program.spelled or program.collective, target.name_of(program.collective)
+    found = [f"coll={spelled!r}, which must be {name!r}"] if spelled != name else []
+    missing = [key for key in program.missing if key not in target.optional]
+    if missing:
+        found.append(f"no attribute {', '.join(missing)}")
+    gap = next((v for v, rank in enumerate(program.ranks) if sorted(rank.blocks) != list(range(len(rank.blocks)))), -1)
+    if gap >= 0:
+        found.append(f"thread blocks of rank {gap} that are not numbered from 0 without gaps")
+    if any(block.channel < 0 for rank in program.ranks for block in rank.blocks.values()):
+        found.append("a thread block without a channel")
+    if loose:
+        found.append(f"steps behind a nop that wait for nothing themselves ({loose})")
+    if target.whole_sizes:
+        every, part = program.chunks_per_loop, program.chunks
+        due = {"i": part if program.collective == "allgather" else every,
+               "o": part if program.collective == "reducescatter" else every}  # fmt: skip
+        for v, rank in enumerate(program.ranks):
+            other = next((b for b in "io" if rank.sizes[b] not in (0, due[b])), None)
+            if other is not None:
+                found.append(f"{other}_chunks={rank.sizes[other]} of rank {v}, which must be {due[other]} or 0")
+                break
+    return found
 
 
 # Static checks ----------------------------------------------------------------------------------------------------

@@ -268,27 +268,6 @@ def _merged(routes: list[Route], amount: float) -> list[Route]:
     return [Route(first.source, first.target, arcs, w / total, steps, amount) for (arcs, steps), w in heavy.items()]
 
 
-def shortest_routes(topology: Topology) -> list[Route]:
-    """One shortest path per pair, without steps; needs no flow."""
-    from scipy.sparse.csgraph import dijkstra
-
-    graph = topology.length_matrix(np.ones(topology.arcs))
-    _, parent = dijkstra(graph, indices=topology.terminals, unweighted=True, return_predecessors=True)
-    first: dict[tuple[int, int], int] = {}
-    for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        first.setdefault(ends, a)
-    routes = []
-    for i, source in enumerate(topology.terminals.tolist()):
-        for target in np.delete(topology.terminals, i).tolist():
-            arcs, v = [], target
-            while v != source:
-                u = int(parent[i, v])
-                arcs.append(first[u, v])
-                v = u
-            routes.append(Route(source, target, tuple(arcs[::-1]), 1.0))
-    return routes
-
-
 def path_routes(data: Any, values: Values) -> list[Route]:
     """Routes of path variables (path MCF), without steps."""
     from opticoll.formulations.alltoall.path_mcf import decode

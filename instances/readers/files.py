@@ -2,7 +2,7 @@
 
 Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GML, DIMACS, SNDlib and matrices
 (:mod:`opticoll.instances.readers.graph_formats`); JSON of opticoll, networkx, msccl and TACCL
-(:mod:`opticoll.instances.readers.topology_json`); NCCL's topology XML and ``nvidia-smi topo -m``
+(:mod:`opticoll.instances.readers.topology_json`); topology XML of NCCL and RCCL, and ``nvidia-smi topo -m``
 (:mod:`opticoll.instances.readers.machine_topologies`). The suffix and the contents select one. Three are written:
 ``.graphml`` and ``.xml``, ``.json``, and edge lists for every other suffix. Self-loops carry no flow, so a file with
 loops is refused unless it declares them. The hash of a topology depends on its content only, not on the name or format
@@ -71,11 +71,20 @@ FORMATS = tuple(_READERS)
 #: Options of ``file:PATH,option=value``.
 OPTIONS = ("capacity", "directed", "format", "first", "ranks", "wiring")
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
-#: Root elements of XML, and what texts start with; other names are of formats that are not read.
+#: Root elements of XML, of what is read and of what is not; what texts start with (other names: formats not read).
 _ROOTS = {b"system": "nccl", b"network": "sndlib"}
+_SCHEDULE = "this is a schedule, not a topology; opticoll check FORMULATION INSTANCE {path} executes it"
+_OTHER_ROOTS = {
+    b"algo": _SCHEDULE,
+    b"graphs": "these are the rings and trees that NCCL chose; dump the topology with NCCL_TOPO_DUMP_FILE",
+    b"topology": "a topology of hwloc has no bandwidths of GPUs' links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
+}
 _STARTS = (
     (rb"\?SNDlib", "sndlib"),
-    (rb"(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))", "nvidia-smi"),
+    (
+        rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))",
+        "nvidia-smi",
+    ),
     (rb"(?:(?:#[^\n]*|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s+)*graph\s*\[", "gml"),
     (rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s", "dimacs"),
     (rb"(?:strict\s+)?(?:di)?graph\b[^\[\n]*\{", "this is a DOT file"),
@@ -187,8 +196,8 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         return "graphml"
     if suffix == ".xml" or start.startswith(b"<"):
         root = re.search(rb"<(?:\w+:)?([A-Za-z]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
-        if root is not None and root[1].lower() == b"algo":
-            msg = f"{what}: this is a schedule, not a topology; opticoll check FORMULATION INSTANCE {path} executes it"
+        if root is not None and root[1].lower() in _OTHER_ROOTS:
+            msg = f"{what}: {_OTHER_ROOTS[root[1].lower()].format(path=path)}"
             raise BadFile(msg)
         return _ROOTS.get(root[1] if root else b"", "graphml")
     if suffix == ".json":

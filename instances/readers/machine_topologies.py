@@ -1,12 +1,16 @@
-"""Machines of GPUs: NCCL's topology XML and the matrix of ``nvidia-smi topo -m``.
+"""Machines of GPUs: the topology XML of NCCL and RCCL, and the matrix of ``nvidia-smi topo -m``.
 
 NCCL (``NCCL_TOPO_DUMP_FILE``). Source: github.com/NVIDIA/nccl, src/graph/topo.cc and topo.h. GPUs are the ranks, in the
 order of their ``rank``; NUMA domains (``cpu``), PCIe switches and NVSwitches are relays. Capacities in GB/s, those that
 NCCL reckons with: a NVLink by the GPU's compute capability (:data:`NVLINK_GBS`), all NVSwitches as one relay, PCIe by
-speed and width, CPUs by vendor and model. NICs lead out of the machine and are left out.
+speed and width, CPUs by vendor and model. NICs lead out of the machine and are left out. Files of RCCL have xGMI links
+instead of NVLinks, whose bandwidth goes by the GPU's ``gcn`` (:data:`XGMI_GBS`); source: github.com/ROCm/rccl,
+src/graph/topo.h.
 
-By default the links are those that NCCL's peer-to-peer transport takes: NVLinks if they connect all GPUs, else NVLinks
-and PCIe. ``wiring=nvlink``, ``pci`` or ``all`` chooses.
+By default the links are those that NCCL's peer-to-peer transport takes: NVLinks (xGMI) if they connect all GPUs, else
+these and PCIe. ``wiring=nvlink``, ``pci`` or ``all`` chooses. Files that clouds ship for ``NCCL_TOPO_FILE`` state GPUs
+by their PCI class alone, and NCCL adds the NVLinks on the machine: of these, ``wiring=pci`` reads the PCIe links, with
+the GPUs in the order of their bus ids.
 
 ``nvidia-smi topo -m``. ``NV#`` is a bonded set of # NVLinks; capacities are numbers of NVLinks, or rates with
 ``capacity=25GB/s``, the rate of one. Paths over PCIe have no bandwidth there and are left out. In a box with NVSwitches
@@ -37,23 +41,29 @@ WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_
 #: Bandwidth of a NVLink [GB/s] from a compute capability on, highest first; 8.6 is an exception.
 NVLINK_GBS = ((107, 31.2), (100, 40.1), (90, 20.6), (80, 20.0), (70, 20.0), (60, 18.0))
 _SM86_GBS = 12.0
+#: Bandwidth of a xGMI link [GB/s] by the beginning of the GPU's ``gcn`` (910 is an older name of 90a).
+XGMI_GBS = {"900": 24.0, "906": 24.0, "908": 24.0, "90a": 36.0, "910": 36.0, "94": 48.0, "95": 48.0}
 #: PCIe [100 Mb/s per lane] by the text of ``link_speed``, without "PCIe"; other texts count as 8 GT/s.
 _PCIE = {"2.5": 15, "5": 30, "5.0": 30, "8": 60, "8.0": 60, "16": 120, "16.0": 120, "32": 240, "32.0": 240, "64.0": 480}
 _LOCAL_GBS = 5000.0
+#: Beginnings of the PCI classes of GPUs: displays, and processing accelerators.
+_GPU_CLASSES = ("0x03", "0x12")
+#: Entries of ``nvidia-smi topo -p2p``.
+_PEER_TO_PEER = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 #: Most NVLinks of a GPU, and fewest of a GPU behind NVSwitches (DGX-2).
 MOST_LINKS, FEWEST_SWITCHED = 18, 6
 
 
 @dataclass
 class _Machine:
-    """Vertices and arcs of a NCCL file: NVLinks and the rest apart."""
+    """Vertices and arcs of a NCCL file: NVLinks (or xGMI) and the rest apart."""
 
     what: str
     gpus: list[tuple[int, str, XmlElement, str]] = field(default_factory=list)  # rank, vertex, element, CPU
     by_bus: dict[tuple[str, str], str] = field(default_factory=dict)  # (host, bus id) to vertex
     nvlink: list[tuple[str, str, float, int]] = field(default_factory=list)
     other: list[tuple[str, str, float, int]] = field(default_factory=list)
-    bare: list[XmlElement] = field(default_factory=list)  # GPUs by class without <gpu>
+    bare: list[tuple[str, str, float, XmlElement]] = field(default_factory=list)  # bus id, parent, GB/s: no <gpu>
 
     def refuse(self, element: XmlElement, reason: str) -> BadFile:
         return BadFile(f"{self.what}, line {element.line}: <{element.tag}> {reason}")
@@ -104,6 +114,11 @@ def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
         cpus.append((name, cpu))
         for child in cpu.children:
             _read_pci(machine, child, name, host, name)
+    if options.wiring == "pci" and not machine.gpus:
+        for rank, (_, parent, gbs, element) in enumerate(sorted(machine.bare, key=lambda gpu: gpu[0])):
+            machine.gpus.append((rank, f"gpu{rank}", element, parent))
+            machine.join(f"gpu{rank}", parent, gbs, element.line)
+        machine.bare = []
     _check_gpus(machine)
     for _, gpu, element, cpu_name in machine.gpus:
         host = cpu_name.rpartition("/cpu")[0]
@@ -131,9 +146,9 @@ def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cp
         vertex = machine.by_bus[host, bus] = f"gpu{rank}"
         machine.gpus.append((rank, vertex, gpus[0], cpu))
         machine.join(vertex, parent, gbs, element.line)
-    elif kind.startswith("0x03"):
+    elif kind.startswith(_GPU_CLASSES):
         machine.by_bus[host, bus] = bus
-        machine.bare.append(element)
+        machine.bare.append((f"{host}/{bus}", parent, gbs, element))
     elif kind.startswith("0x02") or element.all("nic") or kind == "0x068000":
         machine.by_bus[host, bus] = bus
     else:
@@ -146,7 +161,8 @@ def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cp
 def _check_gpus(machine: _Machine) -> None:
     if machine.bare:
         reason = "is a GPU by its class, and has no <gpu>: a file that NCCL completes on the machine"
-        raise machine.refuse(machine.bare[0], f"{reason}; dump the whole topology with NCCL_TOPO_DUMP_FILE")
+        remedy = "dump the whole topology with NCCL_TOPO_DUMP_FILE, or write wiring=pci for its PCIe links alone"
+        raise machine.refuse(machine.bare[0][-1], f"{reason}; {remedy}")
     ranks = [rank for rank, *_ in machine.gpus]
     if len(ranks) < 2 or len(set(ranks)) < len(ranks):
         fault = "fewer than two GPUs" if len(ranks) < 2 else f"two GPUs of rank {max(ranks, key=ranks.count)}"
@@ -155,22 +171,21 @@ def _check_gpus(machine: _Machine) -> None:
 
 
 def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
-    """A NVLink or C2C link of a GPU."""
+    """A NVLink, xGMI or C2C link of a GPU."""
     if link.tag == "c2c":
         gbs = machine.whole(link, "bw") * machine.whole(link, "count") / 1000.0
         if gbs:
             machine.join(gpu, cpu, gbs, link.line)
         return
-    if link.tag != "nvlink":
-        hint = "; xGMI files of RCCL are not read" if link.tag == "xgmi" else ""
-        raise machine.refuse(link, f"of a GPU is not known; expected <nvlink> or <c2c>{hint}")
-    gbs = machine.whole(link, "count") * _nvlink_gbs(machine, element)
+    if link.tag not in {"nvlink", "xgmi"}:
+        raise machine.refuse(link, "of a GPU is not known; expected <nvlink>, <xgmi> or <c2c>")
+    gbs = machine.whole(link, "count") * (_nvlink_gbs if link.tag == "nvlink" else _xgmi_gbs)(machine, element)
     target, kind = link.attributes.get("target", "").lower(), link.attributes.get("tclass", "")
     if not target or not kind:
         raise machine.refuse(link, "needs the attributes target and tclass")
     if not gbs:
         raise machine.refuse(link, "has count 0; leave it out")
-    if kind.startswith("0x03"):
+    if kind.startswith(_GPU_CLASSES):
         peer = machine.by_bus.get((host, target))
         if peer is not None and peer != gpu:  # NCCL ignores links to devices that the process cannot see
             machine.nvlink.append((gpu, peer, gbs, link.line))
@@ -179,7 +194,7 @@ def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElemen
     elif kind == "0x068000":
         machine.nvlink += [(gpu, "nvswitch", gbs, link.line), ("nvswitch", gpu, gbs, link.line)]
     else:
-        raise machine.refuse(link, f"has the class {kind[:20]!r}; known are 0x03.. (GPU), 0x068000, 0x068001")
+        raise machine.refuse(link, f"has the class {kind[:20]!r}; known are 0x03.., 0x12.. (GPU), 0x068000, 0x068001")
 
 
 def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
@@ -190,6 +205,14 @@ def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
         if sm >= least:
             return gbs
     raise machine.refuse(gpu, f"has sm {sm}, for which the bandwidth of a NVLink is not known")
+
+
+def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
+    gcn = gpu.attributes.get("gcn", "").removeprefix("gfx")
+    for name, gbs in XGMI_GBS.items():
+        if gcn.startswith(name):
+            return gbs
+    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the bandwidth of a xGMI link is not known")
 
 
 def _cpu_gbs(cpu: XmlElement) -> float:
@@ -286,8 +309,11 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         raise BadFile(msg)
     links = _smi_matrix(text, what)
     n = len(links)
-    first = int(links[0, 1]) if n > 1 else 0
-    uniform = n > 1 and bool((links + first * np.eye(n, dtype=np.int64) == first).all())
+    if n < 2:
+        msg = f"{what}: one GPU has no links to others; save the matrix of a machine with several"
+        raise BadFile(msg)
+    first = int(links[0, 1])
+    uniform = bool((links + first * np.eye(n, dtype=np.int64) == first).all())
     wiring = options.wiring
     if wiring == "switch" and not uniform:
         msg = f"{what}: pairs of GPUs have different numbers of NVLinks, so there is no switch; leave wiring= out"
@@ -311,7 +337,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
             draft.add_edge(name, "nvswitch", first, i + 1, directed=False)
     else:
         pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
-        if n < 2 or not _connected(names, pairs):
+        if not _connected(names, pairs):
             msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no bandwidth of PCIe; "
             raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that")
         for u, v, count, row in pairs:
@@ -345,7 +371,8 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
             if cell not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"} and not re.fullmatch(
                 r"NV[1-9][0-9]?", cell
             ):
-                msg = f"{what}, line {number}: entry {cell[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X"
+                hint = "; that is the matrix of topo -p2p, save that of topo -m" if cell in _PEER_TO_PEER else ""
+                msg = f"{what}, line {number}: entry {cell[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}"
                 raise BadFile(msg)
             if (cell == "X") != (j == rows):
                 msg = f"{what}, line {number}: X must stand for GPU{rows} itself only"
@@ -360,11 +387,11 @@ def _smi_matrix(text: str, what: str) -> np.ndarray[tuple[int, int], np.dtype[np
 
 
 def _smi_lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines as words, from the heading on, without terminal colours."""
+    """Lines as words, from the heading on (a command line before it is skipped), without terminal colours."""
     begun = False
     for number, raw in enumerate(text.splitlines(), start=1):
         words = re.sub(r"\x1b\[[0-9;]*m", " ", raw).split()
-        begun = begun or bool(words)
+        begun = begun or words[:1] == ["GPU0"]
         if begun:
             yield number, words
     if not begun:

@@ -40,6 +40,11 @@ _LARGEST, _MOST_GPUS = 1e15, 1024
 #: NDv2 (DGX-1) as TACCL numbers its GPUs: pairs with two NVLinks, and with one.
 _NDV2_DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
 _NDV2_SINGLE = ((0, 2), (0, 3), (1, 2), (1, 5), (3, 7), (4, 6), (4, 7), (5, 6))
+#: Keys of JSON files of TACCL and TE-CCL that state no links, and what to do.
+_OTHERS = {
+    "intranode_sketch": "this is a sketch of TACCL, which restricts routes and has no links; read its topology",
+    "TopologyParams": "this is an input of TE-CCL, which names a topology of its code; write its links as another file",
+}
 _KEYS = {"format", "n", "arcs", "terminals", "labels", "loops", "unit"}
 
 
@@ -65,6 +70,10 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     if isinstance(data, dict) and "gpus_per_node" in data:
         options.refuse(what, "the file states its links", "capacity", "directed", "first")
         return _taccl(data, what, options)
+    for key, reason in _OTHERS.items():
+        if isinstance(data, dict) and key in data:
+            msg = f"{what}: {reason}"
+            raise BadFile(msg)
     msg = f"{what}: neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', nor a topology of msccl or TACCL; "
     raise BadFile(msg + "write one of these formats")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -16,6 +17,9 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse, read_topology
 from opticoll.instances.demands import read_demand
+
+#: Files that other projects publish.
+PUBLISHED = Path(__file__).parents[1] / "data" / "third-party"
 
 
 def arcs_of(topology):
@@ -325,7 +329,8 @@ REFUSED = [
     (_box().replace('rank="1"', 'rank="0"'), "xml", "", "two GPUs of rank 0"),
     (_box().replace('count="9"', 'count="-9"'), "xml", "", "attribute count is '-9'"),
     (_box().replace('tclass="0x068000"', ""), "xml", "", "target and tclass"),
-    (_box().replace("<nvlink", "<xgmi"), "xml", "", "xGMI files of RCCL are not read"),
+    (_box().replace("<nvlink", "<xgmi"), "xml", "", "for which the bandwidth of a xGMI link is not known"),
+    (_box().replace("<nvlink", "<ualink"), "xml", "", "expected <nvlink>, <xgmi> or <c2c>"),
     (_box().replace('busid="0000:11:00.0"', 'busid="0000:10:00.0"'), "xml", "", "busid of another"),
     (_box().replace('numaid="1"', 'numaid="0"'), "xml", "", "numaid of another"),
     (_box(), "xml", ",wiring=switch", "not for NCCL's files"),
@@ -450,3 +455,67 @@ def test_a_changed_number_changes_exactly_its_capacity(tmp_path, data):
     expected = before.capacity.sum() + ways * (number - float(found[0]))
     assert after.capacity.sum() == pytest.approx(expected)
     assert (after.n, after.arcs, after.labels) == (before.n, before.arcs, before.labels)
+
+
+SQUARE = both({("gpu0", "gpu1"): 24.0, ("gpu1", "gpu3"): 24.0, ("gpu3", "gpu2"): 24.0, ("gpu2", "gpu0"): 24.0})
+
+
+def test_published_machines_are_read_as_rccl_and_nccl_read_them():
+    assert arcs_of(read_topology(PUBLISHED / "topo_4p1h.xml")) == SQUARE
+    every = {(f"gpu{i}", f"gpu{j}"): 48.0 for i in range(4) for j in range(4) if i != j}
+    assert arcs_of(read_topology(PUBLISHED / "topo_4p_942.xml")) == every
+    pcie = read_topology(PUBLISHED / "topo_3p_pcie.xml")  # no xGMI: PCIe 4.0 behind the switches, 24 GB/s of CPUs
+    assert pcie.ranks == 3
+    assert arcs_of(pcie)["cpu0", "cpu1"] == arcs_of(pcie)["0000:21:00.0", "cpu0"] == 24.0
+    assert arcs_of(pcie)["gpu0", "0000:21:00.0"] == 48.0
+    own = read_topology(PUBLISHED / "ncv4-topo.xml")  # its NVLinks lead from every GPU to itself
+    assert {v for arc in arcs_of(own) for v in arc} == {f"{kind}{i}" for kind in ("gpu", "cpu") for i in range(4)}
+
+
+@pytest.mark.parametrize(("name", "ranks", "first"), [("ndv4-topo.xml", 8, "cpu1"), ("p4d-24xl-topo.xml", 8, "cpu0")])
+def test_files_that_nccl_completes_are_read_for_their_pcie(name, ranks, first):
+    with pytest.raises(BadFile, match="write wiring=pci for its PCIe links alone"):
+        read_topology(PUBLISHED / name)
+    topology = read_topology(PUBLISHED / name, wiring="pci")
+    assert topology.ranks == ranks
+    switch = {u: v for u, v in arcs_of(topology) if u.startswith("gpu")}
+    assert (switch["gpu0"], first) in arcs_of(topology)  # in the order of bus ids: on Azure not that of the file
+    assert switch["gpu0"] == switch["gpu1"] != switch["gpu2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("graph.xml", "rings and trees that NCCL chose; dump the topology"),
+        ("sk1-ndv2-n1.json", "a sketch of TACCL"),
+        ("topo-ndv2-32KB.json", "wiring=ndv2"),
+        ("alltoall-8n-0-9kb.xml", "a schedule, not a topology"),
+    ],
+)
+def test_published_files_without_links_are_refused_by_name(name, message):
+    with pytest.raises(BadFile, match=message):
+        read_topology(PUBLISHED / name)
+
+
+@pytest.mark.parametrize(
+    "line", ["$ nvidia-smi topo -m", "root@ff9250fe4fe3:/# nvidia-smi topo -m", "GPU topology:", ""]
+)
+def test_a_matrix_is_read_with_the_command_before_it(tmp_path, line):
+    path = tmp_path / "topo.txt"
+    path.write_text(f"{line}\n" + _smi(_uniform(8, "NV18")))
+    topology = read_topology(path)
+    assert (topology.ranks, topology.n) == (8, 9)
+
+
+def test_other_outputs_of_nvidia_smi_and_te_ccl_are_named(tmp_path):
+    path = tmp_path / "topo.txt"
+    path.write_text("nvidia-smi topo -p2p rw\n \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n")
+    with pytest.raises(BadFile, match=r"line 3: entry 'CNS' .* save that of topo -m"):
+        read_topology(path)
+    path.write_text("\tGPU0\tCPU Affinity\nGPU0\t X \t0-19\n")
+    with pytest.raises(BadFile, match="one GPU has no links"):
+        read_topology(path)
+    path = tmp_path / "input.json"
+    path.write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}, "InstanceParams": {}}')
+    with pytest.raises(BadFile, match="an input of TE-CCL"):
+        read_topology(path)

@@ -232,11 +232,14 @@ HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: that improve nothing.
 MOST_DESCENTS, IDLE = 2000, 200
 #: Limits on the renamings, and on the prefixes of options that are compared.
-MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
+MOST_RENAMINGS, MOST_PREFIXES = 5000, 200_000
 
 
-def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
-    """Permutations that leave all these matrices as they are, the identity first, no more than ``most``."""
+def renamings(weights: list[F64], most: int = MOST_RENAMINGS, first: int = 0) -> I64:
+    """Permutations that leave all these matrices as they are, the identity first, no more than ``most``.
+
+    Only those that map the ``first`` servers to each other.
+    """
     n = len(weights[0])
     sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
     like = np.array([[np.array_equal(sums[u], sums[v]) for v in range(n)] for u in range(n)])
@@ -249,7 +252,7 @@ def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
         if u == n:
             images.append(image.copy())
             return
-        for v in range(n):
+        for v in range(first) if u < first else range(first, n):
             if v in image or not like[u, v]:
                 continue
             longer = [*image, v]
@@ -286,12 +289,21 @@ class Options:
         counts = np.array(rows, dtype=np.int64)
         return cls(counts, ((counts > 0) << np.arange(n)).sum(axis=1), counts.sum(axis=1))
 
-    def prefixes(self, renaming: I64) -> I64:
-        """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``."""
+    @property
+    def depth(self) -> int:
+        """Number of servers of a prefix."""
         many, n = self.counts.shape
         depth = 0
         while depth < n - 1 and many ** (depth + 1) <= MOST_PREFIXES:
             depth += 1
+        return depth
+
+    def prefixes(self, renaming: I64) -> I64:
+        """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``.
+
+        The renamings map the first servers to each other.
+        """
+        many, depth = len(self.counts), self.depth
         if len(renaming) < 2 or depth == 0:
             return np.zeros((1, 0), dtype=np.int64)
         place = {tuple(row): o for o, row in enumerate(self.counts.tolist())}
@@ -299,15 +311,13 @@ class Options:
         grid = grid[(self.counts[grid, np.arange(depth)] == 0).all(axis=1)]
         power = many ** np.arange(depth - 1, -1, -1)
         code = grid @ power
-        keep = np.ones(len(grid), dtype=bool)
         for image in renaming[1:]:
-            if set(image[:depth].tolist()) != set(range(depth)):
-                continue
             moved = np.empty_like(self.counts)
             moved[:, image] = self.counts
             option = np.array([place[tuple(row)] for row in moved.tolist()])
-            keep &= code <= option[grid] @ power[image[:depth]]
-        return np.asarray(grid[keep], dtype=np.int64)
+            keep = code <= option[grid] @ power[image[:depth]]
+            grid, code = grid[keep], code[keep]
+        return np.asarray(grid, dtype=np.int64)
 
 
 class WiringSearch:
@@ -429,7 +439,8 @@ class WiringSearch:
         options = Options.of(data.n, data.degree, most, deficits=deficits) if data.n <= MOST_SERVERS else None
         if options is None:
             return False
-        alike = renamings([self.demand, *(np.multiply.outer(m, m).astype(float) for m in self.member)])
+        same = [self.demand, *(np.multiply.outer(m, m).astype(float) for m in self.member)]
+        alike = renamings(same, first=options.depth)
         prefixes = options.prefixes(alike) if self._same_groups(alike) else np.zeros((1, 0), dtype=np.int64)
         low = self.bound
         for stage in STAGES:

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import all_pairs_allreduce, ring, two_phase_allreduce
+from reference import shortest_routes
 from second_interpreter import verdict as second_verdict
 
+import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
@@ -34,7 +36,7 @@ from opticoll.formulations.schedules.program import (
 )
 from opticoll.formulations.schedules.schedule_json import links_document
 from opticoll.formulations.schedules.schedule_kernels import Copies, fair_rates
-from opticoll.formulations.schedules.shard_routes import Route, Routes, cut, shortest_routes
+from opticoll.formulations.schedules.shard_routes import Route, Routes, cut
 from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import Topology, parse
 
@@ -111,6 +113,24 @@ def test_instances_and_protocol_and_sizes():
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(BadInput):
         XmlOptions(**wrong)
+
+
+def test_names_are_those_that_runtimes_read(tmp_path):
+    topology = parse("ring:4")
+    made = oc.solve("alltoall.reduce-scatter", topology).schedule()
+    for target, name in (("msccl", "reduce_scatter"), ("rccl", "reducescatter"), ("azure-msccl", "reducescatter")):
+        path = tmp_path / f"{target}.xml"
+        made.save(path, target=target)
+        assert f'coll="{name}"' in path.read_text()
+        verdict = verify_file(path, topology, "reducescatter")
+        assert (target in verdict.metrics["fits_runtime"], "msccl" in verdict.metrics["fits_runtime"]) == (
+            True,
+            target == "msccl",
+        )
+    program = replace(program_of("ring:4")[1], name='a "b" ' * 40)
+    path.write_text(write_xml(program))
+    assert f'name="{("a {0}b{0} ".format(chr(39)) * 40)[:63]}"' in path.read_text()
+    assert write_xml(read_xml(path)) == path.read_text()
 
 
 def test_multiples_of_elements():

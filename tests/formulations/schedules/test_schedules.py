@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import all_pairs_allreduce, naive_outcome, ring, step
-from reference import optimum
+from reference import optimum, shortest_routes
 from strategies import topologies
 
 from opticoll.analysis.cli import main
@@ -23,7 +23,7 @@ from opticoll.formulations.schedules.lowering import lower, schedule_text
 from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
 from opticoll.formulations.schedules.program import REASONS, TARGETS, Place, exceeded
 from opticoll.formulations.schedules.schedule_json import links_document, routes_document
-from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of, shortest_routes
+from opticoll.formulations.schedules.shard_routes import Route, cut, routes_of
 from opticoll.formulations.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.instances import BadFile, BadInput, Topology, parse
 from opticoll.solvers import runner

@@ -235,8 +235,11 @@ def test_prefixes_keep_an_image_of_every_wiring():
     alike = renamings([pool.traffic])
     assert len(alike) == 24
     options = Options.of(4, 2, 2, deficits=False)
-    kept = {tuple(row) for row in options.prefixes(alike).tolist()}
-    depth = len(next(iter(kept)))
+    depth = options.depth
+    among = renamings([pool.traffic], first=depth)
+    assert sorted(among.tolist()) == [g for g in sorted(alike.tolist()) if set(g[:depth]) == set(range(depth))]
+    kept = {tuple(row) for row in options.prefixes(among).tolist()}
+    assert {len(row) for row in kept} == {depth}
     place = {tuple(row): o for o, row in enumerate(options.counts.tolist())}
     assert 0 < depth < 4
     for count in full_wirings(4, 2, 2):
