@@ -235,8 +235,8 @@ MOST_DESCENTS, IDLE = 2000, 200
 MOST_RENAMINGS, MOST_PREFIXES = 2000, 200_000
 
 
-def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
-    """Permutations that leave all these matrices as they are, the identity first, no more than ``most``."""
+def renamings(weights: list[F64]) -> I64:
+    """Permutations that leave all these matrices as they are, the identity first, at most :data:`MOST_RENAMINGS`."""
     n = len(weights[0])
     sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
     like = np.array([[np.array_equal(sums[u], sums[v]) for v in range(n)] for u in range(n)])
@@ -244,7 +244,7 @@ def renamings(weights: list[F64], most: int = MOST_RENAMINGS) -> I64:
 
     def extend(image: list[int]) -> None:
         u = len(image)
-        if len(images) >= most:
+        if len(images) >= MOST_RENAMINGS:
             return
         if u == n:
             images.append(image.copy())
