@@ -103,10 +103,10 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 def check(
     formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Verify an external solution of a formulation on an instance, a spec or what is read as one.
+    """Verify an external solution of a formulation on an instance or its spec.
 
-    The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file that says
-    another is refused. From the file come the values, and duals, whose bound is recomputed.
+    The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file for
+    another one is refused. From the file come the values, and duals, whose bound is recomputed.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def _check_certificate(
 def read_solution(
     model: Formulation, instance: Instance, parameters: Mapping[str, Any], document: Mapping[str, Any], path: Path
 ) -> StatedSolution:
-    """Read a solution of ``model`` on ``instance`` out of a document, and check it.
+    """Read a solution of ``model`` on ``instance`` from a document, and check it.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def shared_parameters(model: Formulation, parameters: Mapping[str, Any]) -> dict
 def _refuse_other_settings(
     model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path, instance: Any
 ) -> None:
-    """Refuse a file that says that it is for other parameters; those that it does not mention are not compared.
+    """Refuse a file that is for other parameters; those that it does not mention are not compared.
 
     Raises
     ------
@@ -323,7 +323,7 @@ def _written(value: Any) -> str:
 def _stated_duals(
     model: Formulation, data: Any, document: Mapping[str, Any], path: Path
 ) -> dict[str, NDArray[np.float64]] | None:
-    """The duals in a document from which the formulation computes a bound; None where there are none."""
+    """The duals in a document from which the formulation computes a bound; None if there are none."""
     duals = document.get("duals")
     if duals is None or model.certify is None or model.dual_arrays is None:
         return None
@@ -450,7 +450,7 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
 def check_rounds(
     model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any], document: dict[str, Any]
 ) -> dict[str, Any]:
-    """Replay somebody's schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
+    """Replay an external schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
 
     Raises
     ------
@@ -493,9 +493,9 @@ def check_schedule(
     settings: Mapping[str, Any] | None = None,
     document: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Execute somebody's schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
+    """Execute an external schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
-    Of the formulation's parameters a schedule only takes ``alpha`` and ``beta``, what a step and a shard cost, and
+    Of the formulation's parameters a schedule takes only ``alpha`` and ``beta``, the cost of a step and a shard, and
     ``demand`` and ``root``, which must be those of the schedule.
 
     Returns
