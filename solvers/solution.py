@@ -165,20 +165,35 @@ def check(
         notes.append("the file's bound was ignored: it has no duals from which this formulation's can be recomputed")
     if document.get("proof") is not None:
         notes.append("the file's proof was ignored")
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": objective,
+    return _record(model, instance, parameters, verified, violations, objective, reason) | {
         "claimed": claimed,
         "bound": None if bound is None else bound.value,
         "bound_source": None if bound is None else bound.name,
         "metrics": model.metrics(data, objective if verified else None) if model.metrics else {},
-        "reason": reason,
         "notes": notes,
+    }
+
+
+def _record(
+    model: Formulation, instance: Any, parameters: Mapping[str, Any] | None, verified: bool,
+    violations: Mapping[str, Any], objective: float | None, reason: str,
+) -> dict[str, Any]:  # fmt: skip
+    """The record of :func:`check`, without a claim, bound, metrics and notes; ``parameters`` None for no settings."""
+    settings = None if parameters is None else {name: str(value) for name, value in parameters.items()}
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        **({} if settings is None else {"settings": settings}),
+        "verified": verified,
+        "violations": violations,
+        "objective": objective,
+        "claimed": None,
+        "bound": None,
+        "bound_source": None,
+        "metrics": {},
+        "reason": reason,
+        "notes": [],
     }
 
 
@@ -366,20 +381,10 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
     violations = weighted_paths.violations(data, paths)
     worst = max(violations, key=lambda k: violations[k])
     verified = violations[worst] <= FEASIBLE
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": paths.F,
+    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
+    return _record(model, instance, parameters, verified, violations, paths.F, reason) | {
         "claimed": paths.F,
-        "bound": None,
-        "bound_source": None,
         "metrics": {**paths.summary, "demand": paths.demand},
-        "reason": "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)",
-        "notes": [],
     }
 
 
@@ -430,19 +435,10 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
-    return {
-        "formulation": model.name,
-        "instance": program.spec,
-        "instance_hash": program.hash,
-        "settings": {},
-        "verified": verified,
-        "violations": violations,
-        "objective": objective,
+    return _record(model, program, {}, verified, violations, objective, reason) | {
         "claimed": found.objective,
         "bound": bound,
         "bound_source": None if bound is None else "lp-dual",
-        "metrics": {},
-        "reason": reason,
         "notes": [*notes, *([f"the file's status {found.status!r} was ignored"] if found.status else [])],
     }
 
@@ -468,20 +464,9 @@ def check_rounds(
         }
     worst = max(violations, key=lambda block: violations[block])
     verified = violations[worst] <= FEASIBLE
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": float(schedule.rounds),
-        "claimed": None,
-        "bound": None,
-        "bound_source": None,
+    reason = "" if verified else f"{worst} is violated {violations[worst]:g} times"
+    return _record(model, instance, parameters, verified, violations, float(schedule.rounds), reason) | {
         "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
-        "reason": "" if verified else f"{worst} is violated {violations[worst]:g} times",
-        "notes": [],
         "schedule": {"violation": None if verified else worst, "rank": None, "chunk": None, "step": None},
     }
 
@@ -530,19 +515,9 @@ def check_schedule(
     else:
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "verified": verdict.valid,
-        "violations": {} if verdict.valid else {verdict.reason: None},
-        "objective": verdict.time,
-        "claimed": None,
-        "bound": None,
-        "bound_source": None,
+    violations = {} if verdict.valid else {verdict.reason: None}
+    return _record(model, instance, None, verdict.valid, violations, verdict.time, verdict.message) | {
         "metrics": verdict.metrics,
-        "reason": verdict.message,
-        "notes": [],
         "schedule": {
             "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
             "chunk": verdict.chunk, "step": verdict.step,
