@@ -16,6 +16,7 @@ from opticoll.instances.demands import DemandSpec
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
+from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, Choice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
@@ -240,8 +241,6 @@ def resume_key(task: Task) -> str:
 
 def plan_key(task: Task, plan: Plan) -> str:
     """The resume key of a task whose plan is already made."""
-    from importlib.metadata import version
-
     solver, settings = plan.adapter, texts(plan.settings)
     chosen: dict[str, str | None] = {}
     if plan.choice is not None and plan.formulation.needs is not None:  # the key is known before the choice
@@ -257,7 +256,7 @@ def plan_key(task: Task, plan: Plan) -> str:
             "form": plan.form,
             **chosen,
             "settings": settings,
-            "opticoll": version("opticoll"),
+            "opticoll": distribution_version("opticoll"),
             "solver": None if solver is None else [solver.name, solver.version()],
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),

@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import SolveRequest
+
+
+@cache
+def distribution_version(name: str) -> str | None:
+    """Version of an installed distribution, from its metadata; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -100,12 +112,7 @@ class Adapter(ABC):
 
     def version(self) -> str | None:
         """Return the installed version from the package's metadata, or None if it is not installed."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return version(self.distribution)
-        except PackageNotFoundError:
-            return None
+        return distribution_version(self.distribution)
 
     def missing(self) -> str:
         """Return the error message for a missing package, with installation instructions."""
