@@ -46,7 +46,7 @@ BoundFunction = Callable[..., float | None]
 TOLERANCE = 1e-6
 
 
-#: Where a record has the fraction of a quantity.
+#: Field of a record that holds the fraction of a quantity.
 _EXACT = {"objective": "objective_exact", "T": "T_exact"}
 
 
@@ -64,7 +64,7 @@ class _Class:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What is bounded: the objective, T = 1 / F, or a metric, and the sense of the bound."""
+    """The bounded quantity (the objective, T = 1 / F, or a metric) and the sense of the bound."""
 
     name: str
     sense: Sense
@@ -158,7 +158,7 @@ def sweep(
     from opticoll.formulations import named
 
     model = find(formulation)
-    stated = model.name if named(model) else model  # workers find a named one themselves
+    stated = model.name if named(model) else model  # workers look up a named bound themselves
     given = dict(settings or {})
     function, label = _bound_function(bound)
     quantity = _quantity(model, on, sense, named=function is None)
@@ -243,7 +243,7 @@ def _check_metric(quantity: _Quantity, records: Sequence[Record]) -> None:
 
 
 def _instances(over: object) -> tuple[list[str], list[Instance]]:
-    """The specs as they are given, and the instances that they stand for."""
+    """The specs as given, and the instances that they describe."""
     from opticoll.instances.families.enumerated import digraph_spec
 
     listed = list(over) if isinstance(over, (list, tuple, set, frozenset, Iterator)) else [over]
@@ -282,7 +282,7 @@ def _classes(
 ) -> list[_Class]:  # fmt: skip
     """One representative per isomorphism class and value of the bound if ``merged``, or per instance.
 
-    Equal instances are one case always. Only a function of the user's own can have several values in a class.
+    Equal instances are always one case. Only a user's function can have several values in a class.
     """
     from opticoll.instances.symmetry import isomorphism_classes
 
@@ -306,7 +306,7 @@ def _classes(
 
 
 def _data_of(model: Formulation, instance: Instance, parameters: Mapping[str, Any], taken: bool) -> tuple[Any, ...]:
-    """What a bound takes besides the instance: the formulation's data, or nothing."""
+    """The second argument of a bound: the formulation's data, or none."""
     from opticoll.solvers.methods import prepared
 
     if not taken:
@@ -350,7 +350,7 @@ def _evaluate(
 
 
 def _named(model: Formulation, bound: str, one: _Class, data: object, names: set[str]) -> float | Exception | None:
-    """The bound called ``bound`` of the formulation or of a plug-in; adds the names that there are to ``names``."""
+    """The bound called ``bound`` of the formulation or of a plug-in; adds the names that exist to ``names``."""
     from opticoll.formulations import bounds_of, plugin_bounds
 
     found = {b.name: float(b.value) for b in bounds_of(model, data)}

@@ -1,4 +1,4 @@
-"""What there is: instance families, formulations, methods, solvers, studies and claims, as plain rows."""
+"""Catalog of instance families, formulations, methods, solvers, studies and claims, as plain rows."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ KINDS: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
 
 
 def names() -> list[NameRow]:
-    """Every kind and name with one line about it; solvers are not probed."""
+    """Every kind and name with a one-line description; solvers are not probed."""
     from opticoll.solvers.adapters import adapters
 
     rows: list[NameRow] = []

@@ -189,7 +189,7 @@ def solve(
     finished = datetime.now(UTC)
     written: dict[str, Any] = {}
     failures: list[OpticollError] = []
-    # Whatever can no longer be written, the answer is printed, and the other files and the record are written.
+    # If one file cannot be written, the answer is still printed, and the other files and the record are written.
     with errors_kept(failures):
         if solution is not None and run.verified:
             write_json(solution, runner.solution_document(run))
@@ -535,16 +535,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has closed the pipe
         return 141
-    except Exception as error:  # the last resort of a command line
+    except Exception as error:  # errors that nothing else has handled
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
         return _report_error(error)
     return status if isinstance(status, int) else 0
 
 
-#: Errors of the file system that a user can mend.
+#: Errors of the file system that a user can fix.
 _PLACES = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS,
     errno.ENOSPC, errno.EDQUOT,

@@ -387,7 +387,7 @@ def study(study: str, jobs: int | None, dask: str | None, store_dir: str | None,
 
 
 def _without_answer(summary: Summary) -> int:
-    """Say on stderr how many cells of a study have no answer; the exit status.
+    """Report on stderr how many cells of a study have no answer; return the exit status.
 
     0 if no cell failed, 1 if some failed or were not run, 3 if no cell has an answer (4 if all lack their solver).
     """
@@ -410,18 +410,18 @@ COMMANDS = (compare, completion, describe, design, iteration, lab, schema, study
 
 # Plug-ins ------------------------------------------------------------------------------------------------------
 
-#: What `opticoll new` writes; the templates of these names are package data.
+#: Kinds of examples that `opticoll new` writes; their templates are package data.
 KINDS = ("formulation", "family", "solver", "method", "claim", "bound")
 _TEMPLATES = Path(__file__).parent / "templates"
 _WITHOUT = ("lab", "new")
 
 
 def _load(context: click.Context, parameter: click.Parameter, places: tuple[str, ...]) -> None:
-    """Load plug-ins before anything else is read; those of the environment too."""
+    """Load plug-ins, including those of the environment, before anything else is read."""
     if places or os.environ.get("OPTICOLL_PLUGINS"):
         from opticoll.instances.plugins import load_configured, load_plugin
 
-        if context.resilient_parsing:  # completion: complete without a plug-in that fails
+        if context.resilient_parsing:  # during completion, leave out plug-ins that fail
             with suppress(Exception):
                 for place in places:
                     load_plugin(place)
@@ -443,7 +443,7 @@ PLUGIN = click.option(
 
 
 class Commands(click.Group):
-    """Commands that take plug-ins and end on Ctrl-C without an empty line."""
+    """Commands that take plug-ins, and end on Ctrl-C without printing an empty line."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the option ``--plugin``."""
@@ -493,7 +493,7 @@ _USES = {
 
 
 def write_example(kind: str, name: str, folder: Path) -> list[Path]:
-    """Write the example of a kind under a name, and its test; nothing if one of the files exists.
+    """Write the example of a kind under a name, and its test; write nothing if one of the files exists.
 
     Raises
     ------
@@ -525,7 +525,7 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
 
 
 def _refuse_name(name: str) -> None:
-    """Refuse a name that cannot be that of a module, or hides another module."""
+    """Refuse a name that is no valid module name, or would hide another module."""
     from importlib.util import find_spec
 
     from opticoll.errors import BadInput

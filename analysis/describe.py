@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Parameter
     from opticoll.instances import Topology
 
-#: An instance on which each formulation makes sense, and the settings that it needs there; others take the first.
+#: An example instance for each formulation, and the settings that it needs; formulations not listed take the first.
 EXAMPLES = {
     "": "hypercube:3",
     "lumorph.co-scheduling": "training:random,gpus=8,calls=6,seed=3",
@@ -43,7 +43,7 @@ EXAMPLES = {
     "topoopt.topology": "servers:n=5,degree=2,traffic=random,seed=1",
     "topology.design": "servers:n=6,degree=2,traffic=alltoall",
 }
-#: Formulations whose instances are files: commands that make one and solve it.
+#: Formulations whose instances are files: commands that write one and solve it.
 _COMMANDS = {
     "matrix.program": "opticoll export alltoall.master hypercube:3 --to program.mps"
     " && opticoll solve matrix.program mps:program.mps",
@@ -91,7 +91,7 @@ class Sizes(Fields, frozen=True, kw_only=True):
 
 
 class Description(Fields, frozen=True, kw_only=True):
-    """What a name stands for.
+    """The description of a name.
 
     ``text`` is the docstring with the mathematics. ``methods`` and ``solvers`` are those that take a formulation,
     ``formulations`` those that a method or solver takes. ``size`` is a formula, ``sizes`` are the numbers of one
@@ -153,7 +153,7 @@ def _example_of(name: str) -> str:
 
 
 def _options(*items: object) -> str:
-    """The options without which a command does not know functions and classes of plug-ins."""
+    """The options that a command needs to load the plug-ins in use."""
     files = dict.fromkeys(file for item in items if (file := plugins.file_of(item)) is not None)
     here = Path.cwd()
     shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
@@ -183,7 +183,7 @@ def _formulation(name: str) -> Description | None:
     example = _example_of(name)
     try:
         sizes = None if model.needs is not None else _sizes(model, example, {})
-    except BadInput:  # of a formulation from outside, which takes other instances
+    except BadInput:  # a user's formulation, which takes other instances
         sizes = None
     return Description(
         kind="formulation",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class BoundRow(TypedDict):
     """One bound; ``F`` and ``T`` are None where the objective is another quantity.
 
-    ``instance`` is there for bounds of several instances.
+    ``instance`` is set for bounds of several instances.
     """
 
     name: str
@@ -35,7 +35,7 @@ class BoundRow(TypedDict):
     instance: NotRequired[str]
 
 
-#: The formulation that stands for all all-to-all flows.
+#: The formulation that represents all all-to-all flows.
 FLOW = "alltoall.master"
 
 
@@ -46,9 +46,9 @@ def bounds(
     *,
     demand: object = None,
 ) -> list[BoundRow]:
-    """Bounds on the optimum of formulation ``name`` under ``settings``; of every one that takes the instance if None.
+    """Bounds on the optimum of formulation ``name`` under ``settings``; of every applicable one if None.
 
-    Those of plug-ins are among them.
+    Bounds of plug-ins are included.
 
     Of the all-to-all formulations None means ``alltoall.master`` alone, whose bounds the others share; a topology of no
     particular machine, and a demand, have these only.
@@ -56,7 +56,7 @@ def bounds(
     Parameters
     ----------
     instance
-        A spec, in which braces stand for several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
+        A spec, in which braces give several instances (``genkautz:n={8..64},d=4``), an instance, or an object that
         :func:`opticoll.instances.as_instance` reads.
     name, settings
         Formulation, and its parameters.

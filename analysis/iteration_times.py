@@ -26,9 +26,9 @@ LINK = "100Gb/s"
 class IterationTime(Fields, frozen=True, kw_only=True):
     """The simulated time of one iteration.
 
-    ``seconds`` is that of the schedule, ``computing_s`` the computing of the busiest server. ``bound_s`` is the largest
-    of ``bounds`` [s], each a lower bound on every schedule over these routes. ``changes`` counts changes of circuits.
-    ``violation`` is the worst one that the checker found in the recorded rates; None if they were not recorded.
+    ``seconds`` is the time of the schedule, ``computing_s`` that of the busiest server's computing. ``bound_s`` is the
+    largest of ``bounds`` [s], each a lower bound on every schedule over these routes. ``changes`` counts changes of
+    circuits. ``violation`` is the worst one in the recorded rates; None if they were not recorded.
     """
 
     model: str
@@ -87,7 +87,7 @@ def iteration(
         ``single``, ``even`` or ``k`` (:class:`opticoll.formulations.flows.iteration.Network`); ``auto``: even over
         switches, single where servers forward.
     latency, resolution
-        Latency of a hop, and by how much ends of flows may be put together [s].
+        Latency of a hop, and the interval in which ends of flows may be merged [s].
     ring_factor
         Bytes over every hop of a ring all-reduce per byte of its buffer; 2 (k-1)/k for k servers if None.
     check
@@ -101,13 +101,13 @@ def iteration(
     Raises
     ------
     BadInput
-        For settings out of range, a network that is none, or with too few servers.
+        For settings out of range, something that is not a network, or too few servers.
     NoSolution
         If some traffic has no route.
     """
     place = parse(network) if isinstance(network, str) else network
     if not isinstance(place, Topology | CircuitNetwork):
-        msg = f"iteration: {getattr(place, 'spec', place)} is no network; take a topology, or circuits:n=..,degree=.."
+        msg = f"iteration: {getattr(place, 'spec', place)} is not a network; take a topology or circuits:n=..,degree=.."
         raise BadInput(msg)
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; take auto, {', '.join(ROUTINGS)}"

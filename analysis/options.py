@@ -87,7 +87,7 @@ def complete_names(context: click.Context, parameter: click.Parameter, start: st
 
 
 def _formulation_of(context: click.Context) -> str:
-    """The formulation that has been typed; an option without its value leaves the arguments unparsed."""
+    """The formulation typed so far; an option without its value leaves the arguments unparsed."""
     return str(context.params.get("formulation") or next(iter(context.args), ""))
 
 
@@ -119,7 +119,7 @@ METHOD = click.option(
 
 
 def _use_solver_file(context: click.Context, _: click.Parameter, path: str | None) -> None:
-    """Make the solvers of a file known to this command and its workers."""
+    """Register the solvers of a file for this command and its workers."""
     if path is None:
         return
     name = "OPTICOLL_SOLVERS"
@@ -250,7 +250,7 @@ def store_at(folder: str | None) -> Store:
 
 
 def writable_store(folder: str | None) -> Store:
-    """The same, refused if it cannot be written."""
+    """The results store, refused if it cannot be written."""
     store = store_at(folder)
     store.check_writable()
     return store
@@ -301,7 +301,7 @@ def write_json(path: Path, document: Any) -> None:
 
 @contextmanager
 def errors_kept(failures: list[OpticollError]) -> Iterator[None]:
-    """Keep an error of the block for later."""
+    """Collect an error of the block instead of raising it."""
     from opticoll.errors import BadFile, OpticollError
 
     try:

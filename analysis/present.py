@@ -42,7 +42,7 @@ LISTED = {
     "studies": ["name", "title"],
 }
 
-#: Loss of a schedule above which a remedy is named.
+#: Loss of a schedule above which a remedy is suggested.
 LOSSY = 0.01
 
 #: Most cases of a sweep in its table.
@@ -96,7 +96,7 @@ def console() -> Console:
 
 
 def number(value: Any, digits: int = 8) -> str:
-    """A number as text; a dash if it is unknown."""
+    """A number as text, or a dash if it is unknown."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -122,7 +122,7 @@ def show_table(rows: Sequence[Mapping[str, Any] | Fields], columns: Sequence[str
 
 
 def gathered(rows: Iterable[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
-    """All rows of a slow source, counted on the terminal as they arrive."""
+    """Collect the rows of a slow source, counting them on the terminal as they arrive."""
     found: list[Mapping[str, Any]] = []
     with console().status(what) as status:
         for row in rows:
@@ -174,7 +174,7 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
 
 
 def show_written(kind: str, facts: Mapping[str, Any]) -> None:
-    """Print what a schedule file, or a file of paths, holds and loses."""
+    """Print the contents of a schedule file or a file of paths, and their loss."""
     if kind != "schedule" or "rounds" in facts:
         show_fields({name: number(value, 12) for name, value in facts.items()}, kind)
         return
@@ -221,7 +221,7 @@ def show_executed(metrics: Mapping[str, Any]) -> None:
 
 
 def _above_flow(facts: Mapping[str, Any]) -> str:
-    """How far the simulated time lies above that of the flow; empty where it does not, or times include latency."""
+    """How far the simulated time exceeds that of the flow; empty where it does not, or where times include latency."""
     if not facts["simulated_time"] or facts["simulated_time"] <= facts["fluid_time"] * (1 + 5e-4):
         return ""
     return f"; {100 * (facts['simulated_time'] / facts['fluid_time'] - 1):.3g} % above the flow"
@@ -315,7 +315,7 @@ def _without_markup(text: str) -> str:
 
 
 def show_description(one: Description) -> None:
-    """Print what a name stands for: title and source, text, parameters, what goes with it, sizes and bounds."""
+    """Print the description of a name: title, source, text, parameters, related names, sizes and bounds."""
     click.echo(f"{one.name}: {one.title}\n")
     if one.text:
         click.echo(f"{_without_markup(one.text)}\n")

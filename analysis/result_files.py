@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str | float | None = None) -> Result:
     """Read a solution that :meth:`opticoll.Result.save` or ``opticoll solve --solution`` wrote, and verify it.
 
-    Value, violations, bound and proof are computed anew; method, times and termination are what the file says.
+    Value, violations, bound and proof are recomputed; method, times and termination are taken from the file.
 
     Parameters
     ----------
     path
         The file.
     instance
-        What it is a solution on. If None, the spec in the file is read, or the topology is rebuilt from its arcs.
+        The instance of the solution. If None, the spec in the file is read, or the topology is rebuilt from its arcs.
     shard
         As in :func:`opticoll.solve`.
 
     Raises
     ------
     BadFile
-        If the file is no solution document, or its arrays are not those of the formulation.
+        If the file is not a solution document, or its arrays are not those of the formulation.
     """
     file = Path(path)
     document = solution.read_document(file)
@@ -71,7 +71,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         verified=verified, objective=found.objective, bound=None if best is None else best.value, sense=model.sense,
         tol=task.tol,
     )  # fmt: skip
-    if found.needed is not None:  # of which only feasibility is checked
+    if found.needed is not None:  # whose feasibility alone is checked
         proof, gap = verify.capped(proof, gap, Proof.FEASIBLE, None)
     record = Record(
         **_described(document.get("record"), file), formulation=model.name, paper=model.paper, instance=own.spec,
@@ -93,7 +93,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
 
 
 def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:
-    """The demand that a file holds."""
+    """The demand in a file."""
     try:
         read = np.array(msgspec.convert(rows, list[list[float]]), dtype=np.float64)
     except (msgspec.ValidationError, ValueError):
@@ -103,7 +103,7 @@ def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:
 
 
 def _described(stated: Any, file: Path) -> dict[str, Any]:
-    """What a file says of the run; checked for its types, and proving nothing."""
+    """The run as a file describes it; its types are checked, but it proves nothing."""
     if stated is None:
         return {}
     kinds = {"solver": SolverInfo, "time": Times, "size": Size, "termination": Termination | None}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scale:
-    """What a shard and a capacity of 1 are: bytes and bits per second, each None if unknown."""
+    """Bytes of a shard, and bits per second of a capacity of 1; each None if unknown."""
 
     shard: float | None = None
     rate: float | None = None
@@ -52,7 +52,7 @@ class Scale:
         Raises
         ------
         BadInput
-            For a size of no meaning to the formulation, or without a unit of capacity.
+            If the formulation has no shards, or the capacities have no unit.
         """
         unit = instance.capacity_unit if isinstance(instance, Topology) else None
         rate = None if unit is None else parse_rate(unit)
@@ -74,7 +74,7 @@ class Scale:
         return None if self.shard is None or self.rate is None else 8.0 * self.shard / self.rate
 
     def converted(self, unit: str) -> tuple[str, float] | None:
-        """The absolute unit that a relative one becomes, and the factor; None if there is none."""
+        """The absolute unit for a relative one, and the factor; None if there is none."""
         rate = None if self.rate is None else self.rate / 1e9
         inverse = None if self.seconds is None else 1.0 / self.seconds
         known = {
@@ -162,7 +162,7 @@ class Schedule:
     Parameters
     ----------
     result
-        Where the routes come from.
+        The result whose routes it uses.
     chunks
         Chunks per shard that were asked for, see :meth:`Result.schedule`.
     links
@@ -204,7 +204,7 @@ class Schedule:
         )
 
     def check(self) -> str | None:
-        """Execute the schedule: None if every shard arrives, else what goes wrong first."""
+        """Execute the schedule: None if every shard arrives, else the first violation."""
         return None if self.verdict.valid else self.verdict.message
 
     def save(self, path: str | Path, **options: Any) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Moves:
     Parameters
     ----------
     result
-        The solution; the trees attain its time, but are not read off it.
+        The solution; the trees attain its time, but are not taken from it.
     chunks
         Chunks per shard as asked for, None by default; at most the largest of them are used.
     made
@@ -290,7 +290,7 @@ class Moves:
         return pd.DataFrame(rows, columns=["step", "path", "shard", "chunk", "adds"])
 
     def check(self) -> str | None:
-        """Execute the schedule: None if every rank ends with what it must hold, else what goes wrong first."""
+        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
         return None if self.verdict.valid else self.verdict.message
 
     def save(self, path: str | Path, **options: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def writable(path: str | Path) -> Path:
 
 
 def refuse_paths_early(path: Path, formulation: str) -> None:
-    """Refuse before the solve what no paths can be written of.
+    """Refuse, before the solve, tasks whose paths cannot be written.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def write_paths(path: Path, run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``file``, the numbers of paths, ``F``, and the worst violation of what the file holds.
+    ``file``, the numbers of paths, ``F``, and the worst violation of the paths in the file.
 
     Raises
     ------
     BadInput
-        If the file cannot be written, or its paths do not hold.
+        If the file cannot be written, or its paths are not valid.
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.flows import weighted_paths
@@ -167,16 +167,16 @@ def chunk_numbers(chunks: object) -> int | tuple[int, ...] | None:
 
 
 def for_schedule(task: Task) -> Task:
-    """The task by a method that gives the routes of a schedule soonest.
+    """The task with the method that finds the routes of a schedule fastest.
 
     The link MCF, and the path MCF over all paths, have the optimum of the master LP, whose flow by source holds all
     routes.
     """
     import msgspec
 
-    name, told = str(task.formulation), task.settings
-    same = name == "alltoall.link-mcf" and "printed" not in told
-    same |= name == "alltoall.path-mcf" and told.get("paths") == "all" and str(told.get("lmax", 0)).strip() == "0"
+    name, given = str(task.formulation), task.settings
+    same = name == "alltoall.link-mcf" and "printed" not in given
+    same |= name == "alltoall.path-mcf" and given.get("paths") == "all" and str(given.get("lmax", 0)).strip() == "0"
     return (
         msgspec.structs.replace(task, method="flow-decomposition")
         if same and task.method == "auto" and not task.form
@@ -185,7 +185,7 @@ def for_schedule(task: Task) -> Task:
 
 
 def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
-    """Refuse before the solve what no schedule can be written of.
+    """Refuse, before the solve, tasks whose schedule cannot be written.
 
     Raises
     ------

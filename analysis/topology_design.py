@@ -39,7 +39,7 @@ MOST_LINED = 1024
 
 @dataclass(frozen=True)
 class Timed:
-    """A topology and its all-to-all time T, verified; ``proof`` tells whether T is its optimum."""
+    """A topology and its all-to-all time T, verified; ``proof`` states whether T is its optimum."""
 
     topology: str
     T: float | None
@@ -74,7 +74,7 @@ class TopologyDesign:
 
     @property
     def best_possible(self) -> bool:
-        """Whether no topology of the degree is faster, within the tolerance of the solve."""
+        """Whether no topology of the degree can be faster, within the tolerance of the solve."""
         return self.proof == Proof.OPTIMAL and self.gap <= 1e-6
 
 
@@ -321,7 +321,7 @@ def worst_failure(spec: str) -> tuple[float, tuple[int, int]]:
 
 
 def solved(spec: str) -> Timed:
-    """T of a topology by ``alltoall.master``, checked as every solve."""
+    """T of a topology by ``alltoall.master``, verified like every solve."""
     from opticoll.instances import parse
 
     return _solved(parse(spec))
@@ -378,7 +378,7 @@ def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: in
     """Rows of the table of records, one for each (n, degree, directed), as they are found.
 
     A topology is verified by ``alltoall.master``. The generalized Kautz digraph of the size, also solved, is taken
-    where it is the better one of one-way links. T with one link failed is left out, see :func:`worst_failure`.
+    where one-way links are allowed and it is faster. T with one link failed is left out, see :func:`worst_failure`.
     """
     for n, degree, directed in sizes:
         found = design(n, degree, directed=directed, table=False, starts=starts, seed=seed)

@@ -1,6 +1,6 @@
 """Solve from Python, and work with the result: tables, loads, schedules, plots, files.
 
-:func:`solve` is ``opticoll.solve``; it returns a :class:`Result`, which shows itself in a console or a notebook.
+:func:`solve` is ``opticoll.solve``; it returns a :class:`Result`, which has a summary for consoles and notebooks.
 """
 
 from __future__ import annotations
@@ -395,11 +395,11 @@ class Result(Run):
             return Moves(self, chunks, made)
         routes = routes_of(plan.formulation.name, plan.data, values)
         if plan.instance.ranks < plan.instance.n:
-            routes = without_steps(routes)  # steps may hold data in a vertex that only forwards
+            routes = without_steps(routes)  # a vertex that only forwards may hold data between steps
         return Schedule(self, chunks, schedule_routes(plan.instance, routes, chunks=chunks, alpha=alpha, beta=beta))
 
     def check(self) -> dict[str, float]:
-        """Prepare the data anew and verify the values with the formulation's checker.
+        """Prepare the data again and verify the values with the formulation's checker.
 
         Returns
         -------
@@ -462,7 +462,7 @@ class Result(Run):
         return network_plots.loads(self.links, self.instance, scale=self.scale.converted, layout=layout, title=heading)
 
 
-#: Fields of a record that a solution file carries as a description; nothing is proven by them.
+#: Fields of a record that a solution file has for information; they prove nothing.
 DESCRIPTION = ("method", "form", "termination", "solver", "time", "size", "message")
 
 
@@ -526,7 +526,7 @@ class Model:
     Parameters
     ----------
     formulation, instance, form
-        What is built, for what, and in which layer.
+        The formulation, the instance, and the modelling layer.
     stated
         The model: a ``pyomo.environ.ConcreteModel`` or a ``cvxpy.Problem``.
     matrix

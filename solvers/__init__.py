@@ -1,4 +1,4 @@
-"""HOW it is solved: the StandardForm waist, one adapter a solver, methods, limits, isolation, the runner."""
+"""HOW it is solved: the standard form, one adapter per solver, methods, limits, isolation, the runner."""
 
 if __name__ != "opticoll.solvers":
     msg = "solvers is part of opticoll now: import opticoll.solvers"

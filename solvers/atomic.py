@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 TEMPORARY = ".tmp-"
-#: Age [s] from which a temporary file counts as left behind by a writer that is gone.
+#: Age [s] from which a temporary file counts as abandoned by its writer.
 STALE_S = 24 * 3600.0
 #: Shortest time [s] between two flushes of a folder.
 SYNC_S = 1.0
@@ -36,7 +36,7 @@ class AlreadyStored(Exception):
 
 
 def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Create ``path`` with what ``write`` writes, whole and on disk.
+    """Create ``path`` with what ``write`` writes, complete and flushed to disk.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
-    """Replace the content of ``path``, also by what a function writes: readers see the old file or the new one.
+    """Replace the content of ``path``, given or written by a function: readers see the old file or the new one.
 
     ``durable`` flushes it to the disk first, so that it also survives a crash of the machine.
     """
@@ -102,9 +102,9 @@ _synced: dict[Path, float] = {}
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put new names on disk, once a second at most, where the system lets folders be flushed.
+    """Flush new names in a folder to disk, at most once a second, where the system allows it.
 
-    A crash of the machine may take the names of the last second, never a part of a file.
+    A crash of the machine may lose the names of the last second, but never part of a file.
     """
     now = time.monotonic()
     if now < _synced.get(folder, -SYNC_S) + SYNC_S:
@@ -138,7 +138,7 @@ except ImportError:  # not a POSIX system
 
 @contextmanager
 def claim(path: Path) -> Iterator[bool]:
-    """Hold the lock file ``path`` for the time of the block; False if another process holds it."""
+    """Hold the lock file ``path`` during the block; yield False if another process holds it."""
     descriptor = _lock(path)
     if descriptor is None:
         yield False

@@ -1,4 +1,4 @@
-"""Choose the way that ``auto`` solves a task: the stated model, or a certified method where the model is too large.
+"""Choose how ``auto`` solves a task: the stated model, or a certified method where the model is too large.
 
 ``auto`` builds the stated model and gives it to HiGHS wherever that is expected to take less than about ten seconds on
 two cores. :data:`LARGEST` has the largest such model of every formulation with a certified method, which solves larger
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 
-#: Proves optima of small integer programs without method of their own that does, within these seconds.
+#: Method for small integer programs that no method of their own proves optimal, and its time limit [s].
 PROOF, PROOF_S = "certified-branching", 10.0
 
 
 @dataclass(frozen=True)
 class Largest:
-    """Largest stated model that ``auto`` solves, and the methods behind it.
+    """Largest stated model that ``auto`` solves, and the methods for larger instances.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ PYOMO_NONZEROS = 50_000
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, and the form in which it gets the stated model; why there is none otherwise.
+    """A method and the form of the stated model that it receives, or the reason why no model is built.
 
     ``beyond`` is the method that continues if HiGHS does not solve the model, ``proof`` the one that does if the
     optimum is not proven; ``variables`` the number of variables of the stated model, None where it is unknown;
@@ -160,9 +160,9 @@ class Choice:
 def choose(
     model: Formulation, data: Any, task: Task, instance: object, parameters: Mapping[str, Any], *, sized: bool = True
 ) -> Choice:
-    """What ``auto`` does with a task, by formulation, parameters, size, structure and tolerance.
+    """How ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
-    The data do not tell the size (``sized``) while the solution that they need is missing.
+    The size is unknown (``sized``) until the solution that the data depend on is available.
     """
     largest = largest_of(model.name, parameters)
     beyond = None if largest is None else largest.beyond
@@ -191,12 +191,12 @@ def largest_of(name: str, parameters: Mapping[str, Any]) -> Largest | None:
 
 
 def kind_of(instance: object) -> str:
-    """The word for what a method works on that builds no model."""
+    """Name of what a method without a model works on."""
     return "topology" if isinstance(instance, Topology) else "instance"
 
 
 def fastest_form(model: Formulation, size: Size | None) -> str:
-    """The modelling layer in which a model of this size is imported, built and compiled first."""
+    """The modelling layer that imports, builds and compiles a model of this size fastest."""
     if model.forms[0] == "matrix":  # the instance itself is the model
         return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
@@ -204,13 +204,13 @@ def fastest_form(model: Formulation, size: Size | None) -> str:
 
 
 def applies(name: str, model: Formulation) -> bool:
-    """Whether a method takes a formulation; imports that method alone."""
+    """Whether a method applies to a formulation; imports only that method."""
     method = method_named(name)
     return method is not None and method.applies(model)
 
 
 def _size(model: Formulation, data: Any) -> tuple[Size | None, str | None]:
-    """The size of the stated model; None, and why, where it cannot even be counted."""
+    """The size of the stated model, or None and the reason why it cannot be counted."""
     try:
         return (None if model.estimate is None else model.estimate(data)), None
     except NotApplicable as error:
@@ -261,9 +261,9 @@ def _parameter_of(name: str, model: Formulation, task: Task) -> str | None:
 
 
 def joined(first: Run, second: Run, method: str) -> Run:
-    """The run of the stated model and that of the method which continued it, as one: the better solution of the two.
+    """Merge the run of the stated model with that of the method which continued it: the better solution of the two.
 
-    ``second`` was given the bound of ``first``: its bound is the tighter one of both, and None where they contradict
+    ``second`` was given the bound of ``first``: its bound is the tighter of the two, or None where they contradict
     each other.
     """
     old, new, sense = first.record, second.record, str(first.record.sense)

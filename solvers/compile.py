@@ -50,12 +50,12 @@ def import_layer(form: str) -> None:
 def compile_model(model: CvxpyModel | PyomoModel | MatrixModel) -> StandardForm:
     """The StandardForm of a built model, with blocks for its named variables and constraints.
 
-    Of a bare CVXPY problem or Pyomo model all variables are named as there, and of Pyomo's all constraints.
+    Variables of a bare CVXPY problem or Pyomo model keep their names, and so do Pyomo's constraints.
 
     Raises
     ------
     ModelError
-        If the model is not linear, or its layer compiles it to something else than rows and columns.
+        If the model is not linear, or its layer compiles it to something other than rows and columns.
     """
     layer = type(model).__module__.partition(".")[0]
     if layer == "cvxpy":
@@ -105,7 +105,7 @@ def _named_pyomo(model: Any) -> PyomoModel:
     Raises
     ------
     ModelError
-        If a variable is indexed by something else than numbers from 0.
+        If a variable is indexed by something other than numbers from 0.
     """
     import pyomo.environ as pyo
 
@@ -121,7 +121,7 @@ def _named_pyomo(model: Any) -> PyomoModel:
 
 
 def _shape(item: Any) -> tuple[int, ...] | None:
-    """The shape of an array that has an entry for every index of a Pyomo component; None if they are no numbers."""
+    """The shape of an array with an entry for every index of a Pyomo component; None if its indices are not numbers."""
     if not item.is_indexed():
         return ()
     keys = [key if isinstance(key, tuple) else (key,) for key in item]
@@ -136,7 +136,7 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Mat
     Raises
     ------
     ModelError
-        As :func:`compile_model`; also if it is not of the sense and the problem class that the formulation states.
+        As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
     where = f"formulation {formulation.name!r}"
     try:
@@ -234,7 +234,7 @@ def _bounds(values: Any, count: int, absent: float) -> NDArray[np.float64]:
 
 
 def _cvxpy_rows(program: Any, equal: int) -> dict[int, int]:
-    """First row of every constraint: zero cone rows stand first, then the non-negative ones."""
+    """First row of every constraint: zero-cone rows come first, then the non-negative ones."""
     from cvxpy.constraints import NonNeg, Zero
 
     at = {Zero: 0, NonNeg: equal}

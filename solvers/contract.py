@@ -45,7 +45,7 @@ def make(
     A: Any, row_lower: Any, row_upper: Any, col_lower: Any, col_upper: Any, cost: Any, sense: Any = "min",
     offset: float = 0.0, integer: Any = None,
 ) -> StandardForm:  # fmt: skip
-    """A problem out of lists and dense arrays."""
+    """A problem from lists and dense arrays."""
     below, above, low, high, costs = (
         np.array(v, dtype=float) for v in (row_lower, row_upper, col_lower, col_upper, cost)
     )
@@ -98,7 +98,7 @@ def knapsack_optimum(size: int) -> float:
 
 
 def fractional_rows() -> StandardForm:
-    """Whole variables and coefficients that are no whole numbers."""
+    """Integer variables with fractional coefficients."""
     return make(
         [[0.1, 0.2, 0.25]], [-INF], [0.5], [0, 0, -2], [3, 3, 3], [2, 3, 4], "max", 0.5, [True] * 3
     )  # fmt: skip
@@ -224,7 +224,7 @@ def battery(arguments: dict[str, Any], arrays: Any, report: Any) -> tuple[dict[s
 
 
 def _disagreement(name: str, form: StandardForm, seed: int) -> str:
-    """How the adapter differs from scipy on an LP, as a text; empty if it does not."""
+    """How the adapter differs from scipy on an LP, as text; empty if it does not."""
     from scipy.optimize import linprog
 
     exact = adapter(name).capabilities.exact
@@ -261,7 +261,7 @@ def _disagreement(name: str, form: StandardForm, seed: int) -> str:
 
 
 def random_lp(seed: int) -> StandardForm:
-    """A small LP with small integer data; degenerate, infeasible and unbounded ones are among them."""
+    """A random small LP with small integer data; some are degenerate, infeasible or unbounded."""
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(0, 6)), int(rng.integers(1, 7))
     A = rng.integers(-3, 4, (m, n)) * (rng.random((m, n)) < 0.7)
@@ -284,7 +284,7 @@ def random_lp(seed: int) -> StandardForm:
 
 
 def results(name: str, misspelt: str, bad_value: tuple[str, Any]) -> Results:
-    """What an adapter does with all problems; ``{"skip": ...}`` if it cannot be used here, with the reason."""
+    """Results of an adapter on all problems, or ``{"skip": reason}`` if it cannot be used here."""
     state = probe(name)
     if not state.usable:
         return {"skip": {"reason": f"{name}: {state.state}"}}
@@ -324,7 +324,7 @@ class AdapterContract:
         return found[case]
 
     def needs(self, capability: str) -> None:
-        """Skip a test of what the adapter does not declare."""
+        """Skip the test of a capability that the adapter does not declare."""
         if not getattr(adapter(self.name).capabilities, capability):
             pytest.skip(f"{self.name} does not declare {capability!r}")
 
@@ -418,7 +418,7 @@ class AdapterContract:
         assert all(name in got["text"] for name in self.misspelt), got["text"]
 
     def test_invalid_option_value_is_rejected(self) -> None:
-        """A value that the solver does not take is refused, with the name of the option."""
+        """An invalid value is refused, with the name of the option."""
         got = self.result("bad-value")
         assert got.get("error") == "BadOption", got
         assert self.bad_value[0].lower() in got["text"].lower(), got["text"]
@@ -456,7 +456,7 @@ class AdapterContract:
             solve_isolated(knapsack(), self.name, SolveRequest())
 
     def test_data_that_cannot_be_scaled_to_integers_are_rejected(self) -> None:
-        """A solver of whole numbers refuses what it would have to round."""
+        """An integer solver refuses data that it would have to round."""
         self.needs("integer_data_only")
         for case, message in (("unbounded-column", "column 0 is in [0.0, inf]"), ("irrational-row", "row 0")):
             got = self.result(case)

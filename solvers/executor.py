@@ -1,7 +1,7 @@
 """Run independent jobs in this process, in local processes, or on a Dask cluster.
 
 ``map_unordered(function, items)`` yields ``(index, result)`` as jobs finish; a job that fails yields its exception
-in place of a result, and costs only itself. Functions and items must be picklable for everything but
+in place of a result and does not affect the others. Functions and items must be picklable for everything but
 :class:`InProcess`, and functions must live in an importable module. Plug-ins go to the processes with every job.
 """
 
@@ -45,9 +45,9 @@ class ClusterLost(OpticollError):
 
 
 class Executor(Protocol):
-    """Runs independent jobs; a context manager whose end, also by Ctrl-C, leaves no process behind.
+    """Runs independent jobs; a context manager that leaves no process behind, even after Ctrl-C.
 
-    ``jobs`` is how many it runs at a time; ``shares_files`` whether they see the files that its user sees.
+    ``jobs`` is how many it runs at a time; ``shares_files`` whether they can read the user's files.
     """
 
     shares_files: bool
@@ -144,7 +144,7 @@ class LocalProcesses(Closing):
                 yield index, result
         finally:
             stop.set()
-            if any(thread.is_alive() for thread in threads):  # left early: what still runs is not wanted
+            if any(thread.is_alive() for thread in threads):  # left early: the results of running jobs are not needed
                 self._kill_running()
             for thread in threads:
                 thread.join()
@@ -194,7 +194,7 @@ class _Unsendable(Exception):
 
 
 def _packed(function: Callable[[Any], Any], item: Any) -> bytes:
-    """A job and the plug-ins that it may need; an item defined in a main script or a notebook goes with its code."""
+    """A job and the plug-ins that it may need; an item defined in a main script or a notebook is sent with its code."""
     import pickle
 
     try:
@@ -252,7 +252,7 @@ class _Process:
             raise JobCrashed(msg) from None
 
     def kill(self) -> None:
-        """End it, and what it started."""
+        """End the process and its children."""
         kill_tree(self._process)
 
     def disconnect(self) -> None:
@@ -262,7 +262,7 @@ class _Process:
 
 
 def serve() -> None:
-    """Answer jobs in a worker of :class:`LocalProcesses` until the pipe closes."""
+    """Run jobs in a worker of :class:`LocalProcesses` until the pipe closes."""
     import pickle
     from multiprocessing.connection import Connection
 
@@ -295,7 +295,7 @@ def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
 
 #: How long [s] a scheduler may take to accept a connection, and then to answer.
 CONNECT_S, ANSWER_S = 3.0, 10.0
-#: Jobs that are with the scheduler at a time: at least so many, and two a thread of its workers.
+#: Jobs submitted to the scheduler at a time: at least this many, and two per thread of its workers.
 WINDOW = 256
 
 
@@ -330,7 +330,7 @@ class DaskCluster(Closing):
         try:
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or mend the address"
+            msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
             raise BadOption(msg) from error
         try:
             self._refuse_strangers()
@@ -340,11 +340,11 @@ class DaskCluster(Closing):
 
     @property
     def jobs(self) -> int:
-        """Threads that the workers have now; at least 1, though none may have come yet."""
+        """Threads of the workers connected now; at least 1, even if none has connected yet."""
         return max(1, sum(self._client.nthreads().values()))
 
     def _refuse_strangers(self) -> None:
-        """Ask every worker that is there which opticoll it has."""
+        """Check that every connected worker has this version of opticoll."""
         try:
             versions: dict[str, str] = self._client.run(installed_version)
         except ModuleNotFoundError as error:
@@ -364,7 +364,7 @@ class DaskCluster(Closing):
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
     ) -> Iterator[tuple[int, Any | Exception]]:
-        """Yield ``(index, result or exception)`` as jobs finish; items are drawn as workers get free.
+        """Yield ``(index, result or exception)`` as jobs finish; items are drawn as workers become free.
 
         Raises
         ------
@@ -419,7 +419,7 @@ class DaskCluster(Closing):
         return ClusterLost(msg)
 
     def close(self) -> None:
-        """Leave the cluster, which goes on."""
+        """Disconnect from the cluster, which keeps running."""
         with suppress(Exception):
             self._client.close(timeout=2)
 
@@ -443,18 +443,18 @@ def _scheduler(address: str) -> str:
     try:
         return str(json.loads(Path(address).read_text(encoding="utf-8"))["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        msg = f"--dask {address}: is no scheduler file ({_line(error)}); name the one given to --scheduler-file"
+        msg = f"--dask {address}: not a scheduler file ({_line(error)}); name the one given to --scheduler-file"
         raise BadOption(msg) from error
 
 
 def _refuse_deaf(address: str, place: str) -> None:
-    """Refuse at once where no scheduler listens: a client would go on trying, or wait for ever for a greeting."""
+    """Refuse at once where no scheduler listens: a client would keep retrying, or wait forever for a greeting."""
     protocol, _, rest = place.rpartition("://")
     host, _, port = rest.rpartition(":")
     if protocol not in {"", "tcp", "tls"}:
         return  # ucx and others are left to their own client
     if not host or not port.isdigit():
-        msg = f"--dask {address}: is no address; write tcp://HOST:PORT, as the scheduler prints it, or its FILE.json"
+        msg = f"--dask {address}: not an address; write tcp://HOST:PORT, as the scheduler prints it, or its FILE.json"
         raise BadOption(msg)
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
@@ -463,7 +463,7 @@ def _refuse_deaf(address: str, place: str) -> None:
                 if not connection.recv(1):  # both ends of a Dask connection speak first
                     raise ConnectionResetError("it hangs up")  # noqa: EM101
     except (OSError, OverflowError) as error:
-        msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or mend the address"
+        msg = f"--dask {address}: no Dask scheduler answers there ({_line(error)}); start one or fix the address"
         raise BadOption(msg) from error
 
 

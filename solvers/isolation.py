@@ -105,7 +105,7 @@ def call_isolated(
     Raises
     ------
     OpticollError
-        Typed errors of the function cross the border as themselves.
+        Typed errors of the function are raised here as the same class.
     """
     named = dict(arrays or {})
     with scratch_folder(sum(array.nbytes for array in named.values())) as folder:
@@ -135,7 +135,7 @@ class LimitReached(BaseException):
 
 
 class OwnLimits:
-    """Limits of what this thread does itself: a deadline, the growth of this process's memory, and a stop from outside.
+    """Limits on the work of this thread: a deadline, the growth of this process's memory, and a stop from outside.
 
     Within the block, :class:`LimitReached` is raised between two steps of the interpreter; ``ending`` and ``message``
     then say why. A call of compiled code is not interrupted.
@@ -226,13 +226,13 @@ class Budget:
         self.deadline = None if task.time_limit_s is None else self.started + part * task.time_limit_s
 
     def own_limits(self, deadline: float | None, *, least_s: float = 0.0, interruptible: bool = True) -> OwnLimits:
-        """The limits of what this process does itself until a deadline."""
+        """Limits on this process's own work until a deadline."""
         most = self.task.memory_limit_gib
         most_mb = None if most is None else self.base_mb + most * 2**30 / 1e6
         return OwnLimits(deadline, most_mb, self.stop if interruptible else None, least_s)
 
     def memory_left_gib(self) -> float | None:
-        """What this process leaves of the memory limit to a worker."""
+        """The part of the memory limit that is left for a worker."""
         most = self.task.memory_limit_gib
         return None if most is None else max(most - max(own_memory_mb() - self.base_mb, 0.0) * 1e6 / 2**30, 0.001)
 
@@ -350,7 +350,7 @@ def _quoted(log: str) -> str:
 
 
 def _typed(error: dict[str, str]) -> OpticollError:
-    """Make the worker's error an object of its own class."""
+    """Rebuild the worker's error as an object of its own class."""
     with suppress(ImportError, AttributeError):
         kind = getattr(import_module(error["module"]), error["name"])
         if isinstance(kind, type) and issubclass(kind, OpticollError):
@@ -373,7 +373,7 @@ def solve_isolated(
     Parameters
     ----------
     form, adapter_name, request
-        The problem, the solver's name, and what is asked of it.
+        The problem, the solver's name, and the request.
     wall_limit_s
         When the worker is killed; by default a little after ``request.time_limit_s``.
     memory_limit_gib
@@ -425,7 +425,7 @@ def solve_isolated(
 
 
 def _outcome(answer: Answer, adapter_name: str) -> Outcome:
-    """Make an Outcome of a finished or a broken call."""
+    """Build the Outcome of a finished or failed call."""
     values = dict(answer.values)
     x = answer.arrays.get("x")
     incumbents = [(float(t), float(v)) for t, v in values.pop("incumbents", [])]
@@ -563,7 +563,7 @@ def write_in_worker(
 
 
 def modules_of(adapter_name: str) -> tuple[str, ...]:
-    """What a worker imports before it solves with an adapter."""
+    """Modules that a worker imports before it solves with an adapter."""
     chosen = adapter(adapter_name)
     ours = ("opticoll.solvers.isolation", "opticoll.solvers.adapters:own_adapters")
     return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))

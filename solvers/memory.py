@@ -2,7 +2,7 @@
 
 Sizes are counted in *entries* of the matrix: variables, constraints and nonzeros together. The bytes per entry are the
 smallest values measured over all formulations and sizes (``python -m opticoll.analysis.bench memory-build
-memory-solve``, figures in ``notes/memory.md``). A solve that is refused would not have fitted. One that is accepted
+memory-solve``, figures in ``notes/memory.md``). A solve that is refused would not have fit. One that is accepted
 may still run out of memory; the worker is then stopped by its limit.
 """
 
@@ -30,12 +30,12 @@ GIB = 2**30
 BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
 #: The compiled form, which stays with the caller while it is solved [bytes an entry].
 KEPT = 20.0
-#: Peak of a solver's process [bytes an entry]; a solver that is not listed holds a copy of the matrix at least.
+#: Peak of a solver's process [bytes an entry]; a solver that is not listed holds at least a copy of the matrix.
 SOLVE = {
     "highs": 130.0, "highs-simplex": 150.0, "highs-ipx": 130.0, "highs-pdlp": 140.0, "glop": 190.0,
     "clarabel": 215.0, "pdlp": 80.0, "scip": 1000.0, "cp-sat": 200.0,
 }  # fmt: skip
-#: The same on one formulation that takes a solver more than others do.
+#: The same for formulations on which a solver needs more memory than on others.
 SOLVE_ON = {
     "alltoall.link-mcf": {
         "highs": 205.0, "highs-simplex": 205.0, "highs-ipx": 205.0, "highs-pdlp": 205.0, "glop": 260.0,
@@ -114,7 +114,7 @@ def refuse(
     Parameters
     ----------
     task
-        Its memory limit counts, or the memory that is available.
+        Its memory limit applies; by default the available memory.
     model, size, spec
         The formulation, the size of its matrix, and the instance's name.
     form, method, solver
@@ -180,14 +180,14 @@ def _remedy(model: Formulation, size: Size, form: str, solver: str | None, limit
 def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/sys/fs/cgroup")) -> float:
     """Memory [bytes] that this process can still get: from the machine, its control groups, and its own limit.
 
-    A control group's cached files count as free, as the kernel gives them up first.
+    A control group's cached files count as free, because the kernel evicts them first.
     """
     import psutil
 
     least = float(psutil.virtual_memory().available)
     for folder, limit, used in _control_groups(processes, groups):
         with suppress(OSError, ValueError):
-            allowed = float((folder / limit).read_text(encoding="ascii"))  # "max" is no number
+            allowed = float((folder / limit).read_text(encoding="ascii"))  # "max" is not a number
             in_use = float((folder / used).read_text(encoding="ascii")) - _cached(folder)
             least = min(least, max(allowed - in_use, 0.0))
     with suppress(ImportError, OSError, ValueError):

@@ -16,7 +16,7 @@ from opticoll.instances.demands import DemandSpec
 from opticoll.instances.spec import modules_behind, nearest
 from opticoll.solvers import memory
 from opticoll.solvers.adapters import Adapter, adapter, adapters
-from opticoll.solvers.adapters.interface import package_version
+from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.choice import FIRST_ORDER, LARGEST, ORBIT, Choice, applies, choose
 from opticoll.solvers.isolation import solve_isolated
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared
@@ -37,7 +37,7 @@ class Plan:
     """A task with every choice made.
 
     ``method`` is the name under which the run is recorded; ``reformulation`` or ``procedure`` is the method
-    behind it if it is no plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
+    behind it if it is not a plain adapter; ``adapter`` the solver that gets a matrix, None for procedures that
     name their own solvers. ``choice`` is what ``auto`` chose, None for a method that the task names.
     """
 
@@ -114,7 +114,7 @@ def make_plan(
     _refuse_too_large(task, model, instance, parameters, form)
     data = prepared(model, instance, parameters, needed)
     if task.exact and model.derived is not None:
-        model.derived(data)  # refuses data that are no fractions
+        model.derived(data)  # refuses data that are not fractions
 
     sized = model.needs is None or needed is not None
     choice = choose(model, data, task, instance, parameters, sized=sized) if task.method == "auto" else None
@@ -195,7 +195,7 @@ def _refuse_unknown_method(name: str, model: Formulation) -> None:
 def _solver(
     model: Formulation, name: str, method: Method | None, method_parameters: Mapping[str, Any]
 ) -> Adapter | None:
-    """The adapter behind a method, checked against the problem class and for its package."""
+    """The adapter behind a method, after checking that it takes the problem class and is installed."""
     wanted = name if method is None else method_parameters.get("solver")
     if wanted is None:
         return None
@@ -217,7 +217,7 @@ def _solver(
 def _refuse_unknown_settings(
     left: Mapping[str, Any], model: Formulation, method: Method | None, solver: Adapter | None
 ) -> None:
-    """Solvers behind a matrix take what is left, and near misses of parameters are named as such; nothing else can."""
+    """Settings left over are options of the solver that gets the matrix; misspelt parameters are named in the error."""
     import difflib
 
     known = [p.name for p in (*model.parameters, *(method.parameters if method else ()))]
@@ -235,7 +235,7 @@ def _refuse_unknown_settings(
 
 
 def resume_key(task: Task) -> str:
-    """SHA-256 over everything that may change the answer or the time: what a study resumes by."""
+    """SHA-256 over everything that may change the answer or the time; studies resume by it."""
     return plan_key(task, make_plan(task))
 
 
@@ -256,7 +256,7 @@ def plan_key(task: Task, plan: Plan) -> str:
             "form": plan.form,
             **chosen,
             "settings": settings,
-            "opticoll": package_version("opticoll"),
+            "opticoll": distribution_version("opticoll"),
             "solver": None if solver is None else [solver.name, solver.version()],
             **{name: getattr(task, name) for name in LIMITS},
             **({"exact": True} if task.exact else {}),
@@ -279,12 +279,12 @@ def plugins_of(plan: Plan) -> dict[str, str]:
 
 
 def rehearse_options(plan: Plan) -> None:
-    """Refuse options that the plan's solver does not have or does not take.
+    """Refuse options that the plan's solver does not have, and invalid values.
 
     Raises
     ------
     BadOption
-        As the solve itself would; a solver that is unavailable says so when it is its turn.
+        As the solve itself would; an unavailable solver is reported when it is about to run.
     """
     if plan.adapter is not None and plan.options:
         options = tuple(sorted((name, str(value)) for name, value in plan.options.items()))

@@ -59,7 +59,7 @@ def rounded(form: StandardForm, bound: float) -> float:
 
 
 def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> str | None:
-    r"""How it is proven that not even the relaxation has a solution; None if that is not shown in time.
+    r"""Proof that not even the relaxation has a solution, as text; None if none is found in time.
 
     The least total violation of the rows,
 
@@ -86,7 +86,7 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
 
 
 def relaxation_bound(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> Bound | None:
-    """Solve the relaxation and recompute its bound from the duals; None if it gives none in time."""
+    """Solve the relaxation and recompute its bound from the duals; None if there is none in time."""
     relaxed = replace(form, integer=np.zeros(form.cost.size, dtype=bool))
     outcome = solve_scaled(relaxed, SOLVER, request, memory_limit_gib=memory_limit_gib)
     if outcome.row_duals is None:

@@ -193,7 +193,7 @@ def _solve_needed(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
 ) -> Run | None:
-    """Solve the formulation that this one takes its data from, if any.
+    """Solve the formulation whose solution is this one's data, if any.
 
     Raises
     ------
@@ -307,7 +307,7 @@ class _Work:
         start = time.monotonic()
         self.times["load_s"] = start - begun
         if self.deadline is not None:
-            self.deadline += start - begun  # importing a modelling layer is no part of the solve
+            self.deadline += start - begun  # importing a modelling layer is not part of the solve
         try:
             with self.budget.own_limits(self.deadline) as limits:
                 model = plan.formulation.build[plan.form](plan.data)  # type: ignore[index]
@@ -363,7 +363,7 @@ class _Work:
             self.outcome.message += " the solver's word alone says that there is no solution"
 
     def call_procedure(self) -> None:
-        """Run a method's procedure in a worker of its own."""
+        """Run a method's procedure in a separate worker."""
         plan, task = self.plan, self.task
         assert plan.procedure is not None
         start = time.monotonic()
@@ -410,7 +410,7 @@ class _Work:
         formulation, task = self.plan.formulation, self.task
         found = self._all_bounds(objective)
         bound = verify.tightest(found, formulation.sense)
-        if self.analytic is None and formulation.closed_forms is not None:  # else they are among the bounds already
+        if self.analytic is None and formulation.closed_forms is not None:  # else among the bounds already
             exact = formulation.closed_forms(self.plan.data)
         else:
             exact = []
@@ -480,7 +480,7 @@ class _Work:
         return {} if self.form is None or x is None else verify.matrix_violations(self.form, x)
 
     def _all_bounds(self, objective: float | None) -> list[Bound]:
-        """Every bound of our own: from duals first, analytic ones where those leave a gap."""
+        """All recomputed bounds: from duals first, analytic ones where those leave a gap."""
         formulation, data = self.plan.formulation, self.plan.data
         found = list(self.bounds)
         if self.duals is not None and formulation.certify is not None:

@@ -1,10 +1,10 @@
-"""Unit right-hand sides and columns: what solvers find must not depend on the units of capacities and demands.
+"""Scale right-hand sides and columns, so that results do not depend on the units of capacities and demands.
 
 An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the largest
 finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
-capacities of 1e-7 drown in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
+capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
 
-Where capacities are coefficients (load <= c T) a column of tiny ones is worse off: solvers drop entries of 1e-9 and
+Where capacities are coefficients (load <= c T) a column of tiny ones is worse: solvers drop entries of 1e-9 and
 call what is left infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and the
 duals are of the size 1 / D, which a solver's dual tolerance of 1e-7 does not tell from 0, so that F = 0 passes for
 optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in one in
@@ -127,7 +127,7 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
     """The integer program with smaller coefficients in the rows where those of integer columns exceed LARGE, else None.
 
     A row with a continuous column that occurs in other rows too stays as it is: where a large coefficient only switches
-    a row off, the others would drown in the tolerance.
+    a row off, the others would be lost in the tolerance.
     """
     import scipy.sparse as sp
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PREFIX = "opticoll-"
 NESTED = "OPTICOLL_SCRATCH"
-"""Environment variable: the folder of the enclosing worker, so that nested folders go when it goes."""
+"""Environment variable: the folder of the enclosing worker, so that nested folders are removed with it."""
 
 _MIB = 2**20
 _SWEEP_AGE_S = 60.0
@@ -73,7 +73,7 @@ def _read_array(path: Path, *, mapped: bool) -> NDArray[Any]:
 
 
 class Report:
-    """The progress of a worker, readable by the parent also after the worker died.
+    """The progress of a worker, which the parent can read even after the worker has died.
 
     New values and arrays replace earlier ones of the same name and leave the others: a new bound keeps the incumbent.
     Callable from any thread of the solver.

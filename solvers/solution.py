@@ -103,10 +103,10 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 def check(
     formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Verify an external solution of a formulation on an instance, a spec or what is read as one.
+    """Verify an external solution of a formulation on an instance or its spec.
 
-    The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file that says
-    another is refused. From the file come the values, and duals, whose bound is recomputed.
+    The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file for
+    another one is refused. From the file come the values, and duals, whose bound is recomputed.
 
     Returns
     -------
@@ -165,20 +165,35 @@ def check(
         notes.append("the file's bound was ignored: it has no duals from which this formulation's can be recomputed")
     if document.get("proof") is not None:
         notes.append("the file's proof was ignored")
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": objective,
+    return _record(model, instance, parameters, verified, violations, objective, reason) | {
         "claimed": claimed,
         "bound": None if bound is None else bound.value,
         "bound_source": None if bound is None else bound.name,
         "metrics": model.metrics(data, objective if verified else None) if model.metrics else {},
-        "reason": reason,
         "notes": notes,
+    }
+
+
+def _record(
+    model: Formulation, instance: Any, parameters: Mapping[str, Any] | None, verified: bool,
+    violations: Mapping[str, Any], objective: float | None, reason: str,
+) -> dict[str, Any]:  # fmt: skip
+    """The record of :func:`check`, without a claim, bound, metrics and notes; ``parameters`` None for no settings."""
+    settings = None if parameters is None else {name: str(value) for name, value in parameters.items()}
+    return {
+        "formulation": model.name,
+        "instance": instance.spec,
+        "instance_hash": instance.hash,
+        **({} if settings is None else {"settings": settings}),
+        "verified": verified,
+        "violations": violations,
+        "objective": objective,
+        "claimed": None,
+        "bound": None,
+        "bound_source": None,
+        "metrics": {},
+        "reason": reason,
+        "notes": [],
     }
 
 
@@ -226,7 +241,7 @@ def _check_certificate(
 def read_solution(
     model: Formulation, instance: Instance, parameters: Mapping[str, Any], document: Mapping[str, Any], path: Path
 ) -> StatedSolution:
-    """Read a solution of ``model`` on ``instance`` out of a document, and check it.
+    """Read a solution of ``model`` on ``instance`` from a document, and check it.
 
     Raises
     ------
@@ -287,7 +302,7 @@ def shared_parameters(model: Formulation, parameters: Mapping[str, Any]) -> dict
 def _refuse_other_settings(
     model: Formulation, parameters: Mapping[str, Any], stated: Any, path: Path, instance: Any
 ) -> None:
-    """Refuse a file that says that it is for other parameters; those that it does not mention are not compared.
+    """Refuse a file that is for other parameters; those that it does not mention are not compared.
 
     Raises
     ------
@@ -323,7 +338,7 @@ def _written(value: Any) -> str:
 def _stated_duals(
     model: Formulation, data: Any, document: Mapping[str, Any], path: Path
 ) -> dict[str, NDArray[np.float64]] | None:
-    """The duals in a document from which the formulation computes a bound; None where there are none."""
+    """The duals in a document from which the formulation computes a bound; None if there are none."""
     duals = document.get("duals")
     if duals is None or model.certify is None or model.dual_arrays is None:
         return None
@@ -366,20 +381,10 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
     violations = weighted_paths.violations(data, paths)
     worst = max(violations, key=lambda k: violations[k])
     verified = violations[worst] <= FEASIBLE
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": paths.F,
+    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
+    return _record(model, instance, parameters, verified, violations, paths.F, reason) | {
         "claimed": paths.F,
-        "bound": None,
-        "bound_source": None,
         "metrics": {**paths.summary, "demand": paths.demand},
-        "reason": "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)",
-        "notes": [],
     }
 
 
@@ -430,19 +435,10 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
-    return {
-        "formulation": model.name,
-        "instance": program.spec,
-        "instance_hash": program.hash,
-        "settings": {},
-        "verified": verified,
-        "violations": violations,
-        "objective": objective,
+    return _record(model, program, {}, verified, violations, objective, reason) | {
         "claimed": found.objective,
         "bound": bound,
         "bound_source": None if bound is None else "lp-dual",
-        "metrics": {},
-        "reason": reason,
         "notes": [*notes, *([f"the file's status {found.status!r} was ignored"] if found.status else [])],
     }
 
@@ -450,7 +446,7 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
 def check_rounds(
     model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any], document: dict[str, Any]
 ) -> dict[str, Any]:
-    """Replay somebody's schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
+    """Replay an external schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
 
     Raises
     ------
@@ -468,20 +464,9 @@ def check_rounds(
         }
     worst = max(violations, key=lambda block: violations[block])
     verified = violations[worst] <= FEASIBLE
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()},
-        "verified": verified,
-        "violations": violations,
-        "objective": float(schedule.rounds),
-        "claimed": None,
-        "bound": None,
-        "bound_source": None,
+    reason = "" if verified else f"{worst} is violated {violations[worst]:g} times"
+    return _record(model, instance, parameters, verified, violations, float(schedule.rounds), reason) | {
         "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
-        "reason": "" if verified else f"{worst} is violated {violations[worst]:g} times",
-        "notes": [],
         "schedule": {"violation": None if verified else worst, "rank": None, "chunk": None, "step": None},
     }
 
@@ -493,9 +478,9 @@ def check_schedule(
     settings: Mapping[str, Any] | None = None,
     document: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Execute somebody's schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
+    """Execute an external schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
-    Of the formulation's parameters a schedule only takes ``alpha`` and ``beta``, what a step and a shard cost, and
+    Of the formulation's parameters a schedule takes only ``alpha`` and ``beta``, the cost of a step and a shard, and
     ``demand`` and ``root``, which must be those of the schedule.
 
     Returns
@@ -530,19 +515,9 @@ def check_schedule(
     else:
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "verified": verdict.valid,
-        "violations": {} if verdict.valid else {verdict.reason: None},
-        "objective": verdict.time,
-        "claimed": None,
-        "bound": None,
-        "bound_source": None,
+    violations = {} if verdict.valid else {verdict.reason: None}
+    return _record(model, instance, None, verdict.valid, violations, verdict.time, verdict.message) | {
         "metrics": verdict.metrics,
-        "reason": verdict.message,
-        "notes": [],
         "schedule": {
             "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
             "chunk": verdict.chunk, "step": verdict.step,

@@ -30,7 +30,7 @@ def named_arrays(
     path: Path,
     declare: Callable[[Collection[str]], Mapping[str, Array]],
 ) -> dict[str, NDArray[np.float64]]:
-    """Named arrays out of their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
+    """Named arrays from their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
 
     Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
     entries that the document lists.
@@ -38,14 +38,14 @@ def named_arrays(
     Parameters
     ----------
     document, key, path
-        The document, under which key the arrays are, and its file.
+        The document, the key of its arrays, and its file.
     declare
-        The arrays that there may be, for the names that there are.
+        Function from the names found to the arrays allowed.
 
     Raises
     ------
     BadFile
-        For anything else than numbers at distinct places of the shapes declared.
+        For anything other than numbers at distinct positions of the declared shapes.
     """
     named = document.get(key)
     if not isinstance(named, dict) or not named:
@@ -61,7 +61,7 @@ def named_arrays(
 
 
 def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
-    """The shape of an array in coordinate form; refuses what has none, or more entries than are read."""
+    """The shape of an array in coordinate form; raises BadFile if it has none or too many entries."""
     if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
         msg = f"{where} needs 'shape', 'index' and 'value'"
         raise BadFile(msg)

@@ -2,7 +2,7 @@
 
 A caller that wants them names a text stream (:func:`streamed`). Adapters then let their solver print
 (:func:`shown`), a worker's output is copied to the stream as it appears, and that of a worker's own workers reaches it
-through the worker. New incumbents and bounds appear between the solver's lines. Nothing of this enters a task, its
+through the worker. New incumbents and bounds appear between the solver's lines. None of this enters a task, its
 resume key or the options on record.
 """
 
@@ -29,7 +29,7 @@ _stream: ContextVar[TextIO | None] = ContextVar("solver log", default=None)
 
 @contextmanager
 def streamed(stream: TextIO | None) -> Iterator[None]:
-    """Show the logs of the solvers that run within the block on ``stream``; None leaves things as they are."""
+    """Show the logs of the solvers that run within the block on ``stream``; None changes nothing."""
     if stream is None:
         yield
         return
@@ -53,7 +53,7 @@ def _target() -> TextIO | None:
 
 
 def environment() -> dict[str, str]:
-    """The variable that tells a new worker whether to show logs."""
+    """The environment variable that makes a new worker show logs."""
     return {VARIABLE: "1" if shown() else "0"}
 
 
@@ -83,7 +83,7 @@ class Progress:
 
 
 def buffer_lines() -> None:
-    """Let C libraries of this process flush their standard output after every line, although it is no terminal."""
+    """Let C libraries of this process flush their standard output after every line, although it is not a terminal."""
     if os.environ.get(VARIABLE) != "1":
         return
     with suppress(AttributeError, OSError, ValueError, TypeError, ImportError):
@@ -97,7 +97,7 @@ def buffer_lines() -> None:
 
 
 class Tail:
-    """Copies what is appended to a file to the stream of the caller; does nothing where no log is shown."""
+    """Copies output appended to a file to the caller's stream; does nothing if no log is shown."""
 
     def __init__(self, path: Path) -> None:
         self._target = _target()
@@ -106,7 +106,7 @@ class Tail:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def copy(self) -> None:
-        """Copy what is new."""
+        """Copy the new output."""
         if self._target is None:
             return
         with suppress(OSError):
@@ -118,7 +118,7 @@ class Tail:
                 self._target.flush()
 
     def close(self) -> None:
-        """Copy the rest."""
+        """Copy the remaining output."""
         self.copy()
         if self._file is not None:
             self._file.close()

@@ -5,7 +5,7 @@ r"""The sparse matrix form to which every modelling layer compiles and that ever
     l_r \le A x \le u_r, \quad l_x \le x \le u_x, \quad x_j \in \mathbb{Z} \; (j \in I)
 
 Rows and columns carry *blocks*: the names of constraints and variables in the formulation's docstring, with
-the array shape they have there, so that vectors find their way back to named arrays. Infinite bounds are
+the array shape they have there, so that vectors can be converted back to named arrays. Infinite bounds are
 ``±inf``. Columns are stored by column (CSC) because that is what most solvers take without a copy.
 """
 
@@ -40,7 +40,7 @@ class Block:
     index: NDArray[np.int64]
 
     def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
-        """The named array out of a flat vector, ``absent`` where the model has no entry."""
+        """The named array from a flat vector, ``absent`` where the model has no entry."""
         values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
         return values.reshape(self.shape)
 
@@ -117,11 +117,11 @@ class StandardForm:
         return float(self.cost @ x + self.offset)
 
     def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Named variable arrays out of a column vector."""
+        """Named variable arrays from a column vector."""
         return {name: block.gather(x) for name, block in self.columns.items()}
 
     def duals(self, y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Named dual arrays out of a row vector."""
+        """Named dual arrays from a row vector."""
         return {name: block.gather(y) for name, block in self.rows.items()}
 
     def column_names(self) -> list[str]:
@@ -144,7 +144,7 @@ class StandardForm:
 
 
 def assemble(arrays: Mapping[str, NDArray[Any]]) -> StandardForm:
-    """Rebuild the problem out of :meth:`StandardForm.arrays`, without copies."""
+    """Rebuild the problem from :meth:`StandardForm.arrays`, without copies."""
     import scipy.sparse as sp
 
     m, n, offset, is_max = (float(value) for value in arrays["scalars"])

@@ -1,6 +1,6 @@
 """Tasks, solver outcomes, and the record of a run.
 
-:class:`Task` is what is asked, :class:`Record` what came of it. Resume keys, the messages to workers, the JSON object
+:class:`Task` is the request, :class:`Record` the result. Resume keys, the messages to workers, the JSON object
 of the command line, the cells of studies, the stored records and their columns
 (:mod:`opticoll.analysis.store.schema`) are all derived from the fields of these two.
 """
@@ -49,7 +49,7 @@ class Termination(StrEnum):
 
 
 class Proof(StrEnum):
-    """What our own checker and bounds prove about the value, strongest first; never taken from a solver.
+    """What our checker and bounds prove about the value, strongest first; never taken from a solver.
 
     ``exact`` holds in rational arithmetic, the others within tolerances.
     """
@@ -134,7 +134,7 @@ class Outcome:
     incumbents: list[tuple[float, float]] = field(default_factory=list)
 
 
-#: Largest time limit [s], memory limit [GiB] and number of threads: more is a slip, and solvers abort on it.
+#: Largest time limit [s], memory limit [GiB] and number of threads: more is a mistake, on which solvers abort.
 MOST_S, MOST_GIB, MOST_THREADS = 1e9, 1e6, 1024
 
 
@@ -213,7 +213,7 @@ class Progress(TypedDict):
     elapsed_s: float
 
 
-#: A value that JSON has: null, true or false, a number, a text, a list or an object.
+#: A JSON value: null, true, false, a number, a string, a list or an object.
 Json = Any
 
 
@@ -222,7 +222,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, values: Mapping[str, Json]) -> Self:
-        """Validate fields that come from outside; unknown ones are ignored.
+        """Validate fields from outside; unknown ones are ignored.
 
         Raises
         ------
@@ -371,7 +371,7 @@ class Environment(Fields, frozen=True, kw_only=True):
 
 
 class Record(Fields, frozen=True, kw_only=True):
-    """Everything that is recorded of a run; None where it is unknown.
+    """Everything that is recorded about a run; None where it is unknown.
 
     ``key`` is the resume key. ``form`` is the form of the model that was built. ``infeasible_by`` says how
     infeasibility was proven. ``settings`` are the effective settings, ``requested`` those of the task. ``plugins`` are
@@ -421,7 +421,7 @@ MOST_TEXT = 4000
 
 
 def one_line(text: object, most: int = MOST_TEXT) -> str:
-    """A text as one line that can be stored and printed: no control characters, half characters, or endless length."""
+    """A text as one line that can be stored and printed: no control characters or surrogates, and of limited length."""
     words = str(text)[: 4 * most].encode("utf-8", "replace").decode()
     line = " ".join(
         "".join(c if c.isprintable() or c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in words).split()
@@ -435,7 +435,7 @@ def texts(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def plain(value: object) -> Json:
-    """A value as JSON has it: numbers, lists and texts of Python's own types; NaN and infinity become None."""
+    """A value as JSON holds it: numbers, lists and strings of Python's own types; NaN and infinity become None."""
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, Enum):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Largest violation, relative to the size of the row or block, that counts as feasible.
 FEASIBLE = 1e-6
-#: Part of its size by which the value of a point that is feasible within tolerances may be beyond a valid bound.
+#: Relative amount by which the value of a point that is feasible within tolerances may exceed a valid bound.
 PAST = 1e-9
 
 
@@ -31,7 +31,7 @@ def residuals(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     Raises
     ------
     BadInput
-        If the checker returns something else than a number for each block, or nothing.
+        If the checker does not return a number for each block.
     """
     found = formulation.residuals(data, values)
     if not isinstance(found, Mapping) or not found or not all(np.ndim(v) == 0 for v in found.values()):
@@ -47,7 +47,7 @@ def objective(formulation: Formulation, data: Any, values: Mapping[str, NDArray[
     Raises
     ------
     BadInput
-        If it returns no number.
+        If it does not return a number.
     """
     found = formulation.objective(data, values)
     if np.ndim(found) != 0 or not isinstance(found, (Real, np.ndarray)):
@@ -124,7 +124,7 @@ def _cheapest(price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDA
 
 
 def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] | None) -> dict[str, float | None]:
-    r"""How accurate a linear program's answer is: what is left of its optimality conditions, each relative.
+    r"""Accuracy of a linear program's answer: relative residuals of its optimality conditions.
 
     With the rows' duals y and the reduced costs :math:`z = c - A^\top y` (signs turned for max), an exact optimum has
     all three at 0:
@@ -139,12 +139,12 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
         :math:`|p - d| / \max(|p|, |d|)`, p the objective at x, d that of y and z with forbidden signs set to 0.
 
     All are taken over norms of the data and the vectors themselves, without a ``1 +``: stating the problem in other
-    units leaves them as they are.
+    units does not change them.
 
     Parameters
     ----------
     form
-        The problem; integrality is passed over.
+        The problem; integrality is ignored.
     x
         Shape ``(columns,)``, as the solver returned it.
     duals
@@ -217,7 +217,7 @@ def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArr
 
 
 def relative_gap(objective: float | None, bound: float | None, sense: str) -> float | None:
-    """``(bound - objective) / |objective|`` turned so that a valid bound gives >= 0; None if either is missing.
+    """``(bound - objective) / |objective|`` signed so that a valid bound gives >= 0; None if either is missing.
 
     An objective of 0 has gap 0 to a bound of 0 and an infinite one to any other. An objective beyond the bound by no
     more than :data:`PAST` of the larger of the two gives 0: it is that of a point which is feasible within a tolerance.
@@ -249,9 +249,9 @@ def prove(
 
 
 def capped(proof: Proof, gap: float | None, data_proof: Proof, data_gap: float | None) -> tuple[Proof, float | None]:
-    """The proof and gap of a value whose data are another run's solution: the weaker proof and the wider gap of both.
+    """The proof and gap of a value whose data are another run's solution: the weaker proof and the wider gap.
 
-    Value and bound hold for these data alone; the proof of the data tells how far these may be from the right ones.
+    Value and bound are valid for these data only; the proof of the data limits how far these may be from optimal ones.
     """
     if data_proof in PROVEN:
         return proof, gap

@@ -114,7 +114,7 @@ class WeakDuality:
                 return _total(rows, _least_products(least, most, low, high))
             if not cost.any():
                 return -np.inf
-            # The duals' value in ordinary arithmetic, with what is open counted as 0, is the cutoff v.
+            # The duals' value in ordinary arithmetic, with infinite terms counted as 0, is the cutoff v.
             z = least / 2 + most / 2
             end = np.where(z > 0, low, high)
             cutoff = float(rows.sum() + np.where(np.isfinite(end), z * end, 0.0).sum())
@@ -127,7 +127,7 @@ class WeakDuality:
             return min(cutoff, _total(rows, _least_products(least, most, low, high)))
 
     def _reduced(self, y: F64, cost: F64) -> tuple[F64, F64]:
-        """Ends of intervals that hold ``cost - A.T @ y``, each ``(columns,)``."""
+        """Ends of intervals that contain ``cost - A.T @ y``, each ``(columns,)``."""
         z = cost - self.A.T @ y
         size = np.abs(cost) + self._absolute @ np.abs(y)
         # As many roundings as products and additions, and as many again in ``size`` itself.

@@ -1,4 +1,4 @@
-"""The processes solvers run in, started by :mod:`opticoll.solvers.worker_start`.
+"""Worker processes in which solvers run, started by :mod:`opticoll.solvers.worker_start`.
 
 A job is a folder: its process reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without
 running the destructors of libraries, which may crash. It is killed when its parent dies.
@@ -39,7 +39,7 @@ def main() -> NoReturn:
     parent, *modules = sys.argv[1:]
     tied = tie_to_parent(int(parent))
     for module in modules:
-        with suppress(ImportError):  # reported when the job needs it
+        with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else resolve(module)()
     if not FORKS:
         do_job(wait_for_folder(), None if tied else int(parent))
@@ -68,7 +68,7 @@ def wait_for_folder() -> Path:
 
 
 def do_job(folder: Path, watched: int | None = None) -> NoReturn:
-    """Do the job described in a folder; ``watched`` is the parent where the system gives no signal of its death."""
+    """Do the job described in a folder; ``watched`` is the parent's id where the system does not signal its death."""
     with (folder / "log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
         if watched is not None:
             watch_pipe(os.dup(0))
@@ -138,12 +138,12 @@ def resolve(target: str) -> Callable[..., Any]:
 
 
 def extend_path(entries: list[str]) -> None:
-    """Make what the parent can import importable here, after this process's own places."""
+    """Append the parent's import path to this process's own."""
     sys.path.extend(entry for entry in entries if entry not in sys.path)
 
 
 def limit_data(limit_bytes: int | None) -> None:
-    """Let the kernel refuse private memory beyond ``limit_bytes``, where it can."""
+    """Limit private memory to ``limit_bytes`` by the kernel, where it can."""
     if limit_bytes is None:
         return
     try:
@@ -153,11 +153,11 @@ def limit_data(limit_bytes: int | None) -> None:
         soft = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     except (ImportError, OSError, ValueError):
-        pass  # the parent's watchdog is the first fence
+        pass  # the parent's watchdog acts first
 
 
 def tie_to_parent(parent: int) -> bool:
-    """Die when the parent dies, however it dies; whether the system sees to that."""
+    """Arrange that this process is killed when its parent dies; return whether the system supports that."""
     try:
         import ctypes
 
@@ -165,7 +165,7 @@ def tie_to_parent(parent: int) -> bool:
     except (AttributeError, OSError, TypeError):
         tied = False
     if os.getppid() != parent:
-        os._exit(1)  # it died before we could ask
+        os._exit(1)  # the parent died before the request
     return tied
 
 
@@ -185,18 +185,18 @@ _nested_peak_mb = 0.0
 
 
 def note_nested_peak(child_mb: float | None) -> None:
-    """Remember what a worker of ours came to, together with what we hold: it may be too short-lived to be watched."""
+    """Record the peak memory of a child together with our own: it may be too short-lived to be sampled."""
     global _nested_peak_mb
     _nested_peak_mb = max(_nested_peak_mb, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
 
 
 def tree_peak_mb() -> float | None:
-    """Largest memory of this process and of the workers it started [MB], None where it is not told."""
+    """Largest memory of this process and of the workers it started [MB], None where the system does not report it."""
     return max(peak_memory_mb() or 0.0, _nested_peak_mb) or None
 
 
 def peak_memory_mb() -> float | None:
-    """Largest resident memory of this process so far [MB], None where it is not told.
+    """Largest resident memory of this process so far [MB], None where the system does not report it.
 
     Not ``ru_maxrss``: after an exec that still counts the parent's memory.
     """
@@ -204,7 +204,7 @@ def peak_memory_mb() -> float | None:
 
 
 def own_memory_mb() -> float:
-    """Resident memory of this process now [MB]; 0 where it is not told."""
+    """Resident memory of this process now [MB]; 0 where the system does not report it."""
     return _memory_mb("VmRSS:") or 0.0
 
 

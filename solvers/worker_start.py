@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).absolute().parents[2]
 """The folder that holds our packages; workers find them there from any working directory."""
 
-#: Whether a worker forks a process for every job, and takes another one afterwards; elsewhere it takes one job.
+#: Whether a worker forks a process for every job and then takes another; otherwise it takes one job.
 FORKS = sys.platform == "linux"
 #: Where the system lists the children of this process, if it does.
 _LISTED = Path("/proc/thread-self/children")
@@ -34,10 +34,10 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def interpreter(target: str) -> list[str]:
-    """Make the command that calls ``module:function`` of ours in a new interpreter, from any working directory.
+    """The command that calls a ``module:function`` of opticoll in a new interpreter, from any working directory.
 
-    The working directory is not importable there (``-P``), and our own place comes first only if it is no regular
-    one, so that nothing shadows the standard library.
+    The working directory is not importable there (``-P``), and our own folder comes first only if it is not on the
+    regular path, so that nothing shadows the standard library.
     """
     module, _, function = target.partition(":")
     root = str(ROOT)
@@ -46,12 +46,12 @@ def interpreter(target: str) -> list[str]:
 
 
 def importable_places() -> list[str]:
-    """List where this process imports from, the working directory by its name."""
+    """The import path of this process, with the working directory by its name."""
     return [entry or str(Path.cwd()) for entry in sys.path]
 
 
 def isolated_environment(threads: int | None = None) -> dict[str, str]:
-    """Make the environment of a worker: its thread pools find their size."""
+    """The environment of a worker, with the sizes of its thread pools."""
     environment = dict(os.environ)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
@@ -83,11 +83,11 @@ class Job:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._told = b""
+        self._received = b""
         self.returncode: int | None = None
 
     def wait(self, timeout: float) -> bool:
-        """Wait for the end of the job at most ``timeout`` seconds; whether it has ended."""
+        """Wait at most ``timeout`` seconds for the job to end; return whether it has."""
         process = self._worker.process
         assert process.stdout is not None
         deadline = time.monotonic() + timeout
@@ -96,9 +96,9 @@ class Job:
             if not select.select([process.stdout], [], [], left)[0]:
                 return False
             chunk = os.read(process.stdout.fileno(), 64)
-            self._told += chunk
-            if self._told.endswith(b"\n"):
-                self.returncode = int(self._told)
+            self._received += chunk
+            if self._received.endswith(b"\n"):
+                self.returncode = int(self._received)
             elif not chunk:  # the worker itself has died, or takes one job only
                 self.returncode = process.wait()
         return True
@@ -116,7 +116,7 @@ class Job:
         return total / 1e6
 
     def end(self) -> None:
-        """Kill the job if it still runs; a worker that can take another job waits for it."""
+        """Kill the job if it still runs; a worker that can take another job waits for one."""
         worker = self._worker
         if self.returncode is None or worker.process.poll() is not None or not FORKS:
             worker.end()
@@ -126,7 +126,7 @@ class Job:
 
 @dataclass(eq=False)
 class Worker:
-    """A process that takes jobs, one at a time; ends when it is forgotten.
+    """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
     ``serves`` says for which calls: the modules that it has imported, the threads of its pools, the process that
     started it, whether it shows logs, its working directory and its environment.
@@ -151,7 +151,7 @@ class Worker:
 
 
 class _Here(threading.local):
-    """The waiting workers of each thread, by what they serve: the system ends workers with their thread."""
+    """The waiting workers of each thread, by what they serve; the system kills workers when their thread ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[object, ...], Worker] = {}
@@ -186,7 +186,7 @@ def _start(serves: tuple[object, ...], threads: int | None) -> Worker:
 
 
 def _keep(worker: Worker) -> None:
-    """Let a worker wait; of more than :data:`MOST_WAITING` the one that has waited longest ends."""
+    """Let a worker wait; beyond :data:`MOST_WAITING`, the one that has waited longest ends."""
     here.waiting[worker.serves] = worker
     for serves in list(here.waiting)[:-MOST_WAITING]:
         here.waiting.pop(serves).end()
@@ -199,7 +199,7 @@ def end_waiting() -> None:
 
 
 def start_job(folder: Path, modules: tuple[str, ...], threads: int | None) -> Job:
-    """Give the job in a folder to a worker that has imported these modules: one that waits, or a new one."""
+    """Give the job in a folder to a worker with these modules: a waiting one or a new one."""
     serves = _served(modules, threads)
     waiting = here.waiting.pop(serves, None)
     job = None if waiting is None else waiting.take(folder)

@@ -11,11 +11,11 @@ import __future__
 
 import ast
 import inspect
+import random
 import sys
 import textwrap
 from dataclasses import replace
 from functools import cache
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -184,32 +184,35 @@ def normal(form):
 
 def differences(first, second):
     """What differs between two compiled models, in words; nothing if they are one matrix."""
-    report = []
+    return list(each_difference(first, second))
+
+
+def each_difference(first, second):
+    """One difference between two compiled models after the other, the cheapest to find first."""
     if (first.sense, len(set(first.column_names()))) != (second.sense, len(set(second.column_names()))):
-        report.append("sense or number of columns")
+        yield "sense or number of columns"
     if not np.isclose(first.offset, second.offset, rtol=TOLERANCE, atol=0):
-        report.append(f"constant of the objective: {first.offset!r}, {second.offset!r}")
+        yield f"constant of the objective: {first.offset!r}, {second.offset!r}"
     for ours, theirs in ((first.columns, second.columns), (first.rows, second.rows)):
         shapes = [(name, ours[name].shape, theirs[name].shape) for name in ours.keys() & theirs.keys()]
-        report += [f"shape of {name}: {ours}, {theirs}" for name, ours, theirs in shapes if ours != theirs]
+        yield from (f"shape of {name}: {ours}, {theirs}" for name, ours, theirs in shapes if ours != theirs)
     (columns, rows), (other_columns, other_rows) = normal(first), normal(second)
     if len(columns) < first.A.shape[1] or len(rows) < first.A.shape[0]:
-        report.append("two rows or columns of one name")
+        yield "two rows or columns of one name"
     for kind, ours, theirs in (("column", columns, other_columns), ("row", rows, other_rows)):
-        report += [f"{kind} {name}: only in one" for name in sorted(ours.keys() ^ theirs.keys())]
+        yield from (f"{kind} {name}: only in one" for name in sorted(ours.keys() ^ theirs.keys()))
         for name in ours.keys() & theirs.keys():
             if not same(ours[name], theirs[name]):
-                report.append(f"{kind} {name}: {ours[name]}, {theirs[name]}")
-    return report
+                yield f"{kind} {name}: {ours[name]}, {theirs[name]}"
 
 
 def same(ours, theirs):
     """Whether two columns or rows are equal up to round-off."""
     if isinstance(ours, dict):
-        if ours.keys() != theirs.keys():
-            return False
+        if ours == theirs or ours.keys() != theirs.keys():
+            return ours == theirs
         ours, theirs = (np.array([part[key] for key in ours]) for part in (ours, theirs))
-    return bool(np.isclose(ours, theirs, rtol=TOLERANCE, atol=0).all())
+    return np.array_equal(ours, theirs) or bool(np.isclose(ours, theirs, rtol=TOLERANCE, atol=0).all())
 
 
 def mutated_matrices(form):
@@ -343,16 +346,21 @@ def users():
     return using
 
 
-def mutations(function):
+def mutations(function, most=None):
     """One change in the source of a function after the other, in force until the next: what changed, and the function.
 
-    The changed function stands in place of the right one in all modules of :mod:`opticoll.formulations`.
+    The changed function stands in place of the right one in all modules of :mod:`opticoll.formulations`. Of more than
+    ``most`` possible changes, that many are drawn, the same ones in every run.
     """
-    for number in count():
+    source = textwrap.dedent(inspect.getsource(function))
+    none = Flip(sys.maxsize)
+    none.visit(ast.parse(source))
+    numbers = range(sys.maxsize - none.left)
+    if most is not None and len(numbers) > most:
+        numbers = random.Random(function.__qualname__).sample(numbers, most)
+    for number in numbers:
         flip = Flip(number)
-        tree = flip.visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
-        if flip.changed is None:
-            return
+        tree = flip.visit(ast.parse(source))
         scope = {}
         flags = __future__.annotations.compiler_flag
         exec(compile(ast.fix_missing_locations(tree), function.__module__, "exec", flags), function.__globals__, scope)

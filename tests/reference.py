@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations, product
 
 import numpy as np
 from builds import differences
@@ -10,6 +11,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import dijkstra
 
 from opticoll.formulations.schedules.shard_routes import Route
+
+from opticoll.instances import Topology
+from opticoll.instances.families.enumerated import digraph_spec
 
 #: Every topology family at no more than 27 nodes (12 and fewer first).
 SMALL = (
@@ -135,3 +139,15 @@ def shortest_routes(topology):
                 v = u
             routes.append(Route(source, target, tuple(arcs[::-1]), 1.0))
     return routes
+
+
+def labelled_digraphs(n, d):
+    """Every connected d-regular digraph without loops and parallel arcs on the vertices 0 … n-1, all labellings."""
+    choices = [list(combinations([v for v in range(n) if v != u], d)) for u in range(n)]
+    for heads in product(*choices):
+        head = np.array(heads).ravel()
+        if (np.bincount(head, minlength=n) == d).all():
+            topology = Topology(n, np.repeat(np.arange(n), d), head)
+            if topology.connected:
+                object.__setattr__(topology, "spec", digraph_spec(topology))
+                yield topology

@@ -24,7 +24,7 @@ _MOST_DOTS = 6000
 _CELLS = 300
 
 
-def sparsity(form: StandardForm, *, title: str | None = None) -> Figure:
+def sparsity(form: StandardForm) -> Figure:
     """Draw the nonzeros of the constraint matrix, rows and columns in their named blocks.
 
     Parameters
@@ -32,8 +32,6 @@ def sparsity(form: StandardForm, *, title: str | None = None) -> Figure:
     form
         The compiled problem. Rows and columns are permuted so that each block is contiguous; those without a
         block come last, as ``(unnamed)``.
-    title
-        Heading; sizes of the matrix if None.
     """
     rows, row_spans = _in_blocks(form.rows, form.A.shape[0])
     columns, column_spans = _in_blocks(form.columns, form.A.shape[1])
@@ -59,7 +57,7 @@ def sparsity(form: StandardForm, *, title: str | None = None) -> Figure:
         _name_blocks(axes, row_spans, column_spans)
         axes.set_xlabel(f"variables [{n:,} columns]")
         axes.set_ylabel(f"constraints [{m:,} rows]")
-        axes.set_title(title or f"{m:,} × {n:,}, {form.A.nnz:,} nonzeros", loc="left", pad=18)
+        axes.set_title(f"{m:,} × {n:,}, {form.A.nnz:,} nonzeros", loc="left", pad=18)
         for side in ("top", "right"):
             axes.spines[side].set_visible(True)
     return figure

@@ -62,10 +62,10 @@ def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
             here = steps[steps["solver"] == name]
             ratio = np.append(here["ratio"].to_numpy(dtype=float), far)
             share = np.append(here["share"].to_numpy(dtype=float), here["share"].iloc[-1])
-            told = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
+            text = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
             for axes in (near, tail):
                 (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
-                                    markersize=4, label=told, linestyle=_line(solvers.index(name)))  # fmt: skip
+                                    markersize=4, label=text, linestyle=_line(solvers.index(name)))  # fmt: skip
             handles.append(line)
         near.set_xlim(1.0, _NEAR)
         log_axes(tail, "x")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.executor import Executor
 
 
-#: How long [s] to wait before asking again for cells that another study works on: first and longest.
+#: First and longest wait [s] before retrying cells that another study is running.
 _PATIENCE_S = (0.2, 5.0)
 
 
@@ -71,21 +71,21 @@ def run_study(
     *,
     on_result: Callable[[CellResult], None] | None = None,
 ) -> Summary:
-    """Run the cells of a study that the store has no answer for.
+    """Run the cells of a study for which the store has no answer.
 
     Parameters
     ----------
     study, store
         What to run, and where it is recorded.
     executor
-        What runs the cells. Where it sees our files they record themselves, elsewhere we do as they come back.
+        Runs the cells. If it shares our files, cells record themselves; otherwise they are recorded as they return.
     on_result
-        Called for every cell that is finished with.
+        Called with every finished cell.
 
     Returns
     -------
     Summary
-        Also after Ctrl-C: what is recorded by then stays recorded, and the next start goes on from there.
+        Also after Ctrl-C: finished cells stay recorded, and the next start resumes from there.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def run_study(
 
 
 def _refuse_vanished(summary: Summary, store: Store) -> None:
-    """Refuse to call cells done whose records somebody has removed meanwhile."""
+    """Refuse to count cells as done whose records have been removed in the meantime."""
     there = {name.partition(".")[0] for name in store.names()}
     gone = [key for key, result in summary.results.items() if result.status == "done" and key not in there]
     if gone:
@@ -127,7 +127,7 @@ def _refuse_vanished(summary: Summary, store: Store) -> None:
 
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs; for those that another study holds, ask again until it is done with them."""
+    """Run all jobs; retry those that another study is running until it has finished them."""
     pause = _PATIENCE_S[0]
     while jobs:
         busy: list[CellJob] = []
@@ -144,7 +144,7 @@ def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult]
 
 
 def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs where the store cannot be seen: each is claimed from here while it is away, and recorded here."""
+    """Run all jobs where the store cannot be reached; each is claimed and recorded by this process."""
     pause = _PATIENCE_S[0]
     while jobs:
         away: dict[int, tuple[CellJob, ExitStack]] = {}
@@ -185,7 +185,7 @@ def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[C
 
 
 def _outcome(job: CellJob, result: CellResult | Exception) -> CellResult:
-    """Take a job's result; a worker that died is a row too, a store that cannot be written ends the study."""
+    """Take a job's result. A worker that died gives a row too; a store that cannot be written ends the study."""
     if isinstance(result, CellResult):
         return result
     if isinstance(result, OpticollError) and not isinstance(result, JobCrashed):

@@ -63,7 +63,7 @@ def run_cell(job: CellJob) -> CellResult:
 
 
 def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
-    """Hold a cell for the time of the block; False if another study is working on it."""
+    """Hold a cell during the block; yield False if another study is working on it."""
     return claim(Store(job.root).locks / f"{job.cell.key}.lock")
 
 
@@ -88,7 +88,7 @@ class Attempt:
 
 
 def attempt(cell: Cell) -> Attempt:
-    """Run a cell, on whatever machine; needs no store."""
+    """Run a cell on any machine, without a store."""
     started = datetime.now(UTC)
     adopt(cell.solver)
     run = _keyed(cell, _solve(cell))
@@ -96,7 +96,7 @@ def attempt(cell: Cell) -> Attempt:
 
 
 def _keyed(cell: Cell, run: Run) -> Run:
-    """The run under the cell's key; a failed run if it solved something else than the key stands for."""
+    """The run under the cell's key; a failed run if it solved something other than the key identifies."""
     solved = run.record.key
     if solved is not None:
         own = cell.planned or unplanned_key(cell.task, str(run.record.instance_hash)) != cell.key
@@ -117,7 +117,7 @@ def _without_plan(run: Run) -> Run:
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     """Record the run of a cell, unless the store has the same already."""
     cell, store, run = job.cell, Store(job.root), made.run
-    # Read the attempts only once: whatever another study records from here on takes the name of our attempt.
+    # Read the attempts only once: a record that another study adds from here on takes the name of our attempt.
     earlier = store.attempts(cell.key)
     answered = _answer_among(cell, earlier)
     if answered is not None:  # by a study that could not see our lock
@@ -136,7 +136,7 @@ def record_attempt(job: CellJob, made: Attempt) -> CellResult:
 
 
 def _solve(cell: Cell) -> Run:
-    """Run the task; whatever it raises becomes a record."""
+    """Run the task; any exception becomes a record."""
     from opticoll.solvers import runner
 
     if cell.unavailable is not None:
@@ -183,7 +183,7 @@ def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
 def _nothing_new(last: Record, record: Record) -> bool:
     """Whether the solver or the memory is missing, as in the last attempt."""
     if last.termination == record.termination == Termination.REFUSED:
-        return True  # the message differs: it states the memory that is left
+        return True  # the message differs: it states the available memory
     return last.termination == record.termination == schema.UNAVAILABLE and last.message == record.message
 
 
@@ -194,7 +194,7 @@ def _status(record: Record) -> str:
 
 
 def result_of(cell: Cell, record: Record, status: str) -> CellResult:
-    """Sum up a record of a cell."""
+    """Summarize a record of a cell."""
     return CellResult(
         cell.key, status, record.termination, record.proof, record.gap, record.time.solve_s, record.message or ""
     )

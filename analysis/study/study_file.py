@@ -57,10 +57,10 @@ STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
 #: Largest study file [bytes].
 MOST_FILE = 16 << 20
-#: Largest file that the key of a cell without a plan is made from [bytes].
+#: Largest file that enters the key of a cell without a plan [bytes].
 MOST_PINNED = 256 << 20
 
-#: More cells than this are taken for a slip.
+#: More cells than this are taken for a mistake.
 MOST_CELLS = 100_000
 
 _AXES = {
@@ -73,9 +73,9 @@ _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study: its task, its resume key, and what keeps it from running here, if anything.
+    """One run of a study: its task, its resume key, and the reason why it cannot run here, if any.
 
-    An instance from a file is in the task as it was when the study was read. ``planned`` says that the key is that of
+    An instance from a file is in the task as it was when the study was read. ``planned`` means that the key is that of
     :func:`opticoll.solvers.plan.plan_key`, which the record of the run must have too. ``solver`` is the configuration
     of a solver that runs as a command, for machines that cannot see its file.
     """
@@ -101,7 +101,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, every one of them checked."""
+    """A named set of cells, all checked."""
 
     name: str
     title: str
@@ -173,7 +173,7 @@ def study_of(name: str, tasks: list[Task]) -> Study:
 
 
 def tasks(path: Path) -> list[Task]:
-    """Every task of a study file as it is written; what :func:`load` checks is not checked.
+    """Every task of a study file as written, without the checks of :func:`load`.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
 
 
 def _tolerances(block: Mapping[str, Any], where: str) -> list[dict[str, float]]:
-    """Every tolerance asked for, as an argument of a task; the task's own where none is."""
+    """Every tolerance requested, as an argument of a task; the task's default if there is none."""
     if "tol" not in block:
         return [{}]
     values = block["tol"] if isinstance(block["tol"], list) and block["tol"] else [block["tol"]]
@@ -277,7 +277,7 @@ def _every(word: str, formulation: str, where: str) -> list[str]:
 
 
 def _seeds(block: Mapping[str, Any], parts: str, where: str) -> list[int]:
-    """The seeds listed; or so many seeds hashed from the cell's named parts, the same wherever it is run."""
+    """The seeds listed, or that many seeds hashed from the cell's named parts, which are the same on every machine."""
     wanted = block.get("seeds", [0])
     if isinstance(wanted, list) and wanted and all(_is_whole(seed) and seed >= 0 for seed in wanted):
         return wanted
@@ -310,7 +310,7 @@ def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> lis
     for number, rule in enumerate(rules, 1):
         kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
         if len(kept) == len(tasks):
-            msg = f"{where}, exclude {number}: the rule matches no cell; mend its pattern or leave it out"
+            msg = f"{where}, exclude {number}: the rule matches no cell; correct its pattern or leave it out"
             raise BadFile(msg)
         tasks = kept
     if not tasks:
@@ -329,7 +329,7 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 
 
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
-    """Check every task as the runner would, and name it by its resume key; equal cells once."""
+    """Check every task as the runner would, and give it its resume key; equal cells are kept once."""
     from opticoll.instances import parse
     from opticoll.solvers.adapters.command_line import exported
     from opticoll.solvers.plan import make_plan, plan_key, rehearse_options
@@ -353,7 +353,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 key, solver = plan_key(task, plan), exported(plan.adapter)
             except SolverUnavailable as error:
                 unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
-            except TooLarge:  # here; it is refused, or not, where it runs
+            except TooLarge:  # unknown here: it is checked where it runs
                 planned, key = False, unplanned_key(task, instance.hash)
         except BadInput as error:
             msg = f"{where}: cell {task.formulation} {spec} {task.method}: {error}"
@@ -368,9 +368,9 @@ def _on(task: Task, instance: Any) -> Task:
 
 
 def unplanned_key(task: Task, instance_hash: str) -> str:
-    """A key for a cell whose solver or memory is missing: what the task says, since no plan can be made.
+    """A key for a cell whose solver or memory is missing: a digest of the task, since no plan can be made.
 
-    Files that settings name are in it with what they hold now.
+    Files that settings name enter it with their present content.
     """
     from opticoll.analysis.store.schema import opticoll_version
 

@@ -309,7 +309,7 @@ def dual_arrays(data: Gathering) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs, data.topology.ranks))}
 
 
-def objective(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> float:
+def stated_time(_data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
     """The stated T."""
     return float(np.asarray(values["T"]))
 
@@ -322,21 +322,34 @@ def outflow(topology: Topology, flow: NDArray[np.float64]) -> NDArray[np.float64
     return net
 
 
-def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+def flow_residuals(
+    topology: Topology, values: Mapping[str, NDArray[np.float64]], ranks: NDArray[np.int64],
+    supply: NDArray[np.float64], *, away: bool = False,
+) -> dict[str, float]:  # fmt: skip
+    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T.
+
+    Column k of h is a flow towards ``ranks[k]``, or ``away`` from it. ``supply`` is that of every vertex, with ``away``
+    its demand, ``(n,)``.
+    """
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    m, N = data.topology.arcs, data.topology.ranks
-    if h.shape != (m, N) or not np.isfinite(h).all() or not np.isfinite(T):
+    if h.shape != (topology.arcs, ranks.size) or not np.isfinite(h).all() or not np.isfinite(T):
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    wrong = np.abs(outflow(data.topology, h) - data.supply[:, None])
-    over = (h / data.topology.capacity[:, None] - T).max(initial=0.0)
+    net = (-1.0 if away else 1.0) * outflow(topology, h) - supply[:, None]
+    net[ranks, np.arange(ranks.size)] = 0.0
+    ends = topology.head if away else topology.tail
+    over = (h / topology.capacity[:, None] - T).max(initial=0.0)
     return {
         "shape": 0.0,
         "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-        "blocked": float(np.where(data.upper == 0, np.abs(h), 0.0).max(initial=0.0)),
-        "balance": float(np.where(data.rows, wrong, 0.0).max(initial=0.0)),
+        "blocked": float(np.abs(h[ends[:, None] == ranks[None, :]]).max(initial=0.0)),
+        "balance": float(np.abs(net).max(initial=0.0)),
         "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
     }
+
+
+def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, see :func:`flow_residuals`."""
+    return flow_residuals(data.topology, values, data.receivers, data.supply)
 
 
 def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
@@ -426,7 +439,7 @@ FORMULATION = Formulation(
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
-    objective=objective,
+    objective=stated_time,
     bounds=bounds,
     arrays=arrays,
     certify=certify,

@@ -45,7 +45,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.alltoall.all_gather import outflow, time_metrics
+from opticoll.formulations.alltoall.all_gather import outflow, stated_time, time_metrics
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -234,11 +234,6 @@ def links(data: AllReduction, values: Mapping[str, NDArray[np.float64]]) -> Link
     return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
 
-def objective(data: AllReduction, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """The stated T."""
-    return float(np.asarray(values["T"]))
-
-
 def residuals(data: AllReduction, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
     x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
@@ -332,7 +327,7 @@ FORMULATION = Formulation(
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
-    objective=objective,
+    objective=stated_time,
     bounds=bounds,
     arrays=arrays,
     metrics=metrics,

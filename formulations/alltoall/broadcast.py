@@ -37,7 +37,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.alltoall.all_gather import best_length_bound, outflow
+from opticoll.formulations.alltoall.all_gather import best_length_bound, flow_residuals, stated_time
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -180,28 +180,9 @@ def dual_arrays(data: Spreading) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs, data.topology.ranks - 1))}
 
 
-def objective(data: Spreading, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """The stated T."""
-    return float(np.asarray(values["T"]))
-
-
 def residuals(data: Spreading, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
-    h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    topology, receivers = data.topology, data.receivers
-    if h.shape != (topology.arcs, receivers.size) or not np.isfinite(h).all() or not np.isfinite(T):
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = outflow(topology, h)
-    net[data.root] -= 1.0
-    net[receivers, np.arange(receivers.size)] = 0.0
-    over = (h / topology.capacity[:, None] - T).max(initial=0.0)
-    return {
-        "shape": 0.0,
-        "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-        "blocked": float(np.abs(h[topology.tail[:, None] == receivers[None, :]]).max(initial=0.0)),
-        "balance": float(np.abs(net).max(initial=0.0)),
-        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-    }
+    """Worst violation of every block, see :func:`opticoll.formulations.alltoall.all_gather.flow_residuals`."""
+    return flow_residuals(data.topology, values, data.receivers, np.eye(data.topology.n)[data.root])
 
 
 def length_bound(data: Spreading, lengths: NDArray[np.float64]) -> float:
@@ -265,7 +246,7 @@ FORMULATION = Formulation(
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
-    objective=objective,
+    objective=stated_time,
     bounds=bounds,
     arrays=arrays,
     certify=certify,

@@ -35,7 +35,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
-from opticoll.formulations.alltoall.all_gather import best_length_bound, outflow, time_metrics
+from opticoll.formulations.alltoall.all_gather import best_length_bound, flow_residuals, stated_time, time_metrics
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -164,28 +164,10 @@ def dual_arrays(data: Reduction) -> dict[str, Array]:
     return {"capacity": Array((data.topology.arcs, data.topology.ranks))}
 
 
-def objective(data: Reduction, values: Mapping[str, NDArray[np.float64]]) -> float:
-    """The stated T."""
-    return float(np.asarray(values["T"]))
-
-
 def residuals(data: Reduction, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
-    h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    topology, ranks = data.topology, data.contributors
-    if h.shape != (topology.arcs, ranks.size) or not np.isfinite(h).all() or not np.isfinite(T):
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = -outflow(topology, h)
-    net[ranks] -= 1.0
-    net[ranks, np.arange(ranks.size)] = 0.0
-    over = (h / topology.capacity[:, None] - T).max(initial=0.0)
-    return {
-        "shape": 0.0,
-        "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-        "blocked": float(np.abs(h[topology.head[:, None] == ranks[None, :]]).max(initial=0.0)),
-        "balance": float(np.abs(net).max(initial=0.0)),
-        "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-    }
+    """Worst violation of every block, see :func:`opticoll.formulations.alltoall.all_gather.flow_residuals`."""
+    supply = np.isin(np.arange(data.topology.n), data.contributors).astype(float)
+    return flow_residuals(data.topology, values, data.contributors, supply, away=True)
 
 
 def length_bound(data: Reduction, lengths: NDArray[np.float64]) -> float:
@@ -244,7 +226,7 @@ FORMULATION = Formulation(
     prepare=prepare,
     build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
     residuals=residuals,
-    objective=objective,
+    objective=stated_time,
     bounds=bounds,
     arrays=arrays,
     certify=certify,

@@ -428,7 +428,7 @@ def best_by_depth(fabric: Fabric, graph: Walks | None = None) -> dict[int, Tree]
     }
 
 
-def best_tree(fabric: Fabric, depth: int = 0, graph: Walks | None = None) -> Tree:
+def best_tree(fabric: Fabric, depth: int = 0) -> Tree:
     """A best tree of the given depth, or (0) of all depths, the shallowest if several are equal.
 
     Raises
@@ -436,7 +436,7 @@ def best_tree(fabric: Fabric, depth: int = 0, graph: Walks | None = None) -> Tre
     BadInput
         If no tree of the fabric has that depth.
     """
-    trees = best_by_depth(fabric, graph)
+    trees = best_by_depth(fabric)
     if depth == 0:
         return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
     if depth not in trees:

@@ -142,9 +142,7 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
     return Transfers(traffic.shape[0], source, target, volume, bandwidth)
 
 
-def least_times(
-    transfers: Transfers, group: I64, pair: I64, weight: F64, capacity: F64, floor: float | None = None
-) -> F64:
+def least_times(transfers: Transfers, group: I64, pair: I64, weight: F64, capacity: F64) -> F64:
     """Least T [s] at which the needs of every group keep to its capacity, ``(groups,)``; infinite if none does.
 
     T is rounded as by :meth:`Transfers.times`: a bound on exact times is :data:`TIME_ROUNDINGS` roundings lower.
@@ -155,8 +153,6 @@ def least_times(
         The entries: group g holds pair p with w_p, ``(entries,)`` each.
     capacity
         C of every group, ``(groups,)``.
-    floor
-        A positive T below which results need not be exact: a smaller T may be returned as any value up to it.
     """
     size = capacity.size
     room = capacity * (1.0 + outward.gamma(int(np.bincount(group).max(initial=0)) + 3))  # sums are not exact
@@ -166,7 +162,7 @@ def least_times(
         return np.asarray(used <= room)
 
     top = np.full(size, float(transfers.volume.max() / transfers.bandwidth))
-    least = float(transfers.volume.min() / transfers.bandwidth) * 2.0**-50 if floor is None else floor * (1 - 1e-12)
+    least = float(transfers.volume.min() / transfers.bandwidth) * 2.0**-50
     low = np.full(size, min(least, float(top[0]) * 0.5)).view(np.int64)
     possible = fits(top)
     high = top.view(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from opticoll.instances.digraph import Topology
 from opticoll.instances.spec import check_positive, family, population
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 #: Names of vertices in a spec: vertex v is the v-th character.
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
@@ -212,15 +212,3 @@ def is_least_code(rows: list[int], n: int) -> bool:
 
     done: list[int] = []
     return not any(smaller((root,), {root: 0}) for root in range(len(rows)))
-
-
-def labelled_digraphs(n: int, d: int) -> Iterator[Topology]:
-    """Every connected d-regular digraph without loops and parallel arcs on the vertices 0 … n-1, all labellings."""
-    choices = [list(combinations([v for v in range(n) if v != u], d)) for u in range(n)]
-    for heads in product(*choices):
-        head = np.array(heads).ravel()
-        if (np.bincount(head, minlength=n) == d).all():
-            topology = Topology(n, np.repeat(np.arange(n), d), head)
-            if topology.connected:
-                object.__setattr__(topology, "spec", digraph_spec(topology))
-                yield topology

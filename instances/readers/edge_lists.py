@@ -206,7 +206,7 @@ class _Rows:
             given = words.tolist()
         try:
             values = [self.draft.capacity(value, "") for value in given]
-        except BadFile:  # told with its line by the caller's next attempt
+        except BadFile:  # reported with its line by the next attempt
             return False
         ends, names = pd.factorize(table[:, self.ends].ravel())
         if not self.draft.add_links(ends.reshape(-1, 2), names.tolist(), np.array(values)[kind], numbers,

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 @cache
-def package_version(distribution: str) -> str | None:
-    """Version of an installed package from its metadata, None if it is not installed; read once per process."""
+def distribution_version(name: str) -> str | None:
+    """Version of an installed distribution, from its metadata; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version(distribution)
+        return version(name)
     except PackageNotFoundError:
         return None
 
@@ -112,7 +112,7 @@ class Adapter(ABC):
 
     def version(self) -> str | None:
         """Return the installed version from the package's metadata, or None if it is not installed."""
-        return package_version(self.distribution)
+        return distribution_version(self.distribution)
 
     def missing(self) -> str:
         """Return the error message for a missing package, with installation instructions."""

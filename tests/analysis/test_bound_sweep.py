@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from reference import labelled_digraphs
 
 import opticoll as oc
 from opticoll.analysis import bound_sweep
@@ -29,7 +30,6 @@ from opticoll.analysis.sweep_results import Case, Status
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
 from opticoll.instances import Topology, parse
-from opticoll.instances.families.enumerated import labelled_digraphs
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Proof, Record
 

@@ -8,6 +8,7 @@ from math import factorial
 import networkx as nx
 import numpy as np
 import pytest
+from reference import labelled_digraphs
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import Topology, parse
@@ -15,7 +16,6 @@ from opticoll.instances.families.enumerated import (
     LARGEST_DIGRAPHS,
     LARGEST_GRAPHS,
     digraph_spec,
-    labelled_digraphs,
     regular_codes,
 )
 from opticoll.instances.spec import expand

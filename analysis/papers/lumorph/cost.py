@@ -196,11 +196,6 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     return changed
 
 
-def schedule_time(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> float:
-    """Time of a schedule [us], see :func:`timeline`."""
-    return timeline(schedule, sizes, machine).total_us
-
-
 def switch_time(pattern: Pattern, n: int, sizes: ArrayLike, machine: Machine) -> float:
     """Time of a pattern on an ideal packet switch [us]: alpha a step, and the most bytes that a GPU sends or receives.
 
@@ -260,14 +255,6 @@ def recursive_time(radices: Sequence[int], size: float, machine: Machine) -> flo
     return total
 
 
-def whole_time(radices: Sequence[int], size: float, machine: Machine) -> float:
-    """All-reduce by exchanges of the whole buffer [us]."""
-    return sum(
-        machine.alpha_us + machine.reconfigure_us + (m - 1) * size * machine.beta / usable(machine.lasers, m - 1)
-        for m in radices
-    )
-
-
 def least_rounds(n: int, peers: int = 1) -> int:
     """ceil(log_(peers + 1) n): rounds before a contribution can have reached n GPUs.
 
@@ -276,12 +263,12 @@ def least_rounds(n: int, peers: int = 1) -> int:
     return least_steps(n, peers + 1)
 
 
-def least_time(n: int, size: float, machine: Machine, peers: int | None = None) -> float:
-    """Lower bound on the time of an all-reduce [us]; ``peers`` is at most the number of lasers (the default).
+def least_time(n: int, size: float, machine: Machine) -> float:
+    """Lower bound on the time of an all-reduce [us], with as many peers at one time as there are lasers.
 
     Every GPU must send (and receive) 2 (N - 1)/N B if all contribute and all need the sum (rate bound), in at least
-    ceil(log_(peers + 1) N) rounds; the rounds' fixed costs and the data do not overlap in this model.
+    ceil(log_(lasers + 1) N) rounds; the rounds' fixed costs and the data do not overlap in this model.
     """
-    most = machine.lasers if peers is None else peers
-    first = machine.reconfigure_us * (1 if machine.charged == "changes" else least_rounds(n, most))
-    return least_rounds(n, most) * machine.alpha_us + first + 2 * (n - 1) / n * size * machine.beta
+    rounds = least_rounds(n, machine.lasers)
+    first = machine.reconfigure_us * (1 if machine.charged == "changes" else rounds)
+    return rounds * machine.alpha_us + first + 2 * (n - 1) / n * size * machine.beta

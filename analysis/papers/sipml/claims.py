@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 PAPER = "sipml"
-#: Reconfiguration latency [s]: MEMS optical circuit switches (section 3.1), micro-ring resonators (section 3.1, 4.4).
-OCS_LATENCY_S, RING_LATENCY_S = 10e-3, 25e-6
 
 
 def _check(latency_s: float) -> None:

@@ -444,8 +444,8 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
             (a, d) for a in range(1, k + 1) for d in range(1, k + 1)
             if any(True for _ in example_placements(k, delta, (a, 1, c, d), rule))
         ]  # fmt: skip
-        told = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
-        choices.append(reading("limit on communication", rule, bool(fits), f"parts of A and D: {told}"))
+        fitting = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
+        choices.append(reading("limit on communication", rule, bool(fits), f"parts of A and D: {fitting}"))
     return Measurement(
         {choice.tried: choice.measured for choice in choices}, decide(choices),
         instances=(f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),

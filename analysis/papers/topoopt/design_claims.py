@@ -114,7 +114,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
         timed: {model: (f"servers:n=16,degree={DEGREE},traffic={model},section=5.6", {"operators": "measured"})
                 for model in measured},
     }  # fmt: skip
-    gaps, told, counts, choices, suboptimal = [], {}, [], [], []
+    gaps, ranges, counts, choices, suboptimal = [], {}, [], [], []
     for kind, models in cases.items():
         worst, best, over = {}, {}, 0
         for model, (spec, settings) in models.items():
@@ -130,8 +130,8 @@ def _alternating(laboratory: Laboratory) -> Measurement:
             over += gaps[-1] > 1 + EQUAL
         slower = [model for model in models if best[model] > 1 + EQUAL]
         faster = [model for model in models if worst[model] < 1 - EQUAL]
-        told[kind] = {model: f"{best[model]:.4g} to {worst[model]:.4g}" for model in models}
-        counts.append(f"{kind}: {', '.join(f'{model} {text}' for model, text in told[kind].items())}")
+        ranges[kind] = {model: f"{best[model]:.4g} to {worst[model]:.4g}" for model in models}
+        counts.append(f"{kind}: {', '.join(f'{model} {text}' for model, text in ranges[kind].items())}")
         suboptimal.append(f"{over} of {len(models)}")
         found = f"slower for {len(slower)} of {len(models)}"
         choices += [
@@ -149,7 +149,7 @@ def _alternating(laboratory: Laboratory) -> Measurement:
         f"and topology for {' and '.join(suboptimal)} models.",
         count=len(gaps), tightness=spread(gaps),
     )  # fmt: skip
-    return replace(result, measured=told)
+    return replace(result, measured=ranges)
 
 
 def _recovery(laboratory: Laboratory) -> Measurement:

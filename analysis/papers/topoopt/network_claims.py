@@ -113,9 +113,9 @@ def interface_cost(architecture: str, bandwidth: int, *, nics: bool = True) -> f
     return parts[architecture] + (price.nic if nics else 0.0)
 
 
-def interconnect_cost(architecture: str, servers: int, degree: int, bandwidth: int, *, nics: bool = True) -> float:
+def interconnect_cost(architecture: str, servers: int, degree: int, bandwidth: int) -> float:
     """Price of the whole interconnect [$], as :func:`interface_cost`."""
-    return servers * degree * interface_cost(architecture, bandwidth, nics=nics)
+    return servers * degree * interface_cost(architecture, bandwidth)
 
 
 #: Seeds of random tie-breaks.

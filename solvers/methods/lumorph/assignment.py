@@ -223,9 +223,7 @@ def orders(items: Packing, random: np.random.Generator) -> list[I64]:
     ]
 
 
-def squeeze(
-    items: Packing, rounds: int, random: np.random.Generator, left: Callable[[], float], stop: int | None = None
-) -> bool:
+def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Callable[[], float]) -> bool:
     """Repack into ``rounds`` rounds by ejection search while ``left()`` is positive; in place if it succeeds."""
     from opticoll.solvers.methods.lumorph.packing import eject
 
@@ -236,13 +234,11 @@ def squeeze(
     bin_of[bin_of >= bins] = -1
     until = np.zeros((bin_of.size, bins), dtype=np.int64)
     stride = max(STRIDE // bins, 50)
-    spent = 0
-    while left() > 0 and (stop is None or spent < stop):
-        unplaced, steps = eject(
+    while left() > 0:
+        unplaced, _ = eject(
             items.first, items.start, items.needs, items.tie, items.wavelengths, items.room, bins, bin_of, choice,
             until, int(random.integers(2**31)), stride,
         )  # fmt: skip
-        spent += steps
         if unplaced == 0:
             items.bin_of, items.choice = bin_of, choice
             return True

@@ -145,8 +145,8 @@ def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind
 # Several all-reduces ------------------------------------------------------------------------------------------
 
 
-def all_reduces(n: int, groups: Sequence[Sequence[int]], pieces: int = 1, name: str = "all-reduces") -> Collective:
-    """One all-reduce on every group of vertices, ``pieces`` chunks for each of its members.
+def all_reduces(n: int, groups: Sequence[Sequence[int]]) -> Collective:
+    """One all-reduce on every group of vertices, one chunk for each of its members.
 
     Raises
     ------
@@ -158,17 +158,17 @@ def all_reduces(n: int, groups: Sequence[Sequence[int]], pieces: int = 1, name: 
         if group.size != len(listed_group) or group.size < 2 or group[0] < 0 or group[-1] >= n:
             msg = f"group {number}: must be at least 2 distinct vertices of 0..{n - 1}"
             raise BadInput(msg)
-    pairs = sum(group.size**2 for group in members) * pieces
-    if not members or pieces < 1 or pairs > MOST_PAIRS:
-        msg = f"{len(members)} all-reduces of {pieces} pieces: take between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
+    pairs = sum(group.size**2 for group in members)
+    if not members or pairs > MOST_PAIRS:
+        msg = f"{len(members)} all-reduces: take between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
         raise BadInput(msg)
     held, chunks = [], 0
     for group in members:
-        own = np.arange(chunks, chunks + group.size * pieces)
+        own = np.arange(chunks, chunks + group.size)
         held.append(np.column_stack([np.repeat(own, group.size), np.tile(group, own.size)]))
         chunks += own.size
     both = np.concatenate(held)
-    return Collective(name, n, chunks, both, both, summing=True)
+    return Collective("all-reduces", n, chunks, both, both, summing=True)
 
 
 def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> list[list[int]]:

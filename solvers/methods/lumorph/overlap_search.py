@@ -77,11 +77,6 @@ class OverlapRoutes:
     bound: int
     cut: str
 
-    @property
-    def optimal(self) -> bool:
-        """Whether the cut proves that the routes are optimal."""
-        return self.load <= self.bound
-
 
 def load_of(routes: PathSet) -> int:
     """Number of circuits on the busiest arc."""

@@ -235,8 +235,8 @@ MOST_DESCENTS, IDLE = 2000, 200
 MOST_RENAMINGS, MOST_PREFIXES = 5000, 200_000
 
 
-def renamings(weights: list[F64], most: int = MOST_RENAMINGS, first: int = 0) -> I64:
-    """Permutations that leave all these matrices as they are, the identity first, no more than ``most``.
+def renamings(weights: list[F64], first: int = 0) -> I64:
+    """Permutations that leave all these matrices as they are, the identity first, at most :data:`MOST_RENAMINGS`.
 
     Only those that map the ``first`` servers to each other.
     """
@@ -247,7 +247,7 @@ def renamings(weights: list[F64], most: int = MOST_RENAMINGS, first: int = 0) ->
 
     def extend(image: list[int]) -> None:
         u = len(image)
-        if len(images) >= most:
+        if len(images) >= MOST_RENAMINGS:
             return
         if u == n:
             images.append(image.copy())

@@ -26,6 +26,7 @@ OCS-reconfig places circuits where the demand is highest, with every group on it
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -258,6 +259,7 @@ def group_rings(
     return rings, circuits
 
 
+@lru_cache(maxsize=4)  # a study plans many cells on one instance
 def topology_finder(
     pool: ServerPool,
     *,

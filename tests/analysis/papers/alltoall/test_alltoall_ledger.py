@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference import labelled_digraphs
 from scipy.optimize import linprog
 from second_measurements import (
     DEPENDS,
@@ -30,7 +31,6 @@ from opticoll.analysis.papers.alltoall import bound_claims, path_claims, route_c
 from opticoll.analysis.papers.alltoall import claims as program_claims
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
-from opticoll.instances.families.enumerated import labelled_digraphs
 
 PAPER = "alltoall"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}
