@@ -202,15 +202,15 @@ def solve(
     with errors_kept(failures):
         if certificate is not None and (run.verified if is_combinatorial(certificate) else run.exact is not None):
             written["certificate"] = solution_files.write_certificate(certificate, run)
+    with errors_kept(failures):
+        if store is not None:
+            store.save(run, started=started, finished=finished)
     if as_json:
         present.emit_json({**run.record, **written})
     else:
         present.show_run(run.record, _bounds_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
-    with errors_kept(failures):
-        if store is not None:
-            store.save(run, started=started, finished=finished)
     for failure in failures:
         complain(str(failure))
     if failures:
