@@ -277,7 +277,7 @@ def _table(obj: object) -> list[Edge]:
                 "or label rows and columns of a matrix alike"
             )
             raise BadInput(msg)
-        for column in at:
+        for column in (at[0], at[1]):
             if (empty := obj.iloc[:, column].isna().to_numpy()).any():  # type: ignore[attr-defined]
                 msg = (
                     f"{WHAT}, edge {int(empty.argmax())}: the column {names[column]!r} has no value; name both ends of "

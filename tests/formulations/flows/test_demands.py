@@ -357,7 +357,7 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     np.savetxt(demand, matrix, delimiter=",")
     file, paths = tmp_path / "solution.json", tmp_path / "paths.npz"
     run = CliRunner().invoke(cli, [
-        "solve", NAME, "ring:5", "--set", f"demand=file:{demand}", "--no-store", "--json", "--solution", str(file),
+        "solve", NAME, "ring:5", "--demand", str(demand), "--no-store", "--json", "--solution", str(file),
         "--paths", str(paths),
     ])  # fmt: skip
     assert run.exit_code == 0, run.output
