@@ -17,6 +17,7 @@ from opticoll.analysis import commands
 from opticoll.analysis.commands import PLUGIN, Commands, new
 from opticoll.analysis.options import (
     CERTIFICATE,
+    DEMAND,
     FORMULATION,
     INSTANCE,
     JSON,
@@ -28,6 +29,7 @@ from opticoll.analysis.options import (
     complain,
     complete_claims,
     complete_formulations,
+    demand_of,
     errors_kept,
     refuse_unwritable,
     schedule_options,
@@ -100,6 +102,7 @@ def list_command(kind: str | None, as_json: bool) -> int:
 )
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of the whole solve [s].")
 @click.option("--memory-limit", type=float, metavar="GIB", help="Memory limit of all processes of the solve [GiB].")
+@DEMAND
 @SET
 @click.option(
     "--tol", type=float, default=1e-6, show_default=True, help="Relative gap at which the value counts as optimal."
@@ -128,6 +131,7 @@ def solve(
     form: str | None,
     time_limit: float | None,
     memory_limit: float | None,
+    demand: str | None,
     settings: tuple[str, ...],
     tol: float,
     seed: int,
@@ -161,8 +165,9 @@ def solve(
         refuse_unwritable(solution)
     if certificate is not None:
         refuse_unwritable(certificate)
+    asked = [*settings, *([f"demand={demand_of(demand)}"] if demand is not None else [])]
     task = Task(
-        formulation, instance, method, form, settings_of(settings), time_limit, memory_limit, tol, seed, threads,
+        formulation, instance, method, form, settings_of(asked), time_limit, memory_limit, tol, seed, threads,
         exact=exact or (certificate is not None and not is_combinatorial(certificate)),
     )  # fmt: skip
     if schedule is not None:
@@ -202,15 +207,15 @@ def solve(
     with errors_kept(failures):
         if certificate is not None and (run.verified if is_combinatorial(certificate) else run.exact is not None):
             written["certificate"] = solution_files.write_certificate(certificate, run)
+    with errors_kept(failures):
+        if store is not None:
+            store.save(run, started=started, finished=finished)
     if as_json:
         present.emit_json({**run.record, **written})
     else:
         present.show_run(run.record, _bounds_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
-    with errors_kept(failures):
-        if store is not None:
-            store.save(run, started=started, finished=finished)
     for failure in failures:
         complain(str(failure))
     if failures:
@@ -308,7 +313,7 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
     shell_complete=complete_formulations,
     help="Formulation whose optimum is bounded (default: alltoall.master).",
 )
-@click.option("--demand", metavar="TEXT|FILE", help="Demand of an all-to-all: --set demand=TEXT, or demand=file:FILE.")
+@DEMAND
 @SET
 @JSON
 def bounds_command(
@@ -323,8 +328,7 @@ def bounds_command(
     with present.diverted_stdout():
         from opticoll.analysis.instance_bounds import bounds
 
-        stated = f"file:{demand}" if demand and Path(demand).is_file() else demand
-        rows = bounds(instance, formulation, settings_of(settings), demand=stated)
+        rows = bounds(instance, formulation, settings_of(settings), demand=demand_of(demand))
     if as_json:
         present.emit_json(rows)
     elif rows:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -152,20 +150,12 @@ def _example_of(name: str) -> str:
     return EXAMPLES.get(name, EXAMPLES[""])
 
 
-def _options(*items: object) -> str:
-    """The options that a command needs to load the plug-ins in use."""
-    files = dict.fromkeys(file for item in items if (file := plugins.file_of(item)) is not None)
-    here = Path.cwd()
-    shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
-    return "".join(f" --plugin {shlex.quote(str(file))}" for file in shown)
-
-
 def _solved_by(takes: Sequence[Formulation], method: str, item: object) -> str | None:
     """A command that solves one of the formulations by a method or solver; None if there is none."""
     if not takes:
         return None
     model = next((one for one in takes if plugins.file_of(one.prepare) is None), takes[0])
-    options = _options(*model.build.values(), item)
+    options = plugins.options_for(*model.build.values(), item)
     return f"opticoll solve {model.name} '{_example_of(model.name)}' --method {method}{options}"
 
 
@@ -189,9 +179,9 @@ def _formulation(name: str) -> Description | None:
         kind="formulation",
         name=name,
         title=model.title,
-        text=_module_text(model.prepare),
+        text=_module_text(next(iter(model.build.values())) if model.own else model.prepare),
         source=", ".join(filter(None, (model.paper, model.where))),
-        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{_options(*model.build.values())}"),
+        example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(*model.build.values())}"),
         parameters=_parameters(model.parameters),
         forms=model.forms,
         methods=tuple(sorted(methods_for(model))),
@@ -291,7 +281,7 @@ def _of_function(
         title=title,
         text=_body(inspect.getdoc(function)),
         source=source,
-        example=example + _options(function),
+        example=example + plugins.options_for(function),
         parameters=tuple(
             ParameterRow(
                 name=p.name,
@@ -393,7 +383,7 @@ def _claim(name: str) -> Description | None:
         title=claim.claim,
         text="" if claim.measure is None else _body(inspect.getdoc(claim.measure)),
         source=", ".join(filter(None, (claim.paper, claim.where))),
-        example=f"opticoll claims {name}{_options(claim.measure)}",
+        example=f"opticoll claims {name}{plugins.options_for(claim.measure)}",
         facts=facts,
     )
 

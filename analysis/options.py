@@ -109,6 +109,9 @@ SET = click.option(
     shell_complete=complete_settings,
     help="Parameter of the model or method, or option of the solver; repeatable.",
 )
+DEMAND = click.option(
+    "--demand", metavar="TEXT|FILE", help="Demand of an all-to-all: --set demand=TEXT, or demand=file:FILE."
+)
 METHOD = click.option(
     "--method",
     default="auto",
@@ -254,6 +257,11 @@ def writable_store(folder: str | None) -> Store:
     store = store_at(folder)
     store.check_writable()
     return store
+
+
+def demand_of(text: str | None) -> str | None:
+    """The value of ``--demand`` as ``--set demand=`` takes it: a file by its path alone."""
+    return f"file:{text}" if text and Path(text).is_file() else text
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, str]:

@@ -400,6 +400,9 @@ def show_comparison(made: StudyComparison) -> None:
         shown = [column for column in SHOWN if any(row[column] not in (None, 0) for row in rows)]
         show_table(rows, shown, f"study {made.study.name}: {name} programs")
     click.echo(f"{CLOCKS[made.clock]} Means are shifted geometric means [s].")
+    each = made.comparison.each
+    for contestant, runs in each[each["verdict"] == "unavailable"].groupby("solver")["runs"].sum().items():
+        click.echo(f"{contestant}: {int(runs)} runs had no usable solver", err=True)
     wrong = solver_metrics.wrong_answers(made.comparison.runs).rename(columns={"solver": "contestant"})
     if len(wrong):
         show_table(frame_rows(wrong), list(wrong.columns), "wrong answers")

@@ -151,8 +151,17 @@ def _topology_in(document: Mapping[str, Any], file: Path) -> Topology:
 
 
 def check(
-    formulation: str, instance: InstanceLike, path: str | Path, settings: Mapping[str, Any] | None = None
+    formulation: str,
+    instance: InstanceLike,
+    path: str | Path,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    demand: object = None,
 ) -> dict[str, Any]:
-    """Verify a solution or schedule file; see :func:`opticoll.solvers.solution.check`."""
+    """Verify a solution or schedule file for a problem; see :func:`opticoll.solvers.solution.check`.
+
+    The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
+    """
     own = instance if isinstance(instance, str) else as_instance(instance)
-    return solution.check(formulation, own, path, settings)
+    stated = settings if demand is None else {**(settings or {}), "demand": demand}
+    return solution.check(formulation, own, path, stated)

@@ -38,6 +38,10 @@ Form = Literal["cvxpy", "pyomo", "matrix"]
 Axis: TypeAlias = "int | Sequence[Hashable]"
 
 
+#: What a value of a parameter is called in messages.
+_KINDS: Mapping[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
 class NotApplicable(BadInput):
     """The formulation does not make sense for this instance or parameter."""
 
@@ -70,7 +74,7 @@ class Parameter:
         except BadInput:
             raise
         except (TypeError, ValueError):
-            msg = f"{where}: parameter {self.name!r} takes a {self.kind.__name__}, not {text!r}"
+            msg = f"{where}: parameter {self.name!r} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {text!r}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:
             msg = f"{where}: parameter {self.name!r} is one of {', '.join(self.choices)}, not {text!r}"
@@ -347,6 +351,11 @@ class Formulation(Generic[Data]):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def own(self) -> bool:
+        """Whether its build is defined outside the package: in a plug-in, a script or a notebook."""
+        return not str(getattr(next(iter(self.build.values())), "__module__", "")).startswith("opticoll.")
 
     @property
     def forms(self) -> tuple[Form, ...]:

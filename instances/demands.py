@@ -23,6 +23,7 @@ everything is sent, in that unit over a link of capacity 1.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +49,7 @@ MAX_BYTES = 256 << 20
 MAX_RANKS = 16_384
 #: Range of positive entries, and the largest ratio of two, so that they are large compared with the tolerances of
 #: solvers.
-LEAST, MOST, RATIO = 1e-6, 1e9, 1e12
+LEAST, MOST, RATIO = 1e-6, 1e15, 1e12
 #: Least positive entry of the generated demands [shards].
 FLOOR = 1e-6
 
@@ -74,6 +75,8 @@ class DemandSpec(str):
         """The canonical form; :func:`read_demand` reports errors of texts."""
         if isinstance(value, DemandSpec):
             return value
+        if isinstance(value, Path):
+            value = f"{PREFIX}{value}"
         if not isinstance(value, str):
             table = table_of(value)
             kind = "matrix" if table.labels is None else "table"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -262,6 +263,14 @@ def file_of(item: object) -> Path | None:
     """The file of the plug-in that defines a function or class; None for what is installed."""
     plugin = _by_module(str(getattr(item, "__module__", "")))
     return None if plugin is None or plugin.source is None else Path(plugin.place)
+
+
+def options_for(*items: object) -> str:
+    """The options without which a command does not know functions and classes of plug-ins."""
+    files = dict.fromkeys(file for item in items if (file := file_of(item)) is not None)
+    here = Path.cwd()
+    shown = [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
+    return "".join(f" --plugin {shlex.quote(str(file))}" for file in shown)
 
 
 def _by_module(name: str) -> Plugin | None:

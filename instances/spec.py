@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, BadSpec
@@ -409,7 +410,12 @@ def parse(spec: str) -> Any:
         )
         raise BadSpec(msg)
     if known is None:
-        msg = f"instance {spec!r}: unknown family {name!r}; {nearest(name, [*FAMILIES, *POPULATIONS])}"
+        remedy = nearest(name, [*FAMILIES, *POPULATIONS])
+        path = re.split(r",\w+=|\+", spec.strip(), maxsplit=1)[0]
+        if Path(path).is_file():
+            program = re.search(r"\.(mps|lp)(\.gz)?$", path, re.IGNORECASE)
+            remedy = f"{path} is a file: write {'mps' if program else 'file'}:{spec.strip()}"
+        msg = f"instance {spec!r}: unknown family {name!r}; {remedy}"
         raise BadSpec(msg)
     base, changes = _split_modifiers(rest)
     parameters = inspect.signature(known.build, eval_str=False).parameters

@@ -38,6 +38,8 @@ ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 #: Method for small integer programs that no method of their own proves optimal, and its time limit [s].
 PROOF, PROOF_S = "certified-branching", 10.0
+#: Largest integer program from outside the package that it is tried on.
+OWN_VARIABLES, OWN_NONZEROS = 2_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ def choose(
     variables = None if size is None else size["variables"]
     form = task.form or fastest_form(model, size)
     proof = beyond if largest is None else largest.proof or beyond
+    if largest is None and model.own and model.problem == "MILP":
+        proof = PROOF
     stated = Choice(_solver(model, variables), form, beyond, proof, variables)
     if task.form is not None or largest is None or not sized or _within(size, largest):
         return stated
@@ -258,6 +262,17 @@ def _parameter_of(name: str, model: Formulation, task: Task) -> str | None:
     assert method is not None
     own = {parameter.name for parameter in model.parameters}
     return next((p.name for p in method.parameters if p.name in task.settings and p.name not in own), None)
+
+
+def follower(choice: Choice | None, run: Run) -> str | None:
+    """The method that continues the run of a stated model, None where it is proven or no method could prove it."""
+    if choice is None or run.proof is Proof.OPTIMAL or run.record.infeasible_by:
+        return None
+    ended, size = run.termination in ENDED, run.record.size
+    if choice.beyond is not None:
+        return choice.proof if ended else choice.beyond
+    small = (size.variables or 0) <= OWN_VARIABLES and (size.nonzeros or 0) <= OWN_NONZEROS
+    return choice.proof if ended and run.verified and small else None
 
 
 def joined(first: Run, second: Run, method: str) -> Run:

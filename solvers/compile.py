@@ -188,7 +188,9 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     try:
         data, _, _ = model.problem.get_problem_data(cp.SCIPY)
     except (cp.SolverError, cp.DCPError) as reason:
-        msg = f"CVXPY cannot compile this problem to linear rows: {str(reason).splitlines()[0]}"
+        told = str(reason).splitlines()[0]
+        why = "its objective or constraints are not linear" if "SCIPY" in told else told
+        msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear program, perhaps with integers"
         raise ModelError(msg) from reason
     program = data["param_prob"]
     count = program.x.size

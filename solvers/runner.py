@@ -15,7 +15,7 @@ from opticoll.formulations.arrays import check_arrays
 from opticoll.formulations.model import Bound, read_parameters
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import memory, solver_log, verify
-from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, joined, model_info
+from opticoll.solvers.choice import ENDED, PROOF, PROOF_S, attempt_until, follower, joined, model_info
 from opticoll.solvers.compile import compile_built, declared_arrays, import_layer
 from opticoll.solvers.exact.prove import proven_exactly
 from opticoll.solvers.isolation import (
@@ -145,23 +145,23 @@ def _solve(
     else:
         work.solve_matrix()
     run = work.finish(needed)
-    if beyond is None or run.proof is Proof.OPTIMAL or run.record.infeasible_by or (stop is not None and stop.is_set()):
+    method = follower(plan.choice, run)
+    if method is None or (stop is not None and stop.is_set()):
         return run
-    return _continued(run, plan, deadline, on_progress, stop, budget)
+    return _continued(run, plan, method, deadline, on_progress, stop, budget)
 
 
 def _continued(
     first: Run,
     plan: Plan,
+    method: str,
     deadline: float | None,
     on_progress: OnProgress | None,
     stop: threading.Event | None,
     budget: Budget,
 ) -> Run:
     """Continue with another method where the optimum of the stated model is not proven."""
-    assert plan.choice is not None
     task, old = first.task, first.record
-    method = str(plan.choice.proof if old.termination in ENDED else plan.choice.beyond)
     if deadline is None and method == PROOF:
         deadline = time.monotonic() + PROOF_S
     left = None if deadline is None else deadline - time.monotonic()
@@ -415,6 +415,8 @@ class _Work:
         else:
             exact = []
         contradiction = verify.contradiction([*found, *exact], objective if verified else None, formulation.sense)
+        if verified and objective is not None and self.values is not None and self.outcome.termination in ENDED:
+            contradiction = verify.misstated(formulation, self.form, self.values, objective) or contradiction
         proof, gap = verify.prove(
             verified=verified, objective=objective, bound=None if bound is None else bound.value,
             sense=formulation.sense, tol=task.tol,

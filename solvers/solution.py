@@ -321,6 +321,8 @@ def _refuse_other_settings(
             separator.join(f"{prefix}{name}={_written(values[name])}" for name in other)
             for separator, prefix, values in ((", ", "", theirs), (", ", "", parameters), (" ", "--set ", theirs))
         )
+        if str(theirs.get("demand", "")).startswith("matrix:"):  # data in memory, which the text only names
+            remedy = "the same demand, as data or as a file"
         msg = f"{path}: is a solution for {there}, and {here} is asked for; to check it as that, give {remedy}"
         raise BadFile(msg)
 

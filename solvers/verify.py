@@ -282,6 +282,25 @@ def contradiction(bounds: list[Bound], objective: float | None, sense: str) -> s
     return None
 
 
+def misstated(
+    formulation: Formulation, form: StandardForm | None, values: Mapping[str, NDArray[np.float64]], objective: float
+) -> str | None:
+    """A build from outside the package whose objective is not that of the formulation's function, as a message.
+
+    Bounds come from the build and the value from the function: they bound each other only if both are the same.
+    """
+    x = None if form is None or not formulation.own else pack(form, values)
+    if form is None or x is None:
+        return None
+    built = float(form.cost @ x) + form.offset
+    if abs(built - objective) <= FEASIBLE * max(1.0, abs(built), abs(objective)):
+        return None
+    return (
+        f"objectives contradict each other: that of the build is {built:.12g} at this solution, but objective() "
+        f"returns {objective:.12g}"
+    )
+
+
 def tightest(bounds: list[Bound], sense: str) -> Bound | None:
     """The tightest of the finite bounds; None if there is none."""
     finite = [b for b in bounds if np.isfinite(b.value)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from opticoll.instances import plugins
 from opticoll.solvers.task import PROVEN, Environment, Fields, Json, plain
 
 if TYPE_CHECKING:
@@ -425,7 +426,9 @@ class Claim:
                 **{name: getattr(result, name) for name in _MEASURED},
                 "failed": failed,
                 "records": result.records or tuple(dict.fromkeys(laboratory.used)),
-                "rerun": f"opticoll claims {self.id}" + (f" --seed {laboratory.seed}" if laboratory.seed else ""),
+                "rerun": f"opticoll claims {self.id}"
+                + (f" --seed {laboratory.seed}" if laboratory.seed else "")
+                + plugins.options_for(self.measure),
             }
         )
 

@@ -122,6 +122,9 @@ def _listed(ends: list[tuple[str, str]], amounts: object, what: str) -> DemandTa
             msg = f"{what}: the pair {s} to {t} occurs twice; add up its amounts"
             raise BadFile(msg)
         seen.add((s, t))
+        if s == t and one:
+            msg = f"{what}: {s} sends {one:g} to itself; leave that out, it uses no link"
+            raise BadFile(msg)
         if not (np.isfinite(one) and one >= 0):
             msg = f"{what}: {s} sends {one} to {t}; give finite nonnegative numbers"
             raise BadFile(msg)
@@ -135,10 +138,10 @@ def _framed(frame: Any) -> DemandTable:
     if found is not None:
         source, target, amount = (frame.iloc[:, i].tolist() for i in found)
         return _listed([(str(s), str(t)) for s, t in zip(source, target, strict=True)], amount, "demand")
-    return _labelled([str(name) for name in frame.index], names, _numbers(frame.to_numpy(), "demand"), "demand")
+    return _labelled([str(name) for name in frame.index], names, frame.to_numpy(), "demand")
 
 
-def _labelled(rows: list[str], columns: list[str], matrix: F64, what: str) -> DemandTable:
+def _labelled(rows: list[str], columns: list[str], entries: object, what: str) -> DemandTable:
     """A square matrix with labels, as a list of pairs."""
     for side in (rows, columns):
         twice = next((name for name in side if side.count(name) > 1), None) if len(set(side)) < len(side) else None
@@ -152,6 +155,7 @@ def _labelled(rows: list[str], columns: list[str], matrix: F64, what: str) -> De
             "columns src, dst and an amount"
         )
         raise BadInput(msg)
+    matrix = _numbers(entries, what)
     keep = matrix != 0  # NaN stays and is refused
     ends = [(rows[i], columns[j]) for i, j in np.argwhere(keep).tolist()]
     return _listed(ends, matrix[keep], what)

@@ -256,8 +256,16 @@ class _Rows:
         """Whether the first line is a heading, with the columns of ends and capacity."""
         words = [part.lower() for part in parts]
         ends = [next((i for i, word in enumerate(words) if word in known), None) for known in (SOURCES, TARGETS)]
-        if ends[0] is None or ends[1] is None or any(map(parses_as_float, words)):
+        if any(map(parses_as_float, words)):
             return False
+        if ends[0] is None or ends[1] is None:
+            if not any(word in CAPACITY_NAMES for word in words):
+                return False
+            msg = (
+                f"{where}: the heading {','.join(parts)[:60]!r} does not name both ends of an arc; "
+                "write src,dst,capacity"
+            )
+            raise BadFile(msg)
         self.width, self.ends, self.heading = len(parts), (ends[0], ends[1]), (parts[ends[0]], parts[ends[1]])
         rest = {part: i for i, part in enumerate(parts) if i not in ends and words[i] not in NEUTRAL}
         known = [part for part in rest if part.lower() in CAPACITY_NAMES] or [

@@ -46,6 +46,9 @@ MAX_FILE_BYTES = 64 * 2**20
 
 
 def _text(data: bytes, where: str) -> str:
+    if data.startswith(b"\x93NUMPY"):
+        msg = f"{where}: this is a NumPy file; read it with numpy.load and oc.topology, or write it with numpy.savetxt"
+        raise BadFile(msg)
     return decode(data, where, "save the file as UTF-8")
 
 

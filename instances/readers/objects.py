@@ -277,6 +277,13 @@ def _table(obj: object) -> list[Edge]:
                 "or label rows and columns of a matrix alike"
             )
             raise BadInput(msg)
+        for column in (at[0], at[1]):
+            if (empty := obj.iloc[:, column].isna().to_numpy()).any():  # type: ignore[attr-defined]
+                msg = (
+                    f"{WHAT}, edge {int(empty.argmax())}: the column {names[column]!r} has no value; name both ends of "
+                    "every edge"
+                )
+                raise BadInput(msg)
         rest = [i for i in range(len(names)) if i not in at]
         return [
             (row[at[0]], row[at[1]], {names[i]: row[i] for i in rest}) for row in obj.itertuples(index=False, name=None)
@@ -293,6 +300,9 @@ def _table(obj: object) -> list[Edge]:
     for k, item in enumerate(obj):
         if not isinstance(item, tuple) or len(item) not in (2, 3):
             msg = f"{WHAT}, edge {k}: {str(item)[:60]!r} must be a tuple (u, v) or (u, v, capacity)"
+            raise BadInput(msg)
+        if any(end is None or (isinstance(end, float) and end != end) for end in item[:2]):
+            msg = f"{WHAT}, edge {k}: {str(item)[:60]!r} lacks an end; name both ends of every edge"
             raise BadInput(msg)
         attributes = {} if len(item) == 2 else item[2] if isinstance(item[2], Mapping) else {"capacity": item[2]}
         edges.append((item[0], item[1], attributes))

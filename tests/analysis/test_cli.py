@@ -276,6 +276,16 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert done.returncode in {0, 128 + signal.SIGPIPE}
 
 
+def test_a_run_whose_output_nobody_reads_is_recorded(tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m opticoll.analysis.cli solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, timeout=240, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert len(list(Store(tmp_path / "store").names())) == 1
+
+
 def test_errors_in_a_process_of_their_own() -> None:
     done = command("solve", "alltoall.master", "rin:4")
     assert done.returncode == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -128,6 +129,10 @@ def test_everything_is_listed_from_outside(folder, capfd):
     (claim,) = json.loads(capfd.readouterr().out)
     assert claim["verdict"] == "reproduced"
     assert list(claim["plugins"]) == ["even_rings.py"]
+    assert shlex.split(claim["rerun"])[-1].endswith("even_rings.py")
+    assert main(["describe", "own.broadcast", "--json", *options]) == 0
+    (described,) = json.loads(capfd.readouterr().out)
+    assert "balance[u,v]" in described["text"]
 
 
 def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):
@@ -242,6 +247,7 @@ ADAPTER = Broken()
         (["highs-simplex", "broken"], 1, "study tiny: 2 of 4 cells have no answer (2 failed)"),
         (["broken"], 3, "study tiny: 2 of 2 cells have no answer (2 failed)"),
         (["mosek"], 4, "study tiny: 2 of 2 cells have no answer (2 without a usable solver)"),
+        (["highs-simplex", "mosek"], 0, "study tiny: 2 of 4 cells have no answer (2 without a usable solver)"),
     ],
 )
 def test_a_study_says_how_many_cells_have_no_answer(capfd, tmp_path, methods, status, says):
@@ -255,4 +261,26 @@ def test_a_study_says_how_many_cells_have_no_answer(capfd, tmp_path, methods, st
     assert says in err
     found = json.loads(out)
     assert found["failed"] == (2 if "broken" in methods else 0)
-    assert found["done"] == (2 if status == 1 else 0)
+    assert found["done"] == (2 if "highs-simplex" in methods else 0)
+    if "highs-simplex" in methods:
+        assert main(["compare", str(file)]) == 0
+        assert ("mosek: 2 runs had no usable solver" in capfd.readouterr().err) == ("mosek" in methods)
+
+
+def test_the_mathematics_of_a_formulation_from_outside_is_that_of_its_file(tmp_path, capfd):
+    text = """'''Largest capacity.\n\nmax R  s.t.  cap  R <= c_0'''
+import opticoll as oc
+def build(topology):
+    import cvxpy as cp
+    R = cp.Variable(name="R")
+    return cp.Problem(cp.Maximize(R), [R <= topology.capacity[0]])
+FORMULATION = oc.Formulation(
+    name="own.largest", title="Largest", sense="max", build={"cvxpy": build},
+    residuals=lambda topology, values: {"cap": float(values["R"] - topology.capacity[0])},
+    objective=lambda topology, values: float(values["R"]),
+)
+"""
+    (tmp_path / "largest.py").write_text(text)
+    assert main(["describe", "own.largest", "--json", "--plugin", str(tmp_path / "largest.py")]) == 0
+    (described,) = json.loads(capfd.readouterr().out)
+    assert described["text"].startswith("Largest capacity.")

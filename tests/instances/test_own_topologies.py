@@ -121,6 +121,9 @@ def mixed(attributes):
     (pd.DataFrame({"x": [1], "y": [2]}), {}, "src and dst"), (nx.path_graph(3), {"ranks": [0, 7]}, "rank '7'"),
     (nx.path_graph(3), {"ranks": "01"}, "list of vertices"), (nx.path_graph(3), {"directed": True}, "undirected"),
     (nx.path_graph(3), {"loops": "maybe"}, "loops"), (nx.path_graph(3), {"unit": "fast"}, "rate"),
+    (pd.DataFrame({"src": ["a", "b"], "dst": ["b", None]}), {}, "edge 1: the column 'dst' has no value"),
+    (pd.DataFrame({"src": [0.0, np.nan], "dst": [1, 0]}), {}, "edge 1: the column 'src' has no value"),
+    ([("a", "b"), ("b", None)], {}, "lacks an end"), ([("a", "b"), (np.nan, "a")], {}, "lacks an end"),
     (MATRIX, {"capacity": "x"}, "leave capacity= out"), (parse("ring:4"), {"capacity": 2}, "capacity="),
 ])  # fmt: skip
 def test_objects_that_are_no_topology_are_refused_in_one_line(obj, options, word):
@@ -218,3 +221,25 @@ def test_headings_of_edge_lists_name_the_capacity(tmp_path):
     assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0, 1.0]
     with pytest.raises(BadInput, match="without a heading has no column 'speed'"):
         parse(f"file:{path},capacity=speed")
+
+
+@pytest.mark.parametrize("heading", ["src,capacity", "from,bandwidth", "node1,node2,capacity", "capacity,dst"])
+def test_a_heading_that_does_not_name_both_ends_is_no_arc(tmp_path, heading):
+    path = tmp_path / "net.csv"
+    path.write_text(f"{heading}\n" + ",".join("xyz"[: heading.count(",") + 1]) + "\n")
+    with pytest.raises(BadInput, match=r"line 1: the heading .* does not name both ends .* write src,dst,capacity"):
+        parse(f"file:{path},directed=false")
+
+
+@pytest.mark.parametrize(("name", "prefix"), [("net.csv", "file"), ("program.mps", "mps"), ("program.LP.gz", "mps")])
+def test_a_file_without_its_family_is_recognized(tmp_path, monkeypatch, name, prefix):
+    (tmp_path / name).write_text("a b\nb a\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=f"is a file: write {prefix}:{name},capacity=2"):
+        parse(f"{name},capacity=2")
+
+
+def test_files_of_numpy_are_named(tmp_path):
+    np.save(tmp_path / "net.npy", MATRIX)
+    with pytest.raises(BadInput, match=r"NumPy file; read it with numpy.load"):
+        parse(f"file:{tmp_path / 'net.npy'}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import opticoll as oc
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulations
 from opticoll.solvers import runner
@@ -260,3 +261,42 @@ def test_pyomo_is_imported_without_the_statistics_of_scipy():
     )
     place = interpreter("opticoll.solvers.worker:main")[-1].partition("; from")[0]
     subprocess.run([sys.executable, "-P", "-c", f"{place}; {code}"], check=True)
+
+
+def packing(price: float) -> oc.Formulation:
+    """Most vertices of which no two are neighbours, with a function that counts each of them ``price`` times."""
+
+    def build(topology):
+        import pyomo.environ as pyo
+
+        model = pyo.ConcreteModel()
+        model.x = pyo.Var(range(topology.n), domain=pyo.Binary)
+        model.count = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
+        model.apart = pyo.ConstraintList()
+        for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
+            model.apart.add(model.x[u] + model.x[v] <= 1)
+        return model
+
+    return oc.Formulation(
+        name="own.packing", title="Packing", sense="max", problem="MILP", build={"pyomo": build},
+        residuals=lambda topology, values: {
+            "apart": float((values["x"][topology.tail] + values["x"][topology.head] - 1).max()),
+            "whole": float(np.abs(values["x"] - np.round(values["x"])).max()),
+        },
+        objective=lambda topology, values: price * float(values["x"].sum()),
+    )  # fmt: skip
+
+
+def test_an_integer_program_from_outside_is_proven_by_branching(monkeypatch):
+    run = oc.solve(packing(1.0), "complete:5")  # the relaxation has 2.5
+    assert (run.objective, run.proof) == (pytest.approx(1.0), Proof.OPTIMAL)
+    assert run.record.model.reason == "solved by highs, proven optimal by certified-branching"
+    assert oc.solve(packing(1.0), "complete:5", method="highs").proof is Proof.CERTIFIED_GAP
+    monkeypatch.setattr("opticoll.solvers.choice.OWN_VARIABLES", 4)
+    assert oc.solve(packing(1.0), "complete:5").proof is Proof.CERTIFIED_GAP
+
+
+def test_a_build_and_an_objective_that_differ_prove_nothing():
+    run = oc.solve(packing(0.5), "complete:5")  # 0.5 is within the relaxation's 2.5
+    assert (run.proof, run.verified, run.bound) == (Proof.FEASIBLE, False, None)
+    assert "that of the build is 1 at this solution, but objective() returns 0.5" in run.record.message

@@ -214,9 +214,9 @@ def test_a_topology_made_in_python_needs_no_spec():
     ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
     ({"settings": {"simplex_strategy": "fast"}}, BadOption, "simplex_strategy"),
     ({"formulation": "alltoall.link-mcf", "settings": {"printd": True}}, BadOption, "printed"),
-    ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "bool"),
+    ({"formulation": "alltoall.link-mcf", "settings": {"printed": "perhaps"}}, BadInput, "must be true or false"),
     ({"formulation": "alltoall.child", "settings": {"source": "9"}}, NotApplicable, "ranks are"),
-    ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "int"),
+    ({"formulation": "alltoall.child", "settings": {"source": "x"}}, BadInput, "must be a whole number"),
     ({"formulation": "alltoall.link-mcf", "method": "master-child", "settings": {"mastr": "x"}}, BadOption, "master"),
 ])  # fmt: skip
 def test_what_can_be_refused_is_refused_in_one_line(task, error, word):

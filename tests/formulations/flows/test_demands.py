@@ -9,6 +9,7 @@ from itertools import permutations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from reference import SMALL, assert_one_matrix, optimum
 from scipy.optimize import linprog
 
+import opticoll as oc
 from opticoll.analysis.cli import cli
 from opticoll.analysis.instance_bounds import bounds as instance_bounds
 from opticoll.errors import BadInput, BadOption
@@ -355,7 +357,7 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     np.savetxt(demand, matrix, delimiter=",")
     file, paths = tmp_path / "solution.json", tmp_path / "paths.npz"
     run = CliRunner().invoke(cli, [
-        "solve", NAME, "ring:5", "--set", f"demand=file:{demand}", "--no-store", "--json", "--solution", str(file),
+        "solve", NAME, "ring:5", "--demand", str(demand), "--no-store", "--json", "--solution", str(file),
         "--paths", str(paths),
     ])  # fmt: skip
     assert run.exit_code == 0, run.output
@@ -454,7 +456,7 @@ def test_demand_files(tmp_path, suffix, text):
     (".csv", "0,1,1\n1,0,1\n1,1,0\n1,1,0\n", "row 4"), (".csv", "0,1,x\n1,0,1\n1,1,0\n", "could not convert"),
     (".csv", "0,1,nan\n1,0,1\n1,1,0\n", "finite"), (".csv", "0,inf,1\n1,0,1\n1,1,0\n", "finite"),
     (".csv", "0,-1,1\n1,0,1\n1,1,0\n", "nonnegative"), (".csv", "0,1,1\n1,2,1\n1,1,0\n", "to itself"),
-    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e10,1\n1,0,1\n1,1,0\n", "another unit"),
+    (".csv", "0,0,0\n0,0,0\n0,0,0\n", "no rank sends"), (".csv", "0,1e16,1e9\n1e9,0,1e9\n1e9,1e9,0\n", "another unit"),
     (".csv", "0,1e-9,1\n1,0,1\n1,1,0\n", "another unit"), (".csv", "0,1e999,1\n1,0,1\n1,1,0\n", "finite"),
     (".csv", "0,1e9,1\n1,0,1e-5\n1,1,0\n", "apart"),
     (".json", "{", "not valid JSON"), (".json", "3", "no list"), (".json", "[[0,1],[1,0]]", "2 rows"),
@@ -514,3 +516,29 @@ def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):
     assert key(f"file:{path}") != before
     with pytest.raises(BadFile, match="has changed"):
         data_of("ring:4", pinned)
+
+
+@pytest.mark.parametrize("name", [NAME, "alltoall.link-mcf", "alltoall.min-congestion"])
+def test_terabytes_in_bytes_are_served_and_proven(name):
+    small, large = ({("a", "b"): 2.0 * unit, ("b", "c"): 1.0 * unit} for unit in (1.0, 1e13))
+    network = oc.topology([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0)], directed=False)
+    one, other = (oc.solve(name, network, demand=demand) for demand in (small, large))
+    assert other.proof == one.proof == "optimal"
+    assert other.metrics["T"] == pytest.approx(1e13 * one.metrics["T"], rel=1e-6)
+
+
+def test_a_path_is_a_demand(tmp_path):
+    (tmp_path / "traffic.csv").write_text("src,dst,bytes\n0,1,3\n1,2,1\n")
+    asked = tmp_path / "traffic.csv"
+    given = oc.solve(NAME, "ring:3", demand=asked)
+    assert given.objective == pytest.approx(oc.solve(NAME, "ring:3", demand=f"file:{asked}").objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(("demand", "word"), [
+    ({("0", "0"): 1.0}, "0 sends 1 to itself"),
+    (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
+    (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4GB"]}), "must be numbers"),
+])  # fmt: skip
+def test_data_that_are_no_demand_say_why(demand, word):
+    with pytest.raises(BadInput, match=word):
+        oc.solve(NAME, "ring:3", demand=demand)
