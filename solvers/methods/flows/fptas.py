@@ -8,9 +8,9 @@ grows by the factor 1 + step x/c_a at once, before the next tree. The mean flow 
 T = max_a load_a/c_a; the lengths prove T >= sum_k D_k dist_l(k) / sum_a c_a l_a.
 
 Two things are ours. Sources take their turn ``LANES`` at a time, as one commodity: their trees grow under the same
-lengths, and are scaled down together. The proof needs no more than shortest paths and arcs that are not overfilled. And
-the first phases, whose lengths know little of the network, weigh on the mean: the mean since the last phase 1, 2, 4, ...
-is feasible too, and the better of the two is the answer.
+lengths, and are scaled down together. The proof needs no more than shortest paths and arcs that are not overfilled.
+And as the first phases know little of the network, the mean of the phases after the last of 1, 2, 4, ... is formed too;
+it is feasible, and the better of the two means is the answer.
 
 With step = epsilon/3 and enough phases, T is within a factor of 1 + O(epsilon) of the optimum, after a number of phases
 that grows with log(m)/epsilon^2. The phases end sooner, when flow and lengths of this run show a gap of at most
@@ -61,8 +61,8 @@ def trees(
 ) -> None:
     """Shortest-path trees from ``LANES`` roots at once, in place, by label correction in first-in first-out order.
 
-    Distances, ``(n, LANES)``, end at infinity and parents, the arcs into the vertices, at -1 where no path leads. A label
-    changes only if it gets smaller, so that the arcs form trees even where a length is lost to rounding.
+    Distances, ``(n, LANES)``, end at infinity and parents, the arcs into the vertices, at -1 where no path leads. A
+    label changes only if it gets smaller, so that the arcs form trees even where a length is lost to rounding.
     """
     n = first_out.size - 1
     distance[:] = np.inf
@@ -103,7 +103,7 @@ def trees(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lane: int, parent: I64, tail: I64, through: F64, children: I64) -> None:
-    """Add to what every vertex wants, ``through``, what the vertices behind it in the tree of ``lane`` want, in place."""
+    """Add to what each vertex wants, ``through``, the wants of the vertices behind it in the lane's tree, in place."""
     n = through.size
     children[:] = 0
     for v in range(n):
