@@ -1,4 +1,4 @@
-"""Figures 4-13 of the all-to-all paper but for 6 by N, and the time of time-stepped schedules."""
+"""Figures 4-14 of the all-to-all paper but for 6 by N, and the time of time-stepped schedules."""
 
 from __future__ import annotations
 
@@ -295,12 +295,12 @@ def _against(table: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             handles += axes.plot(here["n"], here["ratio"], color=colour, marker=marker, markersize=5, linewidth=1,
                                  label=f"{family}, degree {int(degree)}")  # fmt: skip
-        for height, note in ((2.4, "paper: 2.4 over tori at large N"), (1.1, "paper: 1.1 over Xpander, random")):
-            axes.axhline(height, color=MUTED, linewidth=1, linestyle=(0, (2, 3)))
-            axes.annotate(
-                note, (0.01, height), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=MUTED
-            )
+        said = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
+        for height, dashes, note in said:
+            handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
         log_axes(axes, "x")
+        axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1024"])
+        axes.set_xlim(13, 1300)
         axes.set_xlabel("vertices N")
         axes.set_ylabel("throughput of GenKautz ÷ other topology [–]")
         legend_below(figure, handles)
@@ -364,6 +364,66 @@ def _host_finding(rows: pd.DataFrame) -> str:
     return "Slowest over fastest topology by host bandwidth: " + "; ".join(parts) + "."
 
 
+# figure 14 ----------------------------------------------------------------------------------------------------
+
+#: Of the figure: degree, numbers of vertices, and the families that its text names.
+EXPANDER_DEGREE, EXPANDER_SIZES = 4, (64, 128, 256)
+EXPANDERS = {
+    "sp-expander": "shortest-path expanders", "xpander": "Xpander", "random-regular": "random regular graphs",
+}  # fmt: skip
+
+
+def _expander_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Throughput of every random graph over that of GenKautz of its size."""
+    table = _flows(rows)
+    table = table[~table["instance"].str.contains("+", regex=False) & table["n"].isin(EXPANDER_SIZES)].copy()
+    table["family"] = table["instance"].map(family_of)
+    table = table[table["instance"].map(degree_of) == EXPANDER_DEGREE]
+    kautz = table[table["family"] == "genkautz"].set_index("n")["T"]
+    others = table[table["family"].isin(list(EXPANDERS)) & table["n"].isin(kautz.index)].copy()
+    others["ratio"] = others["n"].map(kautz).astype(float) / others["T"].astype(float)
+    return others[["instance", "family", "n", "ratio"]]
+
+
+def _expanders(table: pd.DataFrame) -> Figure:
+    with style():
+        figure = new_figure(6.6, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for number, (family, name) in enumerate(EXPANDERS.items()):
+            here = table[table["family"] == family]
+            colour, marker = series(number)
+            if len(here):
+                place = [EXPANDER_SIZES.index(n) + 0.22 * (number - 1) for n in here["n"]]
+                handles += axes.plot(place, here["ratio"], linestyle="none", marker=marker, color=colour, markersize=5,
+                                     label=name)  # fmt: skip
+        low, high = min(1.0, float(table["ratio"].min())), max(1.0, float(table["ratio"].max()))
+        axes.set_ylim(low - 0.03, high + 0.05)
+        axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        axes.axhspan(1.0, high + 0.05, color=MUTED, alpha=0.12, linewidth=0)
+        axes.annotate("paper: shortest-path expanders similar or slightly better", (0.01, 0.985), va="top",
+                      xycoords="axes fraction", fontsize=8, color=MUTED)  # fmt: skip
+        axes.set_xticks(range(len(EXPANDER_SIZES)), list(map(str, EXPANDER_SIZES)))
+        axes.set_xlim(-0.5, len(EXPANDER_SIZES) - 0.5)
+        axes.grid(visible=True, axis="y")
+        axes.set_xlabel("vertices N")
+        axes.set_ylabel("throughput ÷ that of GenKautz [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _expanders_finding(table: pd.DataFrame) -> str:
+    parts = []
+    for family, name in EXPANDERS.items():
+        ranges = [
+            f"{here['ratio'].min():.3f}-{here['ratio'].max():.3f} at N = {n} ({len(here)})"
+            for n, here in _groups(table[table["family"] == family], "n")
+        ]
+        if ranges:
+            parts.append(f"{name} {', '.join(ranges)}")
+    return "Throughput over GenKautz, range (graphs): " + "; ".join(parts) + "."
+
+
 FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "alltoall-4", "alltoall", "figures 4, 5, 10", "Schedules on the topologies of the testbeds",
@@ -398,6 +458,12 @@ FIGURES: tuple[PaperFigure, ...] = (
         "alltoall-13", "alltoall", "figure 13", "Host bottleneck at degree 4, N = 100",
         "Expanders win until the host-to-NIC bandwidth is about 1.3; below, the 10x10 torus does equally well.",
         "alltoall-fig13", _host_rows, _host, _host_finding,
+    ),
+    PaperFigure(
+        "alltoall-14", "alltoall", "figure 14", "Shortest-path expanders against GenKautz at degree 4",
+        "At 64, 128 and 256 nodes, shortest-path expanders perform similarly to GenKautz and other expanders or "
+        "slightly better. The drawn graphs are lost.",
+        "alltoall-fig14", _expander_rows, _expanders, _expanders_finding,
     ),
 )  # fmt: skip
 

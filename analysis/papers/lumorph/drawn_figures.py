@@ -28,7 +28,7 @@ class Axis:
 
 
 _AXES = {
-    "5": Axis("GPUs | waveguides per edge", "circuits on the busiest edge | in excess", "x",
+    "5": Axis("GPUs | waveguides per edge", "circuits on the busiest edge | circuits above the waveguides", "x",
               ("all steps", "256 GPUs")),
     "6": Axis("GPUs", "reconfigurations of an all-reduce", "x", ("20 waveguides", "40 waveguides")),
     "7": Axis("buffer [MiB]", "all-reduce [µs]", "xy", ("64 GPUs", "128 GPUs", "256 GPUs")),

@@ -132,12 +132,19 @@ def _share(rows: pd.DataFrame) -> Figure:
     with style():
         figure = new_figure(7.2, 4.2)
         handles: list[Any] = []
+        printed: list[Any] = []
         for axes, (degree, here) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             handles = []
             for number, (network, line) in enumerate(here.groupby("network")):
                 colour, marker = series(number)
                 handles += axes.plot(line["batch"], line["seconds"] * 1e3, color=colour, marker=marker, markersize=5,
                                      linewidth=1.2, label=str(network))  # fmt: skip
+            if degree == min(DEGREES):
+                own = here[here["network"] == "TopoOpt"].set_index("batch")["seconds"] * 1e3
+                factors = {128: 2.7, 2048: 1 / 1.1}
+                times = [own[batch] * factor for batch, factor in factors.items()]
+                printed = axes.plot(list(factors), times, color=INK, marker="*", markersize=11, markerfacecolor="none",
+                                    linestyle="none", label="fat-tree by the paper's ratios")  # fmt: skip
             log_axes(axes, "x")
             axes.set_ylim(bottom=0)
             axes.set_xticks(BATCHES, [str(b) for b in BATCHES], rotation=45)
@@ -145,7 +152,7 @@ def _share(rows: pd.DataFrame) -> Figure:
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
         figure.axes[0].set_ylabel("time of an iteration [ms]")
-        legend_below(figure, handles)
+        legend_below(figure, [*handles, *printed])
     return figure
 
 

@@ -94,12 +94,12 @@ def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return select
 
 
-def heat(figure: Figure, panels: Panels, axes: list[Axes]) -> None:
-    """One heat map for each of the axes, on one logarithmic scale from 1 MB."""
+def heat(figure: Figure, panels: Panels, axes: list[Axes], printed: tuple[float, ...]) -> None:
+    """One heat map for each of the axes, on one logarithmic scale from 1 MB, with the sizes that the paper prints."""
     import matplotlib as mpl
     from matplotlib.colors import LogNorm
 
-    most = max(float(matrix.max()) for matrix in panels.values())
+    most = max([*printed, *(float(matrix.max()) for matrix in panels.values())])
     scale = LogNorm(LEAST, most)
     edges = np.arange(SERVERS + 1) - 0.5
     drawn: Any = None
@@ -107,28 +107,36 @@ def heat(figure: Figure, panels: Panels, axes: list[Axes]) -> None:
         shown = np.ma.masked_less(matrix, LEAST)
         drawn = here.pcolormesh(edges, edges, shown, norm=scale, cmap=mpl.colormaps["viridis_r"], linewidth=0)
         here.set_aspect("equal")
-        here.invert_yaxis()
+        here.set_ylim(edges[-1], edges[0])
         here.set_xticks([0, 5, 10, 15])
         here.set_yticks([0, 5, 10, 15])
         here.set_xlabel("to server")
         here.set_title(name)
     axes[0].set_ylabel("from server")
     bar = figure.colorbar(drawn, ax=axes, shrink=0.85)
-    bar.ax.set_xlabel("bytes")
+    bar.set_label("sent from server to server")
     decades = [10.0**k for k in range(6, 11) if LEAST <= 10.0**k <= most]
-    bar.set_ticks(decades, labels=[f"{size / 1e6:g} MB" if size < 1e9 else f"{size / 1e9:g} GB" for size in decades])
+    bar.set_ticks([*decades, *printed], labels=[*map(_size, decades), *(f"paper: {_size(size)}" for size in printed)])
+    bar.ax.hlines(printed, 0, 1, color=INK, linewidth=1.5, transform=bar.ax.get_yaxis_transform())
 
 
-def _heat(rows: pd.DataFrame) -> Figure:
-    panels: Panels = {}
-    for name, here in rows.groupby("panel", sort=False):
-        matrix = np.zeros((SERVERS, SERVERS))
-        matrix[here["source"], here["target"]] = here["bytes"]
-        panels[str(name)] = matrix
-    with style():
-        figure = new_figure(2.6 * len(panels) + 1.0, 3.0)
-        heat(figure, panels, list(np.atleast_1d(figure.subplots(1, len(panels), sharey=True))))
-    return figure
+def _size(size: float) -> str:
+    return f"{size / 1e6:g} MB" if size < 1e9 else f"{size / 1e9:g} GB"
+
+
+def _heat(*printed: float) -> Callable[[pd.DataFrame], Figure]:
+    def draw(rows: pd.DataFrame) -> Figure:
+        panels: Panels = {}
+        for name, here in rows.groupby("panel", sort=False):
+            matrix = np.zeros((SERVERS, SERVERS))
+            matrix[here["source"], here["target"]] = here["bytes"]
+            panels[str(name)] = matrix
+        with style():
+            figure = new_figure(2.6 * len(panels) + 1.4, 3.0)
+            heat(figure, panels, list(np.atleast_1d(figure.subplots(1, len(panels), sharey=True))), printed)
+        return figure
+
+    return draw
 
 
 def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
@@ -234,7 +242,7 @@ def _finder(rows: pd.DataFrame) -> Figure:
         left, right = figure.subplots(1, 2)
         ends = list(zip(circuits["source"].tolist(), circuits["target"].tolist(), strict=True))
         _around(left, ends, series(0)[0], "circuits")
-        heat(figure, {"traffic": matrix}, [right])
+        heat(figure, {"traffic": matrix}, [right], (4e9,))
     return figure
 
 
@@ -253,7 +261,7 @@ FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "topoopt-1", "topoopt", "figure 1", "Traffic of a DLRM on 16 servers, by parallelization",
         "Data parallelism has transfers of 44 GB, hybrid parallelism of 4 GB and 32 MB.",
-        None, _heat_rows("1"), _heat, _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
+        None, _heat_rows("1"), _heat(44e9, 4e9, 32e6), _heat_finding("Paper: 44 GB, 4 GB and 32 MB."),
     ),
     PaperFigure(
         "topoopt-7", "topoopt", "figure 7", "Rings of 16 servers", "+1, +3 and +7 are ring-all-reduce permutations.",
@@ -262,7 +270,7 @@ FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "topoopt-8", "topoopt", "figure 8", "Traffic of the hybrid DLRM with three rings",
         "The ring moves with the permutation, the model-parallel transfers stay.",
-        None, _heat_rows("8"), _heat, _heat_finding("Paper: up to 4 GB in all three."),
+        None, _heat_rows("8"), _heat(4e9), _heat_finding("Paper: up to 4 GB in all three."),
     ),
     PaperFigure(
         "topoopt-9", "topoopt", "figure 9", "TopoOpt's circuits and traffic for the hybrid DLRM",
@@ -270,7 +278,7 @@ FIGURES: tuple[PaperFigure, ...] = (
     ),
     PaperFigure(
         "topoopt-22", "topoopt", "figure 22", "Traffic of the hybrid DLRM with double binary trees", _TREES,
-        None, _heat_rows("22"), _heat, _heat_finding("No number is legible in the paper."),
+        None, _heat_rows("22"), _heat(), _heat_finding("No number is legible in the paper."),
     ),
     PaperFigure(
         "topoopt-23", "topoopt", "figure 23", "Double binary trees of 16 servers, three permutations",
@@ -278,7 +286,7 @@ FIGURES: tuple[PaperFigure, ...] = (
     ),
     PaperFigure(
         "topoopt-24", "topoopt", "figure 24", "Traffic of CANDLE with double binary trees",
-        "The scale ends at 2 GB.", None, _heat_rows("24"), _heat,
+        "The scale ends at 2 GB.", None, _heat_rows("24"), _heat(2e9),
         _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB."),
     ),
 )  # fmt: skip

@@ -99,6 +99,32 @@ def test_loads_are_relative_to_the_optimum():
     assert one.draw(one.select(rows)).axes[0].get_xlabel()
 
 
+def test_expanders_are_compared_with_genkautz_of_their_size_and_degree():
+    base = {"formulation": "alltoall.master", "method": "auto", "proof": "optimal", "ok": True, "settings": "{}"}
+    rows = pd.DataFrame([
+        {**base, "instance": spec, "n": n, "T": time, "objective": 1.0 / time}
+        for spec, n, time in (
+            ("genkautz:n=64,d=4", 64, 45.0), ("genkautz:n=64,d=8", 64, 20.0), ("genkautz:n=100,d=4", 100, 80.0),
+            ("sp-expander:n=64,d=4,seed=1", 64, 36.0), ("sp-expander:n=64,d=4,seed=2", 64, 50.0),
+            ("xpander:n=64,d=4,seed=1", 64, 60.0), ("sp-expander:n=100,d=4,seed=1", 100, 80.0),
+            ("sp-expander:n=128,d=4,seed=1", 128, 99.0), ("sp-expander:n=64,d=4,seed=1+host=2.0", 64, 70.0),
+        )
+    ])  # fmt: skip
+    one = figure("alltoall-14")
+    table = one.select(rows)
+    assert table.set_index("instance")["ratio"].to_dict() == pytest.approx({
+        "sp-expander:n=64,d=4,seed=1": 1.25, "sp-expander:n=64,d=4,seed=2": 0.9, "xpander:n=64,d=4,seed=1": 0.75,
+    })  # fmt: skip
+    axes = one.draw(table).axes[0]
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+    assert axes.lines[0].get_ydata().tolist() == [1.25, 0.9]
+    assert one.finding(table) == (
+        "Throughput over GenKautz, range (graphs): shortest-path expanders 0.900-1.250 at N = 64 (2); "
+        "Xpander 0.750-0.750 at N = 64 (1)."
+    )
+
+
 def test_programs_of_algorithm_1_are_compared_on_the_same_meshes():
     base = {"formulation": "lumorph.rounds", "instance": "lightpath:2x4,lasers=4,waveguides=20", "n": 8, "ok": True,
             "objective": 2.0, "size_variables": 100, "id": "a"}  # fmt: skip
