@@ -11,7 +11,6 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import dijkstra
 
 from opticoll.formulations.schedules.shard_routes import Route
-
 from opticoll.instances import Topology
 from opticoll.instances.families.enumerated import digraph_spec
 
