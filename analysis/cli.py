@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.solution_files import ScheduleRequest
     from opticoll.errors import OpticollError
+    from opticoll.instances import Instance
     from opticoll.solvers.task import Progress, Run
 
 _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"]
@@ -216,6 +217,8 @@ def solve(
         present.show_run(run.record, _bounds_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
+    if run.plan is not None and _listed_one_way(run.plan.instance):
+        complain(f"note: no link of {instance} runs both ways; append ,directed=false if each line is a two-way link")
     for failure in failures:
         complain(str(failure))
     if failures:
@@ -510,6 +513,16 @@ class _spinner:
     def __exit__(self, *exception: object) -> None:
         if self.status is not None:
             self.status.__exit__(None, None, None)
+
+
+def _listed_one_way(instance: Instance) -> bool:
+    """Whether a topology file leaves the direction of its links to the default, and no arc has its reverse."""
+    from opticoll.instances import Topology
+
+    if not isinstance(instance, Topology) or not instance.spec.startswith("file:") or "directed=" in instance.spec:
+        return False
+    arcs = set(zip(instance.tail.tolist(), instance.head.tolist(), strict=True))
+    return bool(arcs) and not any((v, u) in arcs for u, v in arcs)
 
 
 def _until_interrupted(rows: Iterator[Any]) -> Iterator[Any]:
