@@ -204,7 +204,10 @@ def design(
             raise BadInput(msg)
         specs = [found.spec]
         if directed and not rack:
-            specs = [f"genkautz:n={n},d={degree}", *line_specs(n, degree), found.spec]
+            from opticoll.instances import parse
+
+            kautz = f"genkautz:n={n},d={degree}"  # one of degree 1 may be disconnected
+            specs = [*([kautz] if parse(kautz).connected else []), *line_specs(n, degree), found.spec]
         timed = _fastest(specs, None if deadline is None else deadline - last_s)
     else:
         timed = solved(record.topology)
