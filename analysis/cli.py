@@ -217,7 +217,7 @@ def solve(
         present.show_run(run.record, _bounds_of(run))
         for kind, facts in written.items():
             present.show_written(kind, facts)
-    if run.plan is not None and _listed_one_way(run.plan.instance):
+    if not as_json and run.plan is not None and _listed_one_way(run.plan.instance):
         complain(f"note: no link of {instance} runs both ways; append ,directed=false if each line is a two-way link")
     for failure in failures:
         complain(str(failure))
