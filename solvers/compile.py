@@ -188,8 +188,8 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
     try:
         data, _, _ = model.problem.get_problem_data(cp.SCIPY)
     except (cp.SolverError, cp.DCPError) as reason:
-        told = str(reason).splitlines()[0]
-        why = "its objective or constraints are not linear" if "SCIPY" in told else told
+        text = str(reason).splitlines()[0]
+        why = "its objective or constraints are not linear" if "SCIPY" in text else text
         msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear program, perhaps with integers"
         raise ModelError(msg) from reason
     program = data["param_prob"]

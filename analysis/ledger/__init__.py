@@ -158,7 +158,8 @@ def ledger(
         current = _version(environment())
         rows = latest(store, [claim.id for claim in selected])
         rows = [row for row in rows if not row.failed and _version(row.environment) == current]
-        stored = {row.id: row for row in rows if _states(row, claims()[row.id])}
+        known = {claim.id: claim for claim in selected}
+        stored = {row.id: row for row in rows if _states(row, known[row.id])}
     if jobs is None or jobs == 1:
         return (stored.get(claim.id) or _measured(claim, store, seed) for claim in selected)
     return _in_processes(selected, store, stored, seed, jobs)
