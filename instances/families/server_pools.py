@@ -157,8 +157,7 @@ def servers(
 @family(
     "training",
     example="training:bert,gpus=256",
-    source="LuMorph, section 6 and appendix C; logs of the authors' simulator, see "
-    ":mod:`opticoll.instances.published.lumorph_tables`",
+    source="LuMorph, section 6 and appendix C; logs of the authors' simulator, https://github.com/lumorphnetwork/code",
 )
 def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIteration:
     """One iteration of training: all-reduce calls in order, and transfers between layers.
