@@ -107,8 +107,8 @@ def test_modules_are_few_and_of_readable_length():
     assert not {name: length for name, length in lengths.items() if length > 600}
 
 
-#: Modules whose functions are targets of worker processes or make tables of their own, and are no interface.
-INTERNAL = ("solvers.isolation", "solvers.scratch", "solvers.contract", "analysis.benchmark", "analysis.papers")
+#: Messages between our own processes, and the tests of an adapter that are made of them; no interface.
+INTERNAL = ("solvers.isolation", "solvers.scratch", "solvers.contract", "solvers.methods.procedure")
 
 
 def untyped(name: str, tree: ast.Module) -> list[str]:
@@ -129,12 +129,18 @@ def untyped(name: str, tree: ast.Module) -> list[str]:
                 visit([*node.body, *node.orelse], where)
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 visit(node.body, f"{where}.{node.name}")
-            elif isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name == "__init__"):
+            elif isinstance(node, ast.FunctionDef) and (
+                node.name == "__init__" or (not node.name.startswith("_") and not node.name.endswith("in_worker"))
+            ):
                 taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.kwarg]
                 if any(loose(one) for one in [node.returns, *(arg.annotation for arg in taken if arg is not None)]):
                     found.append(f"{where}.{node.name}")
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and loose(node.annotation):
-                found.append(f"{where}.{node.target.id}")
+            elif (
+                isinstance(node, ast.AnnAssign)
+                and loose(node.annotation)
+                and not ast.unparse(node.target).startswith("_")
+            ):
+                found.append(f"{where}.{ast.unparse(node.target)}")
 
     visit(tree.body, name)
     return found
