@@ -33,6 +33,12 @@ class InstanceRow(TypedDict):
     source: str | None
 
 
+class NamedRow(TypedDict):
+    """What every list has: the name."""
+
+    name: str
+
+
 class SettingRow(TypedDict):
     """A parameter that ``--set`` takes."""
 
@@ -223,7 +229,7 @@ def claims() -> list[ClaimNameRow]:
     ]
 
 
-KINDS: dict[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
+KINDS: dict[str, Callable[[], Sequence[NamedRow]]] = {
     "instances": instances,
     "formulations": formulations,
     "methods": methods,
@@ -246,7 +252,7 @@ def names() -> list[NameRow]:
     return rows
 
 
-def _about(row: Mapping[str, Any]) -> str:
+def _about(row: Mapping[str, object]) -> str:
     return str(row.get("summary") or row.get("title") or "")
 
 

@@ -78,12 +78,13 @@ def list_command(kind: str | None, as_json: bool) -> int:
     from opticoll.analysis import catalog, present
 
     with present.diverted_stdout():
-        rows = catalog.names() if kind is None else catalog.KINDS[kind]()
+        every = catalog.names() if kind is None else []
+        rows = every if kind is None else catalog.KINDS[kind]()
     if as_json:
         present.emit_json(rows)
     elif kind is None:
         for name in _KINDS:
-            words = ", ".join(row["name"] for row in rows if row["kind"] == name)
+            words = ", ".join(row["name"] for row in every if row["kind"] == name)
             click.echo(f"{name}: {words or 'none'}")
     elif rows:
         present.show_table(rows, present.LISTED.get(kind, list(rows[0])))

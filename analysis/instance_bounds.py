@@ -42,7 +42,7 @@ FLOW = "alltoall.master"
 def bounds(
     instance: object,
     name: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
 ) -> list[BoundRow]:
@@ -73,7 +73,7 @@ def bounds(
     BadInput
         For a spec that describes no instance, an unknown formulation or one that does not take the instance.
     """
-    given = dict(settings or {})
+    given: dict[str, object] = dict(settings or {})
     if demand is not None:
         given["demand"] = demand
     if name is None and given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -40,7 +41,8 @@ class CheckOutput(Fields, frozen=True, kw_only=True):
     """The verdict on a solution or schedule, as ``opticoll check --json`` prints it.
 
     ``violations`` has the worst violation of every block of constraints, ``claimed`` the objective that the file
-    states. Of a schedule, ``objective`` is its time, and ``schedule`` says where it fails; it has no ``settings``.
+    states. Of a schedule, ``objective`` is its time, and ``schedule`` says where it fails; it has no ``settings``. Of a
+    certificate, ``objective_exact`` is the proven optimum as a fraction, and ``certificate`` its interval and size.
     """
 
     formulation: str
@@ -57,12 +59,17 @@ class CheckOutput(Fields, frozen=True, kw_only=True):
     reason: str
     notes: list[str]
     schedule: ScheduleVerdict | None = None
+    objective_exact: str | None = None
+    certificate: dict[str, Json] | None = None
 
 
 class ScheduleVerdict(Fields, frozen=True, kw_only=True):
-    """The first violation of a schedule: which rule, at which rank, chunk and step; null where there is none."""
+    """The first violation of a schedule: which rule, at which rank, chunk and step; null where there is none.
 
-    collective: str
+    Rounds of circuits have no ``collective``.
+    """
+
+    collective: str | None = None
     violation: str | None
     rank: int | None
     chunk: int | None
@@ -224,7 +231,7 @@ def _stored_run() -> type[msgspec.Struct]:
     return msgspec.defstruct("StoredRun", [(name, types[name] | None) for name, _ in flat_columns()], kw_only=True)
 
 
-def outputs() -> dict[str, Any]:
+def outputs() -> Mapping[str, object]:
     """Types of the outputs by command."""
     from opticoll.analysis import catalog
     from opticoll.analysis.describe import Description
@@ -254,7 +261,7 @@ def outputs() -> dict[str, Any]:
     }
 
 
-def schema(command: str) -> dict[str, Any]:
+def schema(command: str) -> dict[str, Json]:
     """The JSON Schema (2020-12) of the output of a command with ``--json``.
 
     Raises

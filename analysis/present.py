@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from opticoll.analysis.describe import Description
     from opticoll.analysis.instance_bounds import BoundRow
     from opticoll.analysis.iteration_times import IterationTime
+    from opticoll.analysis.ledger.claim import Row
     from opticoll.analysis.study import Summary
     from opticoll.analysis.sweep_results import SweepResult
     from opticoll.analysis.topology_design import TopologyDesign
+    from opticoll.instances.readers.untrusted import Json
 
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
@@ -106,7 +108,7 @@ def number(value: Any, digits: int = 8) -> str:
     return str(value)
 
 
-def show_table(rows: Sequence[Mapping[str, Any] | Fields], columns: Sequence[str], title: str | None = None) -> None:
+def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[str], title: str | None = None) -> None:
     """Print rows as a table."""
     from rich.table import Table
     from rich.text import Text
@@ -121,9 +123,9 @@ def show_table(rows: Sequence[Mapping[str, Any] | Fields], columns: Sequence[str
     console().print(table)
 
 
-def gathered(rows: Iterable[Mapping[str, Any]], what: str) -> list[Mapping[str, Any]]:
+def gathered(rows: Iterable[Row], what: str) -> list[Row]:
     """Collect the rows of a slow source, counting them on the terminal as they arrive."""
-    found: list[Mapping[str, Any]] = []
+    found: list[Row] = []
     with console().status(what) as status:
         for row in rows:
             found.append(row)
@@ -173,8 +175,9 @@ def show_run(record: Record, bounds: Sequence[BoundRow] = ()) -> None:
         show_bounds(bounds)
 
 
-def show_written(kind: str, facts: Mapping[str, Any]) -> None:
+def show_written(kind: str, written: Mapping[str, object]) -> None:
     """Print the contents of a schedule file or a file of paths, and their loss."""
+    facts: dict[str, Any] = dict(written)
     if kind != "schedule" or "rounds" in facts:
         show_fields({name: number(value, 12) for name, value in facts.items()}, kind)
         return
@@ -207,8 +210,9 @@ def _accepted(facts: Mapping[str, Any]) -> dict[str, str]:
     return {"fits": fits, **{f"not for {name}": excess for name, excess in facts.get("exceeds", {}).items()}}
 
 
-def show_executed(metrics: Mapping[str, Any]) -> None:
+def show_executed(found: Mapping[str, object]) -> None:
     """Print what a checked schedule moves, how far it lies above the bound, and which runtimes accept it."""
+    metrics: dict[str, Any] = dict(found)
     lines = {name: number(metrics.get(name)) for name in ("ranks", "chunks", "steps", "transfers")}
     if metrics.get("redundant"):
         lines["redundant"] = f"{number(metrics['redundant'])}   (transfers of what the receiver has already)"
@@ -410,7 +414,7 @@ def show_comparison(made: StudyComparison) -> None:
         click.echo(f"{made.missing} of {len(made.study.cells)} cells have no record in the store", err=True)
 
 
-def frame_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def frame_rows(frame: pd.DataFrame) -> list[dict[str, Json]]:
     """A frame as JSON-able rows: NULL as None, JSON columns unpacked, times in ISO form."""
     return [
         {name: _plain(name, value) for name, value in zip(frame.columns, row, strict=True)}
@@ -418,7 +422,7 @@ def frame_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: Any) -> Json:
     import pandas as pd
 
     if hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.analysis.workbench import InstanceLike
+    from opticoll.solvers.task import CheckRecord
 
 
 def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str | float | None = None) -> Result:
@@ -51,14 +52,16 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         msg = f"{file}: is a schedule and not a solution; oc.check executes schedules"
         raise BadFile(msg)
     stated = document.get("settings", {})
-    if not isinstance(document.get("formulation"), str) or not isinstance(stated, dict):
+    name = document.get("formulation")
+    if not isinstance(name, str) or not isinstance(stated, dict):
         msg = f"{file}: 'formulation' must be a name and 'settings' an object"
         raise BadFile(msg)
-    model = named(document["formulation"])
+    model = named(name)
     own = _instance_in(document, file) if instance is None else as_instance(instance)
+    given: dict[str, object] = {**stated}
     if "demand" in document:
-        stated = {**stated, "demand": _matrix_in(document["demand"], file)}
-    parameters = read_parameters(model.parameters, stated, str(file))
+        given["demand"] = _matrix_in(document["demand"], file)
+    parameters = read_parameters(model.parameters, given, str(file))
     found = solution.read_solution(model, own, parameters, document, file)
     worst = max(found.violations.values(), default=0.0)
     verified = worst <= verify.FEASIBLE
@@ -154,10 +157,10 @@ def check(
     formulation: str,
     instance: InstanceLike,
     path: str | Path,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
-) -> dict[str, Any]:
+) -> CheckRecord:
     """Verify a solution or schedule file for a problem; see :func:`opticoll.solvers.solution.check`.
 
     The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.

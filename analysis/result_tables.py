@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.formulations.schedules.program import Verdict
     from opticoll.instances import Instance
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.task import Record, Run, Task
 
@@ -94,7 +95,7 @@ def timed(run: Run, scale: Scale) -> Record:
     """The record of a run with ``T_s``, its time in seconds, in the metrics where that is defined."""
     metrics = run.record.metrics or {}
     time = metrics.get("T", metrics.get("T_steps"))
-    if scale.seconds is None or time is None:
+    if scale.seconds is None or not isinstance(time, (int, float)):
         return run.record
     return msgspec.structs.replace(run.record, metrics={**metrics, "T_s": time * scale.seconds})
 
@@ -207,7 +208,7 @@ class Schedule:
         """Execute the schedule: None if every shard arrives, else the first violation."""
         return None if self.verdict.valid else self.verdict.message
 
-    def save(self, path: str | Path, **options: Any) -> dict[str, Any]:
+    def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
         """Write the schedule: ``.xml`` (MSCCL), ``.json`` (links) or ``.routes.json``; the file is executed.
 
         Parameters
@@ -293,7 +294,7 @@ class Moves:
         """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
         return None if self.verdict.valid else self.verdict.message
 
-    def save(self, path: str | Path, **options: Any) -> dict[str, Any]:
+    def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
         """Write the schedule, ``.json`` or ``.xml`` (MSCCL); as :meth:`Schedule.save`."""
         return _saved(path, self.result, self.chunks, options)
 
@@ -361,7 +362,7 @@ class Rounds:
         """Replay the schedule: the violations of every block, see :meth:`Result.check`."""
         return self.result.check()
 
-    def save(self, path: str | Path) -> dict[str, Any]:
+    def save(self, path: str | Path) -> dict[str, Json]:
         """Write the schedule as ``.json``, read it back and replay it.
 
         Returns

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from opticoll.formulations.schedules.lowering import XmlOptions
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.task import Run, Task
 
 
@@ -50,7 +51,7 @@ def refuse_paths_early(path: Path, formulation: str) -> None:
         raise BadInput(msg)
 
 
-def write_paths(path: Path, run: Run) -> dict[str, Any]:
+def write_paths(path: Path, run: Run) -> dict[str, Json]:
     """Split the flow of a verified run, write the paths, read them back and check them.
 
     Returns
@@ -260,7 +261,7 @@ def _write(path: Path, text: str) -> None:
         raise BadInput(msg) from error
 
 
-def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Any]:
+def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     """Write the schedule of a verified run and execute the file.
 
     Returns
@@ -306,7 +307,20 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_certificate(path: Path, run: Run) -> dict[str, Any]:
+class CertificateFile(TypedDict):
+    """What :func:`write_certificate` has written, and the seconds that it took."""
+
+    file: str
+    claim: str
+    kind: NotRequired[str]
+    constraints: NotRequired[int]
+    derivations: NotRequired[int]
+    bytes: int
+    write_s: float
+    check_s: float
+
+
+def write_certificate(path: Path, run: Run) -> CertificateFile:
     """Write the exact answer of a run as a certificate, and verify the file against the run's problem.
 
     A file in ``.proof.json`` gets a combinatorial certificate (:mod:`opticoll.solvers.exact.combinatorial`), for which
@@ -329,14 +343,14 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
 
     if combinatorial.is_combinatorial(path):
         began = time.perf_counter()
-        facts = combinatorial.write(path, run)
+        proof = combinatorial.write(path, run)
         written = time.perf_counter()
         assert run.plan is not None
         found = combinatorial.check(run.plan.formulation, run.plan.instance, path, run.plan.parameters)
         if not found["verified"]:
             msg = f"{path}: the certificate does not hold: {found['reason']}"
             raise BadInput(msg)
-        return {"file": str(path), **facts, "write_s": written - began, "check_s": time.perf_counter() - written}
+        return {"file": str(path), **proof, "write_s": written - began, "check_s": time.perf_counter() - written}
     if run.exact is None or not vipr_file.is_certificate(path):
         reason = (
             "nothing is proven exactly; solve with exact=True" if run.exact is None else "name it .vipr or .proof.json"
@@ -350,9 +364,12 @@ def write_certificate(path: Path, run: Run) -> dict[str, Any]:
         facts = vipr_file.write(path, form, answer, title, prove.needed_lines(prove.needed_arrays(run)))
         written = time.perf_counter()
         verdict = vipr_verify.verify(path, form)
+        checked = time.perf_counter()
     except ModelError as error:
         raise BadInput(str(error)) from error
-    spent = {"write_s": written - began, "check_s": time.perf_counter() - written}
     ends = ["-inf" if verdict.low is None else str(verdict.low), "inf" if verdict.high is None else str(verdict.high)]
     claim = "infeasible" if verdict.infeasible else " to ".join(dict.fromkeys(ends))
-    return {"file": str(path), "claim": claim, **facts, **spent}
+    return {
+        "file": str(path), "claim": claim, "constraints": facts["constraints"], "derivations": facts["derivations"],
+        "bytes": facts["bytes"], "write_s": written - began, "check_s": checked - written,
+    }  # fmt: skip

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from opticoll.solvers.task import Proof, Task
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.methods.topology.symmetric_search import Found
 
 #: Most nodes of a design.
@@ -336,7 +337,7 @@ def _solved(topology: Topology) -> Timed:
     task = Task("alltoall.master", topology, tol=1e-6 if topology.n <= MOST_LINED else 1e-3)
     record = runner.solve(task).record
     T = record.metrics.get("T") if record.verified and record.metrics else None
-    return Timed(topology.spec, None if T is None else float(T), str(record.proof))
+    return Timed(topology.spec, float(T) if isinstance(T, (int, float)) else None, str(record.proof))
 
 
 def well_known(n: int, degree: int) -> Iterable[str]:
@@ -366,7 +367,7 @@ def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
     return best
 
 
-def as_json(found: TopologyDesign) -> dict[str, Any]:
+def as_json(found: TopologyDesign) -> dict[str, Json]:
     """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
     known = found.T_failed is not None and np.isfinite(found.T_failed)
     return asdict(found) | {"T_failed": found.T_failed if known else None, "best_possible": found.best_possible}
@@ -377,7 +378,7 @@ def exact_bound(n: int, degree: int, *, directed: bool = False) -> Fraction:
     return least_time(design_data(n, degree, directed))[0]
 
 
-def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: int = 0) -> Iterable[dict[str, Any]]:
+def record_rows(sizes: Iterable[tuple[int, int, bool]], *, starts: int, seed: int = 0) -> Iterable[dict[str, object]]:
     """Rows of the table of records, one for each (n, degree, directed), as they are found.
 
     A topology is verified by ``alltoall.master``. The generalized Kautz digraph of the size is solved for comparison;

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.arrays import Links, Names
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Progress
 
@@ -186,7 +187,7 @@ class Result(Run):
         return self.record.gap
 
     @property
-    def metrics(self) -> Mapping[str, Any]:
+    def metrics(self) -> Mapping[str, Json]:
         """Figures of the formulation, such as ``F``, ``T`` (``T_s`` in seconds) or ``rounds``."""
         return self.record.metrics or {}
 
@@ -430,12 +431,12 @@ class Result(Run):
         if target.suffix.lower() != ".json":
             msg = f"{target}: name a solution .json, a proof .vipr; a schedule is saved by result.schedule().save(PATH)"
             raise BadInput(msg)
-        document = plain(solution.solution_document(self))
+        document: dict[str, Json] = {**solution.solution_document(self)}
         document["record"] = {name: plain(self.record[name]) for name in DESCRIPTION}
         data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
         if data is not None:  # a demand given as data, which its text only names
             document["demand"] = data.amount.tolist()
-        return _write(target, document)
+        return _write(target, plain(document))
 
     def plot(self, *, layout: str = "auto", title: str | None = None) -> Figure:
         """Draw the solution: load of every link on the topology, or the circuits of every round.
@@ -510,7 +511,7 @@ def _model_words(record: Record) -> str:
 # files and models -------------------------------------------------------------------------------------------
 
 
-def _write(target: Path, document: Mapping[str, Any]) -> Path:
+def _write(target: Path, document: Json) -> Path:
     try:
         target.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:

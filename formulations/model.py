@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.arrays import Array, IndexSets, Links
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
+    from opticoll.instances.readers.untrusted import Json, Setting, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
 
@@ -52,11 +53,11 @@ class Parameter:
 
     name: str
     kind: type
-    default: Any
+    default: Setting
     help: str
     choices: tuple[str, ...] = ()
 
-    def read(self, text: Any, where: str) -> Any:
+    def read(self, text: object, where: str) -> Setting:
         """Convert ``text`` to the parameter's type.
 
         Raises
@@ -82,7 +83,7 @@ class Parameter:
         return value
 
 
-def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, object], where: str) -> dict[str, Setting]:
     """The value of every parameter: as given, converted to its type, or its default.
 
     Raises
@@ -170,7 +171,7 @@ class Bound:
     reason: str
     paper: str = ""
     exact: bool = False
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Json] = field(default_factory=dict)
 
 
 Data = TypeVar("Data")
@@ -183,7 +184,7 @@ _OPTIONAL_HOOKS = (
 )  # fmt: skip
 
 
-def _instance_itself(instance: Any, parameters: Mapping[str, Any]) -> Any:
+def _instance_itself(instance: Any, parameters: Settings) -> Any:
     """Data of a formulation that takes the instance as it is."""
     return instance
 
@@ -305,11 +306,11 @@ class Formulation(Generic[Data]):
     certify: Callable[[Data, Values], Bound | None] | None = None
     dual_arrays: Callable[[Data], dict[str, Array]] | None = None
     repair: Callable[[Data, Values], dict[str, NDArray[np.float64]] | None] | None = None
-    metrics: Callable[[Data, float | None], Mapping[str, Any]] | None = None
-    describe: Callable[[Data, Values], Mapping[str, Any]] | None = None
+    metrics: Callable[[Data, float | None], Mapping[str, Json]] | None = None
+    describe: Callable[[Data, Values], Mapping[str, Json]] | None = None
     restriction: Callable[[Data], str | None] | None = None
     estimate: Callable[[Data], dict[str, int]] | None = None
-    early_estimate: Callable[[object, Mapping[str, Any]], dict[str, int] | None] | None = None
+    early_estimate: Callable[[object, Settings], dict[str, int] | None] | None = None
     unfold: Callable[[Data, Values], dict[str, NDArray[np.float64]]] | None = None
     refute: Callable[[Data], Bound | None] | None = None
     derived: Callable[[Data], Iterable[Fraction]] | None = None
@@ -322,7 +323,7 @@ class Formulation(Generic[Data]):
     index_sets: Callable[[Data, Values], IndexSets] | None = None
     links: Callable[[Data, Values], Links] | None = None
     rounds: Callable[[Data, Values], RoundSchedule] | None = None
-    label_invariant: Callable[[Mapping[str, Any]], bool] | None = None
+    label_invariant: Callable[[Settings], bool] | None = None
     replay: Callable[[Data, RoundSchedule], dict[str, float]] | None = None
     of_instance: Callable[[object], Formulation[Any]] | None = None
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
 
 class Instance(ABC):
     """A frozen value for which a formulation is solved.
@@ -148,7 +150,7 @@ class Topology(Instance):
         spec: str | None = None,
         terminals: ArrayLike | None = None,
         labels: tuple[str, ...] | None = None,
-        parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
+        parameters: Settings | tuple[tuple[str, Any], ...] = (),
         capacity_unit: str | None = None,
     ) -> None:
         n, own, spec = int(n), spec, spec or "topology"
@@ -206,7 +208,7 @@ class Topology(Instance):
         """Number of terminals: the ranks of the collective."""
         return int(self.terminals.size)
 
-    def extras(self) -> dict[str, Any]:
+    def extras(self) -> dict[str, Json]:
         """Fields that a subclass adds; they are part of the hash."""
         own = {f.name for f in fields(Topology)}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}

@@ -30,7 +30,7 @@ from importlib.util import decode_source, find_spec, spec_from_loader
 from pathlib import Path
 from secrets import token_hex
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 from opticoll.errors import BadInput, OpticollError
 from opticoll.instances.readers.untrusted import read_bytes
@@ -553,13 +553,22 @@ def _names_in(code: CodeType) -> list[str]:
 # worker processes ---------------------------------------------------------------------------------------------
 
 
-def shipped() -> dict[str, Any]:
+class Shipment(TypedDict):
+    """What identifies a process, and place, digest and source of its plug-ins; installed modules have no source."""
+
+    process: str
+    plugins: list[dict[str, str | None]]
+
+
+def shipped() -> Shipment:
     """All plug-ins that are known, as JSON for a worker process."""
-    known = [{"place": one.place, "digest": one.digest, "source": one.source} for one in list(_known.values())]
+    known: list[dict[str, str | None]] = [
+        {"place": one.place, "digest": one.digest, "source": one.source} for one in list(_known.values())
+    ]
     return {"process": _PROCESS, "plugins": known}
 
 
-def accept(sent: Mapping[str, Any]) -> None:
+def accept(sent: Shipment) -> None:
     """Know the plug-ins that a parent process sent; in this process no others are looked for.
 
     They are run when something of theirs is needed.

@@ -17,6 +17,8 @@ from opticoll.instances.spec import check_positive
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.instances.readers.untrusted import Settings
+
 #: Most servers: the traffic matrix is dense.
 MAX_SERVERS = 8192
 
@@ -131,7 +133,7 @@ class ServerPool(Instance):
         *,
         groups: Iterable[AllReduceGroup] = (),
         spec: str = "custom",
-        parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
+        parameters: Settings | tuple[tuple[str, Any], ...] = (),
     ) -> None:
         check_servers(n)
         check_positive(degree, "degree", spec)
@@ -268,7 +270,7 @@ class TrainingIteration(Instance):
         transfers: Iterable[LayerTransfer] = (),
         *,
         spec: str = "custom",
-        parameters: dict[str, Any] | tuple[tuple[str, Any], ...] = (),
+        parameters: Settings | tuple[tuple[str, Any], ...] = (),
     ) -> None:
         check_positive(n, "n", spec, least=2)
         calls, transfers = tuple(calls), tuple(transfers)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Instance
+    from opticoll.instances.readers.untrusted import Json
 
 
 class Dimensions(tuple[int, ...]):
@@ -169,7 +170,7 @@ def _file(function: Callable[..., Any]) -> str:
     return inspect.unwrap(function).__code__.co_filename
 
 
-def registered_by(module: str) -> list[tuple[dict[str, Any], str]]:
+def registered_by(module: str) -> list[tuple[dict[str, Family] | dict[str, Modifier], str]]:
     """The families and modifiers that a module has registered, each as the registry and the name in it."""
     families = [(FAMILIES, name) for name, one in FAMILIES.items() if one.build.__module__ == module]
     return [*families, *((MODIFIERS, name) for name, one in MODIFIERS.items() if one.apply.__module__ == module)]
@@ -198,7 +199,7 @@ def _first_line(function: Callable[..., Any]) -> str:
 MOST_NAMED = 40
 
 
-def nearest(word: str, known: Mapping[str, Any] | list[str]) -> str:
+def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
     """A hint for an error message: the closest known name, or a list of the known names."""
     close = difflib.get_close_matches(word, list(known), n=1)
     if close:
@@ -322,7 +323,7 @@ def load_families() -> None:
         import_module(module)
 
 
-def family_of(instance: Instance) -> tuple[Family, dict[str, Any]] | None:
+def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
     """The family that the spec of ``instance`` names, and the arguments recorded for it.
 
     Modifiers are ignored: the caller must check whether the instance still is what the family generates.

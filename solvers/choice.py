@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations.model import Formulation
+    from opticoll.instances.readers.untrusted import Settings
     from opticoll.solvers.plan import Plan
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Run, Task
@@ -160,7 +161,7 @@ class Choice:
 
 
 def choose(
-    model: Formulation, data: Any, task: Task, instance: object, parameters: Mapping[str, Any], *, sized: bool = True
+    model: Formulation, data: Any, task: Task, instance: object, parameters: Settings, *, sized: bool = True
 ) -> Choice:
     """How ``auto`` solves a task, by formulation, parameters, size, structure and tolerance.
 
@@ -188,7 +189,7 @@ def choose(
     return Choice(certified, model.forms[0], variables=variables, reason=reason)
 
 
-def largest_of(name: str, parameters: Mapping[str, Any]) -> Largest | None:
+def largest_of(name: str, parameters: Settings) -> Largest | None:
     """The entry of :data:`LARGEST` for a formulation with these parameters; None if there is none."""
     special = (LARGEST.get(f"{name} {key}={value}") for key, value in parameters.items())
     return next((found for found in special if found is not None), LARGEST.get(name))

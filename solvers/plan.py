@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Instance
+    from opticoll.instances.readers.untrusted import Setting, Settings
     from opticoll.solvers.task import Task
 
 
@@ -49,10 +50,10 @@ class Plan:
     reformulation: Method | None
     procedure: Method | None
     adapter: Adapter | None
-    parameters: Mapping[str, Any]
-    method_parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
-    needed: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Settings
+    method_parameters: Settings
+    options: Mapping[str, object]
+    needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     choice: Choice | None = None
 
     @property
@@ -61,7 +62,7 @@ class Plan:
         return self.procedure is None or self.procedure.builds
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """All effective settings, as they enter the resume key."""
         return {**self.parameters, **self.method_parameters, **self.options}
 
@@ -109,8 +110,9 @@ def make_plan(
     instance = instance_of(task) if instance is None else instance
     if model.of_instance is not None:
         model = model.of_instance(instance)
-    if isinstance(parameters.get("demand"), DemandSpec) and isinstance(instance, Topology):
-        parameters["demand"] = parameters["demand"].on(instance, model.name)
+    demand = parameters.get("demand")
+    if isinstance(demand, DemandSpec) and isinstance(instance, Topology):
+        parameters["demand"] = demand.on(instance, model.name)
     _refuse_too_large(task, model, instance, parameters, form)
     data = prepared(model, instance, parameters, needed)
     if task.exact and model.derived is not None:
@@ -124,7 +126,7 @@ def make_plan(
         msg = f"{model.name}: method {name!r} {reason}; use a solver, such as --method highs"
         raise MethodMismatch(msg)
     left = {k: v for k, v in settings.items() if k not in own}
-    method_parameters: dict[str, Any] = {}
+    method_parameters: dict[str, Setting] = {}
     if method is not None:
         named = {p.name for p in method.parameters}
         method_parameters = read_parameters(

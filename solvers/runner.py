@@ -57,13 +57,14 @@ from opticoll.solvers.worker_start import start_ahead
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation
     from opticoll.instances import Instance
+    from opticoll.instances.readers.untrusted import Settings
     from opticoll.solvers.scratch import Report
     from opticoll.solvers.standard_form import StandardForm
 
@@ -225,7 +226,7 @@ def export(
     instance: str,
     path: Path,
     form: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
 ) -> None:
     """Write the matrix of a formulation on an instance as MPS or LP, with the names of its docstring, or of its file.
 

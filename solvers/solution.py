@@ -18,13 +18,14 @@ from opticoll.formulations.schedules.schedule_json import is_schedule, read_roun
 from opticoll.instances import BadFile, MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import UNIFORM, DemandSpec, same_demand, traffic_of
 from opticoll.instances.readers import untrusted
-from opticoll.instances.readers.untrusted import same_text
+from opticoll.instances.readers.untrusted import Json, Setting, Settings, same_text
 from opticoll.solvers import verify
 from opticoll.solvers.compile import declared_arrays
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.solution_arrays import finite_number, named_arrays
+from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
-    from opticoll.solvers.task import Run
+    from opticoll.solvers.task import CheckRecord, Run
 
 FORMAT = "opticoll-solution/1"
 #: Largest solution file that is read [bytes].
@@ -44,7 +45,7 @@ MAX_BYTES = 1 << 30
 SCHEDULE_SETTINGS = ("alpha", "beta")
 
 
-def solution_document(run: Run) -> dict[str, Any]:
+def solution_document(run: Run) -> dict[str, Json]:
     """The verified solution of a run as a JSON-able document.
 
     ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
@@ -101,8 +102,8 @@ def _coordinates(array: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def check(
-    formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+    formulation_name: str, instance_spec: object, path: str | Path, settings: Mapping[str, object] | None = None
+) -> CheckRecord:
     """Verify an external solution of a formulation on an instance or its spec.
 
     The problem is the one of the instance and ``settings``, parameters of the formulation by name. A file for
@@ -155,46 +156,24 @@ def check(
         claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
     )
     worst = max(violations, key=lambda k: violations[k])
-    verified = violations[worst] <= FEASIBLE
-    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
-    if verified and wrong_claim:
-        verified, reason = False, f"the file claims objective {claimed}, its values have {objective!r}"
+    reason = ""
+    if violations[worst] > FEASIBLE:
+        reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+    elif wrong_claim:
+        reason = f"the file claims objective {claimed}, its values have {objective!r}"
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
     elif document.get("bound") is not None:
         notes.append("the file's bound was ignored: it has no duals from which this formulation's can be recomputed")
     if document.get("proof") is not None:
         notes.append("the file's proof was ignored")
-    return _record(model, instance, parameters, verified, violations, objective, reason) | {
-        "claimed": claimed,
-        "bound": None if bound is None else bound.value,
-        "bound_source": None if bound is None else bound.name,
-        "metrics": model.metrics(data, objective if verified else None) if model.metrics else {},
-        "notes": notes,
-    }
-
-
-def _record(
-    model: Formulation, instance: Any, parameters: Mapping[str, Any] | None, verified: bool,
-    violations: Mapping[str, Any], objective: float | None, reason: str,
-) -> dict[str, Any]:  # fmt: skip
-    """The record of :func:`check`, without a claim, bound, metrics and notes; ``parameters`` None for no settings."""
-    settings = None if parameters is None else {name: str(value) for name, value in parameters.items()}
-    return {
-        "formulation": model.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        **({} if settings is None else {"settings": settings}),
-        "verified": verified,
-        "violations": violations,
-        "objective": objective,
-        "claimed": None,
-        "bound": None,
-        "bound_source": None,
-        "metrics": {},
-        "reason": reason,
-        "notes": [],
-    }
+    found = check_record(model, instance, parameters, reason, violations, objective)
+    found |= {"claimed": claimed, "notes": notes}
+    if bound is not None:
+        found |= {"bound": bound.value, "bound_source": bound.name}
+    if model.metrics:
+        found["metrics"] = model.metrics(data, None if reason else objective)
+    return found
 
 
 @dataclass(frozen=True)
@@ -213,9 +192,7 @@ class StatedSolution:
     bound: Bound | None
 
 
-def _check_certificate(
-    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]
-) -> dict[str, Any]:
+def _check_certificate(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a certificate, with the solution in its comments if the formulation takes its data from one."""
     from opticoll.solvers.exact.prove import in_floats, read_needed
     from opticoll.solvers.exact.vipr_verify import check_certificate
@@ -239,7 +216,7 @@ def _check_certificate(
 
 
 def read_solution(
-    model: Formulation, instance: Instance, parameters: Mapping[str, Any], document: Mapping[str, Any], path: Path
+    model: Formulation, instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
 ) -> StatedSolution:
     """Read a solution of ``model`` on ``instance`` from a document, and check it.
 
@@ -271,7 +248,7 @@ def read_solution(
 def recomputed_violations(
     model: Formulation,
     instance: Instance,
-    parameters: Mapping[str, Any],
+    parameters: Settings,
     data: Any,
     values: Mapping[str, NDArray[np.float64]],
     needed: Mapping[str, NDArray[np.float64]] | None = None,
@@ -291,7 +268,7 @@ def _basis_data(model: Formulation, instance: Instance, parameters: Mapping[str,
     return formulation(model.needs).prepare(instance, shared_parameters(model, parameters))
 
 
-def shared_parameters(model: Formulation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def shared_parameters(model: Formulation, parameters: Settings) -> dict[str, Setting]:
     """The demand of a formulation that takes its data from another one, for that one; nothing if it is the default."""
     if model.needs is None or parameters.get("demand") in (None, UNIFORM):
         return {}
@@ -362,7 +339,7 @@ def _recomputed_bound(model: Formulation, data: Any, duals: Mapping[str, NDArray
     return found if found is not None and math.isfinite(found.value) else None
 
 
-def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def check_paths(model: Formulation, instance: Any, path: Path, parameters: Settings) -> CheckRecord:
     """Verify weighted paths for every commodity (:mod:`opticoll.formulations.flows.weighted_paths`) on a topology.
 
     Raises
@@ -382,15 +359,15 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Mappi
     paths = weighted_paths.read(path, data)
     violations = weighted_paths.violations(data, paths)
     worst = max(violations, key=lambda k: violations[k])
-    verified = violations[worst] <= FEASIBLE
-    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
-    return _record(model, instance, parameters, verified, violations, paths.F, reason) | {
-        "claimed": paths.F,
-        "metrics": {**paths.summary, "demand": paths.demand},
-    }
+    reason = ""
+    if violations[worst] > FEASIBLE:
+        reason = f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
+    found = check_record(model, instance, parameters, reason, violations, paths.F)
+    found |= {"claimed": paths.F, "metrics": {**paths.summary, "demand": paths.demand}}
+    return found
 
 
-def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
+def check_sol(model: Formulation, instance: Any, path: Path) -> CheckRecord:
     """Verify a solver's solution file (:mod:`opticoll.instances.readers.sol_files`) of a program in matrix form.
 
     Duals in the file give a bound by weak duality, unless the program has integer columns.
@@ -420,16 +397,16 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
     violations = _residuals(model, program, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
     objective = model.objective(program, values)
-    verified = violations[worst] <= FEASIBLE
-    reason = "" if verified else f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
-    if not verified and worst in {"row", "column", "integrality"}:
-        reason += f", most at {most_violated(program, values, worst)}"
-    if verified and found.objective is not None:
+    reason, notes = "", []
+    if violations[worst] > FEASIBLE:
+        reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+        if worst in {"row", "column", "integrality"}:
+            reason += f", most at {most_violated(program, values, worst)}"
+    elif found.objective is not None:
         scale = max(abs(objective), abs(found.objective), 1.0)
         if abs(objective - found.objective) > FEASIBLE * scale:
-            verified = False
             reason = f"the file claims objective {found.objective}, its values have {objective!r}"
-    bound, notes = None, []
+    bound = None
     if found.duals is not None and not form.is_mip:
         y = np.zeros(program.rows)
         y[positions(found.duals, program.row_names, where, "row")] = list(found.duals.values())
@@ -437,17 +414,17 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> dict[str, Any]:
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
-    return _record(model, program, {}, verified, violations, objective, reason) | {
-        "claimed": found.objective,
-        "bound": bound,
-        "bound_source": None if bound is None else "lp-dual",
-        "notes": [*notes, *([f"the file's status {found.status!r} was ignored"] if found.status else [])],
-    }
+    if found.status:
+        notes.append(f"the file's status {found.status!r} was ignored")
+    record = check_record(model, program, {}, reason, violations, objective)
+    record |= {"claimed": found.objective, "bound": bound, "notes": notes}
+    record["bound_source"] = None if bound is None else "lp-dual"
+    return record
 
 
 def check_rounds(
-    model: Formulation, instance: Any, path: Path, parameters: Mapping[str, Any], document: dict[str, Any]
-) -> dict[str, Any]:
+    model: Formulation, instance: Any, path: Path, parameters: Settings, document: dict[str, Json]
+) -> CheckRecord:
     """Replay an external schedule of rounds of circuits; ``objective`` in the record is the number of rounds.
 
     Raises
@@ -465,21 +442,22 @@ def check_rounds(
             for block, worst in model.replay(model.prepare(instance, parameters), schedule).items()
         }
     worst = max(violations, key=lambda block: violations[block])
-    verified = violations[worst] <= FEASIBLE
-    reason = "" if verified else f"{worst} is violated {violations[worst]:g} times"
-    return _record(model, instance, parameters, verified, violations, float(schedule.rounds), reason) | {
+    reason = "" if violations[worst] <= FEASIBLE else f"{worst} is violated {violations[worst]:g} times"
+    found = check_record(model, instance, parameters, reason, violations, float(schedule.rounds))
+    found |= {
         "metrics": {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers},
-        "schedule": {"violation": None if verified else worst, "rank": None, "chunk": None, "step": None},
+        "schedule": {"violation": worst if reason else None, "rank": None, "chunk": None, "step": None},
     }
+    return found
 
 
 def check_schedule(
     model: Formulation,
     instance: Any,
     path: Path,
-    settings: Mapping[str, Any] | None = None,
-    document: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    settings: Mapping[str, object] | None = None,
+    document: dict[str, Json] | None = None,
+) -> CheckRecord:
     """Execute an external schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
     Of the formulation's parameters a schedule takes only ``alpha`` and ``beta``, the cost of a step and a shard, and
@@ -518,13 +496,15 @@ def check_schedule(
         msg = f"{path}: schedules are checked on topologies, and {instance.spec} is none"
         raise BadFile(msg)
     violations = {} if verdict.valid else {verdict.reason: None}
-    return _record(model, instance, None, verdict.valid, violations, verdict.time, verdict.message) | {
-        "metrics": verdict.metrics,
+    found = check_record(model, instance, None, verdict.message, violations, verdict.time)
+    found |= {
+        "verified": verdict.valid, "metrics": verdict.metrics,
         "schedule": {
             "collective": collective, "violation": verdict.reason or None, "rank": verdict.rank,
             "chunk": verdict.chunk, "step": verdict.step,
         },
     }  # fmt: skip
+    return found
 
 
 def _residuals(model: Formulation, data: Any, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -542,7 +522,7 @@ def _is_json(path: Path) -> bool:
         return False
 
 
-def read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Json]:
     """A solution document or a schedule, as JSON gives it.
 
     Raises

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.arrays import Array
+    from opticoll.instances.readers.untrusted import Json
 
 #: Largest array that is read [entries].
 MAX_ENTRIES = 200_000_000
@@ -25,7 +26,7 @@ MAX_AXES = 8
 
 
 def named_arrays(
-    document: Mapping[str, Any],
+    document: Mapping[str, Json],
     key: str,
     path: Path,
     declare: Callable[[Collection[str]], Mapping[str, Array]],

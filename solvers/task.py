@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, cast, overload
 
 import msgspec
 
 from opticoll.errors import BadOption
+from opticoll.instances.readers.untrusted import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +101,7 @@ class SolveRequest:
     threads: int = 2
     rel_tol: float = 1e-6
     seed: int = 0
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     warm_start: NDArray[np.float64] | None = None
 
 
@@ -124,7 +125,7 @@ class Outcome:
     raw: str = ""
     algorithm: str | None = None
     version: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Json] = field(default_factory=dict)
     iterations: int | None = None
     nodes: int | None = None
     solve_s: float | None = None
@@ -167,7 +168,7 @@ class Task(msgspec.Struct, frozen=True):
     instance: str | Instance
     method: str = "auto"
     form: str | None = None
-    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    settings: Mapping[str, object] = msgspec.field(default_factory=dict)
     time_limit_s: float | None = None
     memory_limit_gib: float | None = None
     tol: float = 1e-6
@@ -211,10 +212,6 @@ class Progress(TypedDict):
     objective: float | None
     bound: float | None
     elapsed_s: float
-
-
-#: A JSON value: null, true, false, a number, a string, a list or an object.
-Json = Any
 
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
@@ -434,10 +431,68 @@ def texts(settings: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in settings.items()}
 
 
+class ScheduleFault(TypedDict):
+    """Where a schedule fails: which rule, and at which rank, chunk and step; None where there is none."""
+
+    collective: NotRequired[str]
+    violation: str | None
+    rank: int | None
+    chunk: int | None
+    step: str | None
+
+
+class CheckRecord(TypedDict):
+    """The verdict on a solution, schedule or certificate, see :func:`opticoll.solvers.solution.check`."""
+
+    formulation: str
+    instance: str
+    instance_hash: str
+    settings: NotRequired[dict[str, str]]
+    verified: bool
+    violations: Mapping[str, float | None]
+    objective: float | None
+    claimed: float | None
+    bound: float | None
+    bound_source: str | None
+    metrics: Mapping[str, Json]
+    reason: str
+    notes: list[str]
+    schedule: NotRequired[ScheduleFault]
+    objective_exact: NotRequired[str | None]
+    certificate: NotRequired[Mapping[str, Json] | None]
+
+
+def check_record(
+    model: Formulation, instance: Instance, parameters: Mapping[str, object] | None, reason: str = "",
+    violations: Mapping[str, float | None] | None = None, objective: float | None = None,
+) -> CheckRecord:  # fmt: skip
+    """A verdict without claim, bound, metrics and notes: verified unless there is a ``reason``.
+
+    ``parameters`` are None for a schedule, which has no settings.
+    """
+    found: CheckRecord = {
+        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
+        "settings": texts(parameters or {}), "verified": not reason, "violations": violations or {},
+        "objective": objective, "claimed": None, "bound": None, "bound_source": None, "metrics": {}, "reason": reason,
+        "notes": [],
+    }  # fmt: skip
+    if parameters is None:
+        del found["settings"]
+    return found
+
+
+@overload
+def plain(value: Mapping[str, object] | Fields) -> dict[str, Json]: ...
+
+
+@overload
+def plain(value: object) -> Json: ...
+
+
 def plain(value: object) -> Json:
     """A value as JSON holds it: numbers, lists and strings of Python's own types; NaN and infinity become None."""
     if value is None or type(value) in (bool, int, str):
-        return value
+        return cast("Json", value)
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, float):
@@ -510,6 +565,6 @@ class Run:
         return 4 if self.termination is Termination.UNAVAILABLE else 3
 
 
-def digest(parts: Mapping[str, Any]) -> str:
+def digest(parts: Mapping[str, Json]) -> str:
     """SHA-256 of a JSON-able mapping, independent of key order."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

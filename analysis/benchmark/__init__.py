@@ -18,9 +18,8 @@ from typing import Any
 
 from opticoll.analysis.papers import modules_about
 from opticoll.instances.registry import contributed
-from opticoll.solvers.task import Json
 
-Row = dict[str, Json]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.task import Run
 
 STUDY = "solver-bench"
@@ -375,7 +376,7 @@ def _grade(seconds: float | None) -> str:
 # export -------------------------------------------------------------------------------------------------------------
 
 
-def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[dict[str, Any]]:
+def export_set(folder: Path, chosen: Iterable[Problem] | None = None) -> list[dict[str, Json]]:
     """Write problems as compressed MPS files with an index of their best known values.
 
     Parameters

@@ -54,7 +54,7 @@ MOST_REPETITIONS = 100
 PROGRAM = "python -m opticoll.analysis.benchmark.published_results"
 
 
-def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
+def rows_of(runs: pd.DataFrame) -> list[dict[str, str]]:
     """Rows of the published tables from runs that :func:`opticoll.analysis.benchmark.benchmark_set.select` returns."""
     made = []
     for row in runs.to_dict("records"):

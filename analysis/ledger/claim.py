@@ -187,7 +187,7 @@ class Measurement:
         Names of the stored records used.
     """
 
-    measured: Json
+    measured: object
     verdict: Verdict
     instances: tuple[str, ...] = ()
     reason: str = ""
@@ -369,7 +369,7 @@ class Claim:
     paper: str
     where: str
     claim: str
-    expected: Json
+    expected: object
     tolerance: str = "exact"
     measure: Callable[[Laboratory], Measurement] | None = None
     reason: str = ""
@@ -417,7 +417,7 @@ class Claim:
     def _row(self, result: Measurement, laboratory: Laboratory, failed: bool) -> Row:
         if result.verdict.accuses:
             stated = Choice(name="reading", tried="as stated", verdict=result.verdict, measured=plain(result.measured))
-            numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(self.expected)}"
+            numbers = f"measured {in_words(plain(result.measured))}, stated {in_words(plain(self.expected))}"
             result = replace(result, choices=result.choices or (stated,), witness=result.witness or numbers)
         shared = {name: getattr(self, name) for name in _STATED}
         return Row.read(

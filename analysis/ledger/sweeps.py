@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -28,6 +28,15 @@ def spread(ratios: Sequence[float]) -> dict[str, float]:
     return {"min": min(ratios), "median": float(np.median(ratios)), "max": max(ratios)}
 
 
+class SweepFields(TypedDict):
+    """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement` that a sweep gives."""
+
+    count: int
+    violations: int
+    tightness: dict[str, float]
+    witness: str | None
+
+
 @dataclass
 class Sweep:
     """Cases of a bound or theorem: ratios of bound to optimum, and the failing cases with their sizes."""
@@ -42,7 +51,7 @@ class Sweep:
             self.wrong.append((size, case))
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> SweepFields:
         """Fields of :class:`~opticoll.analysis.ledger.claim.Measurement`."""
         return {
             "count": len(self.ratios),

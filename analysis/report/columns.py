@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pandas as pd
 
+    from opticoll.instances.readers.untrusted import Json
+
 Kind = Literal["text", "name", "long", "number", "count", "seconds", "gap", "ratio", "proof"]
 #: Values of a row by field.
 Row = Mapping[str, Any]
@@ -78,7 +80,7 @@ def table(frame: pd.DataFrame, columns: Iterable[Column], caption: str) -> Table
     return Table(caption, tuple(columns), rows(frame), len(frame))
 
 
-def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def rows(frame: pd.DataFrame) -> list[dict[str, Json]]:
     """First :data:`MOST_ROWS` rows of a frame by field."""
     return [{str(name): value for name, value in row.items()} for row in frame.head(MOST_ROWS).to_dict("records")]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger import Row
     from opticoll.analysis.store import Store
     from opticoll.formulations import Formulation
+    from opticoll.instances.readers.untrusted import Json
 
 #: Full names of the papers.
 PAPER_NAMES = {
@@ -224,7 +225,7 @@ def claims_frame(rows: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=None if cells else ["id"])
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, Json]:
     """Describe the machine that writes the report: its environment and its memory [GiB]."""
     import psutil
 

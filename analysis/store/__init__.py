@@ -33,7 +33,7 @@ from opticoll.analysis.store import schema
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.atomic import STALE_S, AlreadyStored, publish, sweep
-from opticoll.solvers.task import Needed
+from opticoll.solvers.task import Needed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,7 +145,7 @@ class Store:
                 "id": name,
                 "attempt": attempt,
                 "study": study,
-                "environment": environment() if where is None else where,
+                "environment": plain(environment() if where is None else where),
                 "started": _utc(started),
                 "finished": _utc(finished or datetime.now(UTC)),
                 "solution": solution,

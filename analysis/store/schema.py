@@ -155,7 +155,9 @@ def stored(values: Mapping[str, Json]) -> StoredRecord:
     msgspec.ValidationError
         If a field has the wrong type.
     """
-    extra = values.get("extra") or {}
+    extra = values.get("extra")
+    if not isinstance(extra, Mapping):
+        extra = {}
     early = {name: extra[name] for name in _ONCE_EXTRA if name in extra}
     nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}
     return StoredRecord.read({**early, **values, **nested, "extra": {**extra, **_unknown(values)} or None})

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.cells import CellResult
     from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.executor import Executor
 
 
@@ -267,7 +268,7 @@ def run_with_progress(study: Study, store: Store, jobs: int | None, dask: str | 
         return run_study(study, store, executor, on_result=advance)
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
+def as_json(summary: Summary) -> dict[str, Json]:
     """The summary as ``--json`` prints it."""
     statuses = ("done", "skipped", "failed", "unavailable")
     return {

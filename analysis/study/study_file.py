@@ -39,7 +39,7 @@ import tomllib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from msgspec import structs
 
@@ -71,6 +71,14 @@ _LIMITS = {"time_limit_s", "memory_limit_gib"}
 _RULE = {"formulation", "instance", "method", "form", "seed", "tol"}
 
 
+class InstanceFacts(TypedDict, total=False):
+    """The instance of a cell: its hash and size; nothing for one that cannot be built."""
+
+    instance_hash: str
+    n: int
+    arcs: int | None
+
+
 @dataclass(frozen=True)
 class Cell:
     """One run of a study: its task, its resume key, and the reason why it cannot run here, if any.
@@ -84,7 +92,7 @@ class Cell:
     key: str
     canonical: str = ""
     unavailable: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: InstanceFacts = field(default_factory=lambda: InstanceFacts())
     planned: bool = True
     solver: str = ""
 
@@ -330,11 +338,11 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and give it its resume key; equal cells are kept once."""
-    from opticoll.instances import parse
+    from opticoll.instances import Instance, parse
     from opticoll.solvers.adapters.command_line import exported
     from opticoll.solvers.plan import make_plan, plan_key, rehearse_options
 
-    instances: dict[str, Any] = {}
+    instances: dict[str, Instance] = {}
     seen: set[str] = set()
     for task in tasks:
         spec = task.instance if isinstance(task.instance, str) else task.instance.spec
@@ -343,7 +351,11 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 instance = task.instance
             else:
                 instance = instances[spec] = instances[spec] if spec in instances else parse(spec)
-            facts = {"instance_hash": instance.hash, "n": instance.n, "arcs": getattr(instance, "arcs", None)}
+            facts: InstanceFacts = {
+                "instance_hash": instance.hash,
+                "n": instance.n,
+                "arcs": getattr(instance, "arcs", None),
+            }
             unavailable, planned, solver = None, True, ""
             if names_file(spec):
                 task = _on(task, instance)

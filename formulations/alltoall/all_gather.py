@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
 
 _SUPER = "sources"
@@ -215,7 +216,7 @@ class Gathering:
         return mask
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Gathering:
+def prepare(instance: object, parameters: Settings | None = None) -> Gathering:
     """The data of the model.
 
     Raises
@@ -407,12 +408,12 @@ def bounds(data: Gathering) -> list[Bound]:
     ]
 
 
-def metrics(data: Gathering, value: float | None) -> dict[str, Any]:
+def metrics(data: Gathering, value: float | None) -> dict[str, Json]:
     """T, its inverse, the number of ranks."""
     return time_metrics(data.topology, value)
 
 
-def time_metrics(topology: Topology, value: float | None) -> dict[str, Any]:
+def time_metrics(topology: Topology, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter, for formulations that minimise T."""
     positive = value is not None and value > 0
     return {

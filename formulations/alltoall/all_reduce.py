@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
 NAME = "alltoall.all-reduce"
 _BLOCKS = (
@@ -91,7 +92,7 @@ class AllReduction:
         return np.setdiff1d(np.arange(self.topology.n), self.topology.terminals)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> AllReduction:
+def prepare(instance: object, parameters: Settings | None = None) -> AllReduction:
     """The data of the model.
 
     Raises
@@ -312,7 +313,7 @@ def bounds(data: AllReduction) -> list[Bound]:
     return found
 
 
-def metrics(data: AllReduction, value: float | None) -> dict[str, Any]:
+def metrics(data: AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, the number of ranks."""
     return time_metrics(data.topology, value)
 

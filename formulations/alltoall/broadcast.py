@@ -30,7 +30,7 @@ d-cube 1/d, n-ring 1/2, directed n-ring 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
 NAME = "alltoall.broadcast"
 PARAMETERS = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
@@ -83,7 +84,7 @@ class Spreading:
         return (self.topology.terminals == self.root).astype(int).tolist()
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Spreading:
+def prepare(instance: object, parameters: Settings | None = None) -> Spreading:
     """The data of the model.
 
     Raises
@@ -224,7 +225,7 @@ def bounds(data: Spreading) -> list[Bound]:
     ]  # fmt: skip
 
 
-def metrics(data: Spreading, value: float | None) -> dict[str, Any]:
+def metrics(data: Spreading, value: float | None) -> dict[str, Json]:
     """T, its inverse, the root and the number of ranks."""
     positive = value is not None and value > 0
     return {

@@ -17,7 +17,7 @@ need an LP (method ``flow-decomposition``); it is included because the paper sol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Settings
 
 NAME = "alltoall.child"
 
 
 def prepare(
     instance: object,
-    parameters: dict[str, Any] | None = None,
+    parameters: Settings | None = None,
     needed: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> model.ConcurrentFlow:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.master``.

@@ -25,7 +25,7 @@ cycle of l through t) in place of dist_l(s,t).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from opticoll.instances.readers.untrusted import Settings
 
 NAME = "alltoall.link-mcf"
 
@@ -68,7 +70,7 @@ class LinkFlow:
         return mask
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkFlow:
+def prepare(instance: object, parameters: Settings | None = None) -> LinkFlow:
     """The data of the model.
 
     Raises
@@ -84,7 +86,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> LinkF
     return LinkFlow(model.by_commodity(topology, sources, targets, amount, block=not printed), targets, printed)
 
 
-def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
     """Size of the model before its data are computed."""
     if not isinstance(instance, Topology) or parameters.get("demand", UNIFORM) != UNIFORM:
         return None

@@ -18,7 +18,7 @@ the demand. The paper's text solves it at N=1000, d=4 in 40 minutes with MOSEK (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
@@ -27,15 +27,15 @@ from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
 from opticoll.formulations.model import Formulation
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology
-from opticoll.instances.readers.untrusted import PREFIX
+from opticoll.instances.readers.untrusted import PREFIX, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 NAME = "alltoall.master"
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model.ConcurrentFlow:
+def prepare(instance: object, parameters: Settings | None = None) -> model.ConcurrentFlow:
     """The data of the model.
 
     Raises
@@ -48,7 +48,7 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> model
     return model.by_source(*model.demanded_traffic(instance, parameters, NAME))
 
 
-def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
     """Size of the model for all ranks; None for a demand from a file or data, whose sources are not yet known."""
     demand = parameters.get("demand", UNIFORM)
     if not isinstance(instance, Topology) or getattr(demand, "data", None) is not None:

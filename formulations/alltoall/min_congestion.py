@@ -31,7 +31,7 @@ Routes over sets that are too large to list (``paths=all``) bring their own path
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,10 +57,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Settings
+
 NAME = "alltoall.min-congestion"
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
+def prepare(instance: object, parameters: Settings | None = None) -> PathFlow:
     """The data of the model.
 
     Raises

@@ -26,7 +26,7 @@ Solutions over sets that are too large to list (method ``column-generation``) br
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,10 +56,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Settings
+
 NAME = "alltoall.path-mcf"
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> PathFlow:
+def prepare(instance: object, parameters: Settings | None = None) -> PathFlow:
     """The data of the model.
 
     Raises

@@ -29,7 +29,7 @@ forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
 NAME = "alltoall.reduce-scatter"
 
@@ -74,7 +75,7 @@ class Reduction:
         return self.topology.terminals
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Reduction:
+def prepare(instance: object, parameters: Settings | None = None) -> Reduction:
     """The data of the model.
 
     Raises
@@ -211,7 +212,7 @@ def bounds(data: Reduction) -> list[Bound]:
     ]  # fmt: skip
 
 
-def metrics(data: Reduction, value: float | None) -> dict[str, Any]:
+def metrics(data: Reduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, the number of ranks."""
     return time_metrics(data.topology, value)
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     Values = Mapping[str, NDArray[np.float64]]
 
@@ -75,7 +76,7 @@ class ChunkSteps:
         return self.flow.relays
 
 
-def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> ChunkSteps:
+def prepare(instance: object, parameters: Settings | None = None) -> ChunkSteps:
     """The data of the model.
 
     Raises
@@ -351,7 +352,7 @@ def chunk_values(data: ChunkSteps, by_source: ChunkSteps, values: Values) -> dic
     return {"f": f, "U": np.asarray(values["U"], dtype=float)}
 
 
-def metrics(data: ChunkSteps, value: float | None) -> dict[str, Any]:
+def metrics(data: ChunkSteps, value: float | None) -> dict[str, Json]:
     """Chunks, steps, rounds, and the time that they take."""
     return {
         "chunks": data.chunks,

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
 NAME = "alltoall.timestep-mcf"
 
 
@@ -150,7 +152,7 @@ class StepFlow:
         return touched & ~self.holds[:, None, None]
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> StepFlow:
+def prepare(instance: object, parameters: Settings | None = None) -> StepFlow:
     """The data of the model.
 
     Raises
@@ -329,7 +331,7 @@ def estimate(data: StepFlow) -> dict[str, int]:
     }
 
 
-def early_estimate(instance: object, parameters: Mapping[str, Any]) -> dict[str, int] | None:
+def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
     """Lower bound on the size of the model before its data are computed.
 
     A pair of ranks has at least one variable that is not fixed at 0; a variable, fixed or not, has at least three
@@ -494,7 +496,7 @@ def waiting(data: StepFlow, f: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def metrics(data: StepFlow, value: float | None) -> dict[str, Any]:
+def metrics(data: StepFlow, value: float | None) -> dict[str, Json]:
     """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
     diameter = data.topology.diameter
     return {

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Settings
 
     I64 = NDArray[np.int64]
 
@@ -109,7 +110,7 @@ class LayeredRoutes:
 
 def prepare(
     instance: object,
-    parameters: dict[str, Any] | None = None,
+    parameters: Settings | None = None,
     needed: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> LayeredRoutes:
     """The data of the model; ``needed`` are the values of a solution of ``alltoall.min-congestion``.

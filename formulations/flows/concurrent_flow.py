@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
+
+    from opticoll.instances.readers.untrusted import Settings
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
@@ -160,13 +162,13 @@ def demand_parameter() -> Parameter:
     return Parameter("demand", DemandSpec, default=DemandSpec(UNIFORM), help=f"amounts sent: {FORMS}")
 
 
-def equal_demands(parameters: Mapping[str, Any]) -> bool:
+def equal_demands(parameters: Settings) -> bool:
     """Whether all ranks send the same to all others: then isomorphic topologies have the same optimum."""
     return bool(parameters.get("demand", UNIFORM) == UNIFORM)
 
 
 def demanded_traffic(
-    instance: object, parameters: Mapping[str, Any] | None, formulation: str
+    instance: object, parameters: Settings | None, formulation: str
 ) -> tuple[Topology, NDArray[np.float64] | None]:
     """The topology of a model, and its demand D ``(N, N)``, None for one shard between all ranks.
 

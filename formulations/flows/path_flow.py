@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Bound
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class PathFlow:
         return self.paths
 
 
-def label_invariant(parameters: Mapping[str, Any]) -> bool:
+def label_invariant(parameters: Settings) -> bool:
     """Whether isomorphic topologies have the same optimum: ``k`` and ``disjoint`` break ties by number."""
     return parameters["paths"] in {"all", "shortest"} and concurrent_flow.equal_demands(parameters)
 
@@ -118,7 +119,7 @@ def restriction(data: PathFlow) -> str | None:
     return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
 
 
-def prepare_paths(instance: object, parameters: Mapping[str, Any], name: str) -> PathFlow:
+def prepare_paths(instance: object, parameters: Settings, name: str) -> PathFlow:
     """The data of an all-to-all model called ``name`` over path sets.
 
     Raises

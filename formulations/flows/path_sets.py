@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Settings
 
     I64 = NDArray[np.int64]
     Pairs = tuple[I64, I64]
@@ -75,7 +76,7 @@ def rule_parameters(default: Kind) -> tuple[Parameter, ...]:
     )
 
 
-def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathRule:
+def read_rule(parameters: Settings, default: Kind, where: str) -> PathRule:
     """The rule given by parameters.
 
     Raises
@@ -83,14 +84,14 @@ def read_rule(parameters: Mapping[str, Any], default: Kind, where: str) -> PathR
     NotApplicable
         For k below 1 or a negative lmax.
     """
-    kind, k, lmax = parameters.get("paths", default), int(parameters.get("k", 4)), int(parameters.get("lmax", 0))
+    stated, k, lmax = parameters.get("paths", default), int(parameters.get("k", 4)), int(parameters.get("lmax", 0))
     if k < 1:
         msg = f"{where}: k={k} leaves no path; give at least 1"
         raise NotApplicable(msg)
     if lmax < 0:
         msg = f"{where}: lmax={lmax} is no path length; give at least 1, or 0 for any length"
         raise NotApplicable(msg)
-    return PathRule(kind, k, lmax or None)
+    return PathRule(cast("Kind", stated), k, lmax or None)
 
 
 @dataclass(frozen=True, eq=False)

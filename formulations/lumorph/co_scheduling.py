@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.arrays import Names
+    from opticoll.formulations.lumorph.authors_costs import Variant
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -81,7 +83,7 @@ class CallBatches:
         return float(self.time.sum())
 
 
-def prepare(instance: object, parameters: Mapping[str, Any]) -> CallBatches:
+def prepare(instance: object, parameters: Settings) -> CallBatches:
     """The data of the model.
 
     Raises
@@ -96,7 +98,7 @@ def prepare(instance: object, parameters: Mapping[str, Any]) -> CallBatches:
     if not 0 < len(shared) <= MOST_CALLS:
         msg = f"{NAME}: {instance.spec} has {len(shared)} calls of more than one GPU; take 1 to {MOST_CALLS}"
         raise NotApplicable(msg)
-    name, variant = _ALGORITHMS[parameters["algorithm"]], parameters["variant"]
+    name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
     cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
     time = np.array([round(cost[len(call.ranks)].time(call.size), 3) for _, call in shared])
     member = np.zeros((len(shared), instance.n), dtype=bool)
@@ -228,7 +230,7 @@ def bounds(data: CallBatches) -> list[Bound]:
     ]
 
 
-def metrics(data: CallBatches, value: float | None) -> dict[str, Any]:
+def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
     """Time of one call after the other, the share of it that is saved, and whether all calls conflict."""
     whole = data.sequential
     return {

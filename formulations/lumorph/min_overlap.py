@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -129,7 +131,7 @@ class Overlap(PathFlow):
         return Bound("hop-lengths", float(value), "hops of all circuits over the number of arcs, rounded up")
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Overlap:
+def prepare(instance: object, parameters: Settings | None = None) -> Overlap:
     """The data of the model.
 
     Raises
@@ -525,7 +527,7 @@ def bounds(data: Overlap) -> list[Bound]:
     return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
 
 
-def metrics(data: Overlap, value: float | None) -> dict[str, Any]:
+def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
     """The overlap, the circuit list and form, and every analytic bound by name; they hold for all routes."""
     return {
         "max_load": value,

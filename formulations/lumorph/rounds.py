@@ -66,7 +66,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
@@ -216,7 +217,7 @@ class RoundModel:
         )  # fmt: skip
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RoundModel:
+def prepare(instance: object, parameters: Settings | None = None) -> RoundModel:
     """The data of the model.
 
     Raises
@@ -232,29 +233,33 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
     if not isinstance(instance, Topology):
         msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
         raise NotApplicable(msg)
+    root, lasers, waveguides, rmin, rmax, paths, pieces = (
+        int(given[name]) for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
+    )
+    routes, fixed = str(given["routes"]), given["wavelengths"] == "fixed"
     for name in ("root", "lasers", "waveguides", "rmin", "rmax"):
-        if given[name] < 0:
+        if int(given[name]) < 0:
             msg = f"{NAME}: {name}={given[name]} is negative; use 0 for the default"
             raise NotApplicable(msg)
-    if 0 < given["rmax"] < given["rmin"]:
-        msg = f"{NAME}: rmin={given['rmin']} is above rmax={given['rmax']}; remove one of them"
+    if 0 < rmax < rmin:
+        msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; remove one of them"
         raise NotApplicable(msg)
-    if not 0 <= given["paths"] <= 64:
-        msg = f"{NAME}: paths={given['paths']} is not between 1 and 64, nor 0 for the default"
+    if not 0 <= paths <= 64:
+        msg = f"{NAME}: paths={paths} is not between 1 and 64, nor 0 for the default"
         raise NotApplicable(msg)
-    if given["routes"] == "algorithm-2" and given["paths"] > 1:
-        msg = f"{NAME}: routes=algorithm-2 has one route per pair; leave out paths={given['paths']}"
+    if routes == "algorithm-2" and paths > 1:
+        msg = f"{NAME}: routes=algorithm-2 has one route per pair; leave out paths={paths}"
         raise NotApplicable(msg)
-    version: Version = given["program"]
+    version = cast("Version", given["program"])
     coded = version == "coded"
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
     if coded:
         own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES)
-    lasers, waveguides = given["lasers"] or own[0], given["waveguides"] or own[1]
+    lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
         msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"
         raise NotApplicable(msg)
-    wanted = collective(given["collective"], instance.n, instance.terminals, root=given["root"], pieces=given["pieces"])
+    wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
     if not len(wanted.post):
         msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
         raise NotApplicable(msg)
@@ -263,9 +268,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
             instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
         )
     _refuse_unreachable(instance, wanted)
-    rmin, rmax = given["rmin"], given["rmax"]
     if version != "corrected":
-        _refuse_published(version, wanted, fixed=given["wavelengths"] == "fixed")
+        _refuse_published(version, wanted, fixed=fixed)
         rmin = rmin or round_programs.CODED_RMIN
         rmax = rmax or (round_programs.CODED_RMAX if coded else 0)
         if rmin > rmax > 0:
@@ -273,9 +277,8 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Round
             raise NotApplicable(msg)
     data = RoundModel(
         instance, wanted, phases(wanted), Limits(lasers, waveguides),
-        given["paths"] or (round_programs.CODED_PATHS if coded or given["routes"] == "algorithm-2" else 2),
-        given["routes"],
-        given["wavelengths"] == "fixed", rmin, rmax, given["bounds"], given["symmetry"], version=version,
+        paths or (round_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
+        routes, fixed, rmin, rmax, bool(given["bounds"]), bool(given["symmetry"]), version=version,
     )  # fmt: skip
     if version == "corrected" and rmin and rmin > min(data.least):
         msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
@@ -505,7 +508,7 @@ def refute(data: RoundModel) -> Bound | None:
     return None
 
 
-def metrics(data: RoundModel, value: float | None) -> dict[str, Any]:
+def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the scope of the proof (see the module)."""
     composed = sum(data.least)
     if value is not None and data.version != "corrected":

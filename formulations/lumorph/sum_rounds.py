@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
@@ -223,7 +224,7 @@ def _product(rounds: int, *keys: I64) -> tuple[I64, ...]:
     return np.repeat(np.arange(rounds), keys[0].size), *(np.tile(key, rounds) for key in keys)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> SumModel:
+def prepare(instance: object, parameters: Settings | None = None) -> SumModel:
     """The data of the model.
 
     Raises
@@ -235,14 +236,15 @@ def prepare(instance: object, parameters: dict[str, Any] | None = None) -> SumMo
 
     given = read_parameters(PARAMETERS, parameters or {}, NAME)
     shared = {name: value for name, value in given.items() if name not in {"rmax", "bounds"}}
-    if given["rmax"] < 0:
-        msg = f"{NAME}: rmax={given['rmax']} is negative; use 0 for the default"
+    rmax = int(given["rmax"])
+    if rmax < 0:
+        msg = f"{NAME}: rmax={rmax} is negative; use 0 for the default"
         raise NotApplicable(msg)
     phased = prepare_rounds(instance, shared)
     if not phased.collective.summing:
         msg = f"{NAME}: {phased.collective.name!r} copies and does not sum; use lumorph.rounds"
         raise NotApplicable(msg)
-    return SumModel(phased, given["rmax"], given["bounds"])
+    return SumModel(phased, rmax, bool(given["bounds"]))
 
 
 # Solutions ------------------------------------------------------------------------------------------------------------
@@ -421,7 +423,7 @@ def refute(data: SumModel) -> Bound | None:
     return Bound(best.name, best.value, reason, best.paper)
 
 
-def metrics(data: SumModel, value: float | None) -> dict[str, Any]:
+def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the best bounds of a composition of phases."""
     return {
         "rounds": None if value is None or not np.isfinite(value) else int(value),

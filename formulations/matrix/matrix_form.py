@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Settings
+
     F64 = NDArray[np.float64]
     Values = Mapping[str, F64]
 
@@ -37,7 +39,7 @@ NAME = "matrix.program"
 LEAST_SIZE = 1e-3
 
 
-def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> MatrixProgram:
+def prepare(instance: object, parameters: Settings | None = None) -> MatrixProgram:
     """The program itself.
 
     Raises

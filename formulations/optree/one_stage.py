@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.photonic import WdmFibres
+    from opticoll.instances.readers.untrusted import Settings
 
     I64 = NDArray[np.int64]
 
@@ -103,7 +104,7 @@ class AllToAll:
         return count * (self.routes + hops + self.fibres.arcs + 2) - 2
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> AllToAll:
+def prepare(instance: object, parameters: Settings | None = None) -> AllToAll:
     """The data of the model.
 
     Raises

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.optree.tree_theory import Walks
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.photonic import WdmFibres
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     I64 = NDArray[np.int64]
 
@@ -83,7 +84,7 @@ class TreeChoice:
         return self.graph.layers(self.depth or self.fabric.deepest)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> TreeChoice:
+def prepare(instance: object, parameters: Settings | None = None) -> TreeChoice:
     """The data of the model.
 
     Raises
@@ -304,10 +305,10 @@ def bounds(data: TreeChoice) -> list[Bound]:
     return found
 
 
-def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
+def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
     fabric = data.fabric
-    found: dict[str, Any] = {
+    found: dict[str, Json] = {
         "rounds": None if value is None else int(value),
         "any_schedule_bound": theory.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
     }
@@ -321,12 +322,12 @@ def metrics(data: TreeChoice, value: float | None) -> dict[str, Any]:
     return found
 
 
-def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+def describe(data: TreeChoice, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Json]:
     """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
     radices = radices_of(data, values)
     if radices is None:
         return {}
-    found: dict[str, Any] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
+    found: dict[str, Json] = {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
     if data.fabric.n <= CHECKED_NODES:
         found["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
     return found

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opticoll.errors import BadInput
 from opticoll.formulations.schedules.link_schedule import pair_capacity
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.tree_packing import Packing, Tree
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json
 
 #: Formulations with such schedules, and the name of their collective in files.
 COLLECTIVES = {
@@ -472,9 +473,9 @@ def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence
 # Documents --------------------------------------------------------------------------------------------------------
 
 
-def moves_document(schedule: CollectiveSteps) -> dict[str, Any]:
+def moves_document(schedule: CollectiveSteps) -> dict[str, Json]:
     """A schedule as a JSON-able document of kind "moves", without what all kinds share."""
-    document: dict[str, Any] = {"kind": "moves", "collective": schedule.collective}
+    document: dict[str, Json] = {"kind": "moves", "collective": schedule.collective}
     if schedule.root is not None:
         document["root"] = schedule.root
     steps = [

@@ -30,7 +30,7 @@ from opticoll.formulations.schedules.link_schedule import pair_capacity, ways_be
 from opticoll.formulations.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.formulations.schedules.program import Verdict, refused
 from opticoll.instances.readers import untrusted
-from opticoll.instances.readers.untrusted import parses_as_float
+from opticoll.instances.readers.untrusted import Json, parses_as_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +89,7 @@ def foreign_tool(document: object) -> str | None:
     return "TE-CCL" if any(_FLOWS.fullmatch(str(key)) for key in document) else None
 
 
-def read_foreign(document: dict[str, Any], path: Path, topology: Topology) -> Sends:
+def read_foreign(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     """The schedule in a JSON document of TE-CCL or msccl-tools.
 
     Raises
@@ -100,7 +100,7 @@ def read_foreign(document: dict[str, Any], path: Path, topology: Topology) -> Se
     return (_msccl if foreign_tool(document) == "msccl" else _teccl)(document, path, topology)
 
 
-def _teccl(document: dict[str, Any], path: Path, topology: Topology) -> Sends:
+def _teccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     name = next(key for key in document if _FLOWS.fullmatch(key))
     flows = document[name]
     if not isinstance(flows, list) or not flows or len(flows) > MAX_SENDS:
@@ -131,7 +131,7 @@ def _teccl(document: dict[str, Any], path: Path, topology: Topology) -> Sends:
     return Sends("alltoall" if with_volume else "allgather", most + 1, sends, moves=with_volume, synchronous=False)
 
 
-def _msccl(document: dict[str, Any], path: Path, topology: Topology) -> Sends:
+def _msccl(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     held = {key: _map(document.get(key), path, key, topology.ranks) for key in ("input_map", "output_map")}
     inputs, outputs = held["input_map"], held["output_map"]
     owner = {address: r for r, addresses in inputs.items() for address in addresses}

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.schedules.link_schedule import LinkSchedule
     from opticoll.formulations.schedules.shard_routes import Chunked
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json
 
 FORMAT = "opticoll-schedule/1"
 #: Largest file [bytes], and most transfers or vertices on routes in it.
@@ -86,7 +87,7 @@ class RouteTable:
     demand: dict[tuple[int, int], float] | None = None
 
 
-def links_document(schedule: LinkSchedule) -> dict[str, Any]:
+def links_document(schedule: LinkSchedule) -> dict[str, Json]:
     """A link schedule as a JSON-able document."""
     topology = schedule.topology
     steps: list[list[list[int]]] = [[] for _ in range(schedule.steps)]
@@ -96,7 +97,7 @@ def links_document(schedule: LinkSchedule) -> dict[str, Any]:
     return {**_head(topology, "links", schedule.amount), "chunks": schedule.chunks, "steps": steps}
 
 
-def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Any]:
+def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
     """Cut routes as a JSON-able document, without routes that carry no chunk."""
     table, used = chunked.routes, np.flatnonzero(chunked.carried)
     heads, first, D = topology.head[table.arcs].tolist(), table.first.tolist(), chunked.chunks
@@ -109,20 +110,20 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Any]:
     return {**_head(topology, "routes", amount), "chunks": chunked.chunks, "routes": routes}
 
 
-def _head(topology: Topology, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Any]:
-    head = {
+def _head(topology: Topology, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Json]:
+    head: dict[str, Json] = {
         "format": FORMAT, "kind": kind, "collective": "alltoall", "instance": topology.spec,
         "instance_hash": topology.hash,
     }  # fmt: skip
     return head if amount is None else {**head, "demand": [[s, t, shards] for (s, t), shards in sorted(amount.items())]}
 
 
-def collective_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Any]:
+def collective_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
     """A schedule of moves as a JSON-able document."""
     return {**_head(topology, "moves", None), **moves_document(schedule)}
 
 
-def rounds_document(topology: Topology, schedule: RoundSchedule) -> dict[str, Any]:
+def rounds_document(topology: Topology, schedule: RoundSchedule) -> dict[str, Json]:
     """A schedule of rounds as a JSON-able document."""
     rounds: list[dict[str, list[Any]]] = [{"circuits": [], "transfers": []} for _ in range(schedule.rounds)]
     heads = topology.head.tolist()
@@ -181,14 +182,14 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     raise BadFile(msg)
 
 
-def _refuse_other_instance(document: dict[str, Any], path: Path, topology: Topology) -> None:
+def _refuse_other_instance(document: dict[str, Json], path: Path, topology: Topology) -> None:
     instance_hash = document.get("instance_hash")
     if instance_hash is not None and instance_hash != topology.hash:
         msg = f"{path}: instance_hash does not match {topology.spec}; use the instance of the file"
         raise BadFile(msg)
 
 
-def _links(document: dict[str, Any], path: Path, n: int) -> LinkSteps:
+def _links(document: dict[str, Json], path: Path, n: int) -> LinkSteps:
     collective = document.get("collective", "alltoall")
     if collective not in ("alltoall", "allgather"):
         msg = f"{path}: 'collective' must be alltoall or allgather, not {str(collective)[:40]!r}"
@@ -216,7 +217,7 @@ def _links(document: dict[str, Any], path: Path, n: int) -> LinkSteps:
     return LinkSteps(collective, chunks, steps, _demand(document, path, n) if width == 5 else None)
 
 
-def _moves(document: dict[str, Any], path: Path, n: int) -> CollectiveSteps:
+def _moves(document: dict[str, Json], path: Path, n: int) -> CollectiveSteps:
     collective, root = str(document.get("collective")), document.get("root")
     if collective not in COLLECTIVES.values():
         msg = f"{path}: 'collective' must be one of {', '.join(COLLECTIVES.values())}, not {collective[:40]!r}"
@@ -243,7 +244,7 @@ def _moves(document: dict[str, Any], path: Path, n: int) -> CollectiveSteps:
                 raise BadFile(msg)
             moves.append(move)
         steps.append(moves)
-    return CollectiveSteps(collective, chunks, steps, root)
+    return CollectiveSteps(collective, chunks, steps, root if isinstance(root, int) else None)
 
 
 def _move(row: Any, n: int) -> Move | None:
@@ -255,7 +256,7 @@ def _move(row: Any, n: int) -> Move | None:
     return Move(tuple(path), shard, chunk, what == "add") if what in ("add", "copy") else None
 
 
-def read_rounds(document: dict[str, Any], path: Path, topology: Topology) -> RoundSchedule:
+def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> RoundSchedule:
     """The schedule of rounds in a document of that kind.
 
     Raises
@@ -323,7 +324,7 @@ def _circuit(row: Any, n: int) -> tuple[list[int], int] | None:
     return (row[0], row[1]) if numbers else None
 
 
-def _routes(document: dict[str, Any], path: Path, n: int) -> RouteTable:
+def _routes(document: dict[str, Json], path: Path, n: int) -> RouteTable:
     if document.get("collective", "alltoall") != "alltoall":
         msg = f"{path}: routes must be for alltoall, not {str(document['collective'])[:40]!r}"
         raise BadFile(msg)
@@ -347,7 +348,7 @@ def _routes(document: dict[str, Any], path: Path, n: int) -> RouteTable:
     return RouteTable(chunks, routes, _demand(document, path, n))
 
 
-def _demand(document: dict[str, Any], path: Path, n: int) -> dict[tuple[int, int], float] | None:
+def _demand(document: dict[str, Json], path: Path, n: int) -> dict[tuple[int, int], float] | None:
     entries = document.get("demand")
     if entries is None:
         return None

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.arrays import Links
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -116,7 +117,7 @@ class Circuits:
         return np.where(np.bincount(group, minlength=2 * self.n) > 0, found, 0.0)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Circuits:
+def prepare(instance: object, parameters: Settings | None = None) -> Circuits:
     """The data of the model.
 
     Raises
@@ -354,7 +355,7 @@ def bounds(data: Circuits) -> list[Bound]:
     return found
 
 
-def metrics(data: Circuits, value: float | None) -> dict[str, Any]:
+def metrics(data: Circuits, value: float | None) -> dict[str, Json]:
     """The slowest transfer, and its ratio to the time with fractional circuits."""
     moves = data.transfers
     sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
@@ -368,7 +369,7 @@ def metrics(data: Circuits, value: float | None) -> dict[str, Any]:
     }
 
 
-def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: Circuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Circuits in use, and the fraction of all ports."""
     c = circuits_of(data, values)
     if c is None:

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -139,7 +141,7 @@ class Placement:
         return first, second
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Placement:
+def prepare(instance: object, parameters: Settings | None = None) -> Placement:
     """The data of the model.
 
     Raises
@@ -534,7 +536,7 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
     return begun
 
 
-def metrics(data: Placement, value: float | None) -> dict[str, Any]:
+def metrics(data: Placement, value: float | None) -> dict[str, Json]:
     """The step's makespan, and the times of one GPU and of unlimited GPUs."""
     chain = float((data.heads + data.graph.duration + data.tails).max())
     return {
@@ -548,7 +550,7 @@ def metrics(data: Placement, value: float | None) -> dict[str, Any]:
     }
 
 
-def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
     """GPUs in use, the most peers one sends to and receives from, bytes between GPUs."""
     read = placed(data, values)
     if read is None:

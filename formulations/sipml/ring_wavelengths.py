@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -165,7 +167,7 @@ class RingTraffic:
         return walks(self.n, self.transfers.source, self.transfers.target)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> RingTraffic:
+def prepare(instance: object, parameters: Settings | None = None) -> RingTraffic:
     """The data of the model.
 
     Raises
@@ -527,7 +529,7 @@ def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
     return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
 
 
-def metrics(data: RingTraffic, value: float | None) -> dict[str, Any]:
+def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
     """The slowest transfer and the size of the problem."""
     moves = data.transfers
     return {
@@ -539,7 +541,7 @@ def metrics(data: RingTraffic, value: float | None) -> dict[str, Any]:
     }
 
 
-def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
     """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer way."""
     read = circuits_of(data, values)
     if read is None:

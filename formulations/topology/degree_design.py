@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -108,7 +110,7 @@ class Design:
         return tail, head
 
 
-def prepare(instance: object, parameters: Mapping[str, Any] | None = None) -> Design:
+def prepare(instance: object, parameters: Settings | None = None) -> Design:
     """The data of the model.
 
     Raises
@@ -424,7 +426,7 @@ def topology_of(data: Design, values: Mapping[str, F64]) -> Topology:
     return Topology(data.n, tail, head)
 
 
-def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: its links, and the topology as a spec."""
     topology = topology_of(data, values)
     spec = digraph_spec(topology)

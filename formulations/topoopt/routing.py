@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.topoopt.design import Ring
+    from opticoll.instances.readers.untrusted import Json, Settings
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -96,9 +97,7 @@ class FixedCircuits(model.ConcurrentFlow):
     unit: float
 
 
-def prepare(
-    instance: object, parameters: Mapping[str, Any], construct: Callable[[ServerPool], TopologyDesign]
-) -> FixedCircuits:
+def prepare(instance: object, parameters: Settings, construct: Callable[[ServerPool], TopologyDesign]) -> FixedCircuits:
     """The data of the model; ``construct`` makes the design whose circuits are given.
 
     Raises
@@ -175,7 +174,7 @@ def metrics(data: FixedCircuits, value: float | None) -> dict[str, float | int |
     }
 
 
-def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+def describe(data: FixedCircuits, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Json]:
     """Loads [bytes] of a verified flow, scaled to the whole demand: quantiles 0, 5, .. 100 % over circuits; its tax."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return {

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
     from opticoll.instances.training_jobs import Traffic
 
     F64 = NDArray[np.float64]
@@ -182,7 +183,7 @@ class Plane:
         return self.computing + float((self.cost * x).sum())
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Plane:
+def prepare(instance: object, parameters: Settings | None = None) -> Plane:
     """The data of the model.
 
     Raises
@@ -369,7 +370,7 @@ def bounds(data: Plane) -> list[Bound]:
     return found
 
 
-def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Json]:
     """Summary of a verified strategy: bytes, memory, and parts by way."""
     x = np.where(data.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
     return {

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.readers.untrusted import Json, Settings
+
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
@@ -249,7 +251,7 @@ class Wiring:
         return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
 
 
-def prepare(instance: object, parameters: dict[str, Any] | None = None) -> Wiring:
+def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
     """The data of the model.
 
     Raises
@@ -535,7 +537,7 @@ def bounds(data: Wiring) -> list[Bound]:
     return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
 
 
-def describe(data: Wiring, values: Mapping[str, F64]) -> dict[str, Any]:
+def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     """Summary of a verified design."""
     read = design.read_design(data.pool, values)
     assert read is not None

@@ -10,11 +10,23 @@ import hashlib
 import json
 import stat
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opticoll.errors import BadFile
+
+#: A JSON value, read-only: null, true, false, a number, a text, a list or an object.
+if TYPE_CHECKING:
+    Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+else:  # msgspec takes no recursive alias; what it decodes is JSON
+    Json = Any
+#: The value of a parameter, of a formulation, a method or an instance family; data of a demand are a text that names
+#: them (:class:`opticoll.instances.demands.DemandSpec`).
+Setting: TypeAlias = bool | int | float | str
+#: Values of parameters by name.
+Settings: TypeAlias = Mapping[str, Setting]
 
 #: Prefix of a setting that names a file.
 PREFIX = "file:"
@@ -91,7 +103,7 @@ def decode(data: bytes, where: str | Path, remedy: str) -> str:
         raise _unreadable(where, f"byte {error.start} is not UTF-8 text", remedy) from None
 
 
-def read_json(path: Path, most: int, remedy: str) -> Any:
+def read_json(path: Path, most: int, remedy: str) -> Json:
     """The JSON in a file: no key occurs twice in an object, and no number is NaN or infinite.
 
     Raises
@@ -102,7 +114,7 @@ def read_json(path: Path, most: int, remedy: str) -> Any:
     return parse_json(decode(read_bytes(path, most, remedy), path, remedy), path, remedy)
 
 
-def parse_json(text: str, where: str | Path, remedy: str) -> Any:
+def parse_json(text: str, where: str | Path, remedy: str) -> Json:
     """The JSON in ``text``, as :func:`read_json`.
 
     Raises
@@ -111,13 +123,14 @@ def parse_json(text: str, where: str | Path, remedy: str) -> Any:
         If it is not such JSON.
     """
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        value: Json = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         msg = f"{where} is not valid JSON ({str(error).splitlines()[0][:200]}); {remedy}"
         raise BadFile(msg) from None
+    return value
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     values = dict(pairs)
     if len(values) < len(pairs):
         [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
@@ -126,7 +139,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _refuse_constant(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Json:
     msg = f"{constant} is not a finite number"
     raise ValueError(msg)
 

@@ -83,7 +83,7 @@ def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
 
 def apply_options(
     solver: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     set_option: Callable[[str, Any], object],
     errors: tuple[type[Exception], ...],
 ) -> None:

@@ -27,6 +27,7 @@ from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceSt
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from opticoll.solvers.adapters.interface import Progress
@@ -88,9 +89,9 @@ class Highs(Adapter):
     algorithm = "simplex / branch and bound"
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
     install = "pip install highspy"
-    own_options: ClassVar[dict[str, Any]] = {}
+    own_options: ClassVar[Mapping[str, str]] = {}
 
-    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, float]:
         """Translate ``rel_tol``; simplex and branch and bound are exact up to rounding, so the tolerances are fixed."""
         tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
         return {"mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": 1e-8} if mip else tight
@@ -126,7 +127,7 @@ class Highs(Adapter):
         effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
-        effective |= self.tolerances(request, mip=form.is_mip) | self.own_options
+        effective |= {**self.tolerances(request, mip=form.is_mip), **self.own_options}
         for name, value in request.options.items():
             effective[name] = self._typed(highspy, highs, name, value)
         ok = highspy.HighsStatus.kOk
@@ -202,7 +203,7 @@ class HighsSimplex(Highs):
     title = "HiGHS simplex"
     algorithm = "simplex"
     capabilities = Capabilities(duals=True, bound=True)
-    own_options: ClassVar[dict[str, Any]] = {"solver": "simplex"}
+    own_options: ClassVar[Mapping[str, str]] = {"solver": "simplex"}
 
 
 class HighsIpx(Highs):
@@ -212,9 +213,9 @@ class HighsIpx(Highs):
     title = "HiGHS IPX"
     algorithm = "interior point (IPX)"
     capabilities = Capabilities(duals=True, exact=False)
-    own_options: ClassVar[dict[str, Any]] = {"solver": "ipx", "run_crossover": "off"}
+    own_options: ClassVar[Mapping[str, str]] = {"solver": "ipx", "run_crossover": "off"}
 
-    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, float]:
         """Tighten ``rel_tol`` by three digits: the last iterations are cheap, and certificates need the accuracy."""
         tolerance = min(1e-6, max(1e-10, request.rel_tol / 1000))
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "ipm_optimality_tolerance")
@@ -235,7 +236,7 @@ class HighsHipo(HighsIpx):
     name = "highs-hipo"
     title = "HiGHS HiPO"
     algorithm = "interior point (HiPO)"
-    own_options: ClassVar[dict[str, Any]] = {"solver": "hipo", "run_crossover": "off"}
+    own_options: ClassVar[Mapping[str, str]] = {"solver": "hipo", "run_crossover": "off"}
 
     def probe_licence(self) -> LicenceState:
         """Check that the wheel includes HiPO."""
@@ -257,7 +258,7 @@ class HighsPdlp(Highs):
     title = "HiGHS PDLP"
     algorithm = "first order (PDLP)"
     capabilities = Capabilities(duals=True, exact=False)
-    own_options: ClassVar[dict[str, Any]] = {"solver": "pdlp"}
+    own_options: ClassVar[Mapping[str, str]] = {"solver": "pdlp"}
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
         """Solve ``form`` as a minimization; for maximizations PDLP returns duals of the wrong sign or "Unknown"."""
@@ -271,7 +272,7 @@ class HighsPdlp(Highs):
             outcome.row_duals = -outcome.row_duals
         return outcome
 
-    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, Any]:
+    def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, float]:
         """Use ``rel_tol`` itself: every further digit is expensive for a first-order method."""
         tolerance = max(1e-9, request.rel_tol)
         names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance", "pdlp_optimality_tolerance")

@@ -13,7 +13,11 @@ import numpy as np
 from opticoll.solvers.adapters.common import parse_value, rejected_value, unknown_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+    from opticoll.instances.readers.untrusted import Json
 
 _LENGTH_DELIMITED = 2
 
@@ -68,7 +72,7 @@ def varints(values: NDArray[Any]) -> bytes:
     return digits[used].tobytes()
 
 
-def set_options(solver: str, message: Any, options: dict[str, Any], *, inside: str | None = None) -> None:
+def set_options(solver: str, message: Any, options: Mapping[str, object], *, inside: str | None = None) -> None:
     """Set fields of ``message`` by name; a dotted name addresses a nested message.
 
     Fields of the nested message ``inside`` may also be given without its prefix.
@@ -94,7 +98,7 @@ def set_options(solver: str, message: Any, options: dict[str, Any], *, inside: s
             raise rejected_value(solver, name, value, str(error)) from error
 
 
-def effective(message: Any) -> dict[str, Any]:
+def effective(message: Any) -> dict[str, Json]:
     """Return the fields that are set, by dotted name."""
     options: dict[str, Any] = {}
     for field, value in message.ListFields():

@@ -24,7 +24,7 @@ import json
 from fractions import Fraction
 from graphlib import TopologicalSorter
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from opticoll.solvers.exact.combinatorial_networks import (
     steps_problem,
     word,
 )
+from opticoll.solvers.task import check_record, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances import Instance, Topology
-    from opticoll.solvers.task import Run
+    from opticoll.instances.readers.untrusted import Json, Settings
+    from opticoll.solvers.task import CheckRecord, Run
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 
@@ -76,7 +78,30 @@ def is_combinatorial(path: Path) -> bool:
     return path.name.lower().endswith(ENDINGS)
 
 
-def certificate(run: Run) -> dict[str, Any]:
+class CertificateFacts(TypedDict):
+    """The claim of a certificate as text, its kind, and the size of its file [bytes]."""
+
+    claim: str
+    kind: str
+    bytes: int
+
+
+class Certificate(TypedDict):
+    """A combinatorial certificate as in its file; problem, solution and argument are of the shape of ``kind``."""
+
+    certificate: int
+    formulation: str
+    instance: str | None
+    instance_hash: str | None
+    settings: dict[str, str]
+    kind: str
+    problem: Mapping[str, Json]
+    solution: Mapping[str, Json]
+    argument: Mapping[str, Json] | None
+    claim: tuple[str | int | None, str | int | None]
+
+
+def certificate(run: Run) -> Certificate:
     """The certificate of a verified run, with the best argument that is found.
 
     Raises
@@ -104,13 +129,13 @@ def certificate(run: Run) -> dict[str, Any]:
     _, high = check(problem, solution, None)
     return {
         "certificate": 1, "formulation": name, "instance": record.instance, "instance_hash": record.instance_hash,
-        "settings": {key: str(value) for key, value in plan.parameters.items()}, "kind": kind,
+        "settings": texts(plan.parameters), "kind": kind,
         "problem": problem, "solution": solution, "argument": arguments[-place] if proven else None,
-        "claim": [word(low), word(high)],
+        "claim": (word(low), word(high)),
     }  # fmt: skip
 
 
-def write(path: Path, run: Run) -> dict[str, Any]:
+def write(path: Path, run: Run) -> CertificateFacts:
     """Write the certificate of a run, packed if the name ends in ``.gz``: its claim, as text, and ``bytes``.
 
     Raises
@@ -135,11 +160,12 @@ def write(path: Path, run: Run) -> dict[str, Any]:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
-    ends = ["-inf" if document["claim"][0] is None else str(document["claim"][0]), str(document["claim"][1])]
+    low, high = document["claim"]
+    ends = ["-inf" if low is None else str(low), str(high)]
     return {"claim": " to ".join(dict.fromkeys(ends)), "kind": document["kind"], "bytes": path.stat().st_size}
 
 
-def check(model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def check(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a combinatorial certificate: its problem is the formulation's on the instance, and its proof holds.
 
     The routes of ``alltoall.virtual-channels`` are the file's own; they must be one path for every pair of ranks.
@@ -171,12 +197,8 @@ def check(model: Formulation, instance: Instance, path: Path, parameters: Mappin
             reason = _difference(model, data, document)
     except Refused as error:
         reason = str(error)
-    found: dict[str, Any] = {
-        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()}, "verified": not reason,
-        "violations": {}, "objective": None, "claimed": None, "bound": None, "bound_source": None, "metrics": {},
-        "reason": reason, "notes": [], "objective_exact": None, "certificate": None,
-    }  # fmt: skip
+    found = check_record(model, instance, parameters, reason)
+    found |= {"objective_exact": None, "certificate": None}
     if reason:
         return found
     value, bound = stated_ends(model, low, high)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Topology
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.exact.form import ExactAnswer, ExactForm
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
@@ -44,7 +45,7 @@ def pairs_of(first: NDArray[np.int64], *others: Any) -> list[list[Any]]:
     return [list(row) for row in zip(first.tolist(), *others, strict=True)]
 
 
-def circuits_problem(data: Any) -> dict[str, Any]:
+def circuits_problem(data: Any) -> dict[str, Json]:
     """Of circuits on a ring, and on switches: there a server reaches every other over a hub, once on each switch."""
     moves, n = data.transfers, data.n
     if hasattr(data, "pool"):
@@ -112,7 +113,7 @@ def _least_time(problem: dict[str, Any], prices: list[list[int]], near: float) -
 START = 1e-9
 
 
-def design_problem(data: Any) -> dict[str, Any]:
+def design_problem(data: Any) -> dict[str, Json]:
     """Of topologies of a degree."""
     return {"nodes": data.n, "degree": data.degree, "directed": data.directed}
 
@@ -157,7 +158,7 @@ def _flow(topology: Topology) -> tuple[ExactForm, ExactAnswer]:
     return form, solve_apart(form)
 
 
-def steps_problem(data: Any) -> dict[str, Any]:
+def steps_problem(data: Any) -> dict[str, Json]:
     """Of whole chunks in steps."""
     topology = data.flow.topology
     ends = [(s, t) for s in range(topology.n) for t in range(topology.n) if s != t]

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.flows.flow_orbits import Orbits
+    from opticoll.instances.readers.untrusted import Json
 
 #: Flow problems of fewer columns are solved as stated.
 LIFTED_COLUMNS = 1000
 
 
 def answer_of(formulation: Formulation, data: Any, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-              ) -> tuple[ExactAnswer, dict[str, Any]]:  # fmt: skip
+              ) -> tuple[ExactAnswer, dict[str, Json]]:  # fmt: skip
     """The answer to the program of a formulation, lifted from a smaller one where that is possible, and its figures.
 
     Raises

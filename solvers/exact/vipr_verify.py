@@ -22,6 +22,7 @@ import numpy as np
 from opticoll.errors import BadFile, NoSolution
 from opticoll.solvers.exact.form import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
+from opticoll.solvers.task import check_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
+    from opticoll.instances.readers.untrusted import Settings
     from opticoll.solvers.exact.prove import Arrays
+    from opticoll.solvers.task import CheckRecord
 
 #: Largest number in a sum [bits].
 MOST_BITS = 4_000_000
@@ -95,8 +98,8 @@ class OtherProblem(Unproven):
 
 
 def check_certificate(
-    model: Formulation, instance: Instance, path: Path, parameters: Mapping[str, Any], needed: Arrays | None = None
-) -> dict[str, Any]:
+    model: Formulation, instance: Instance, path: Path, parameters: Settings, needed: Arrays | None = None
+) -> CheckRecord:
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 
     The matrix is built anew, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
@@ -128,12 +131,8 @@ def check_certificate(
         except Unproven as error:
             reason = error.reason
         break
-    found: dict[str, Any] = {
-        "formulation": model.name, "instance": instance.spec, "instance_hash": instance.hash,
-        "settings": {name: str(value) for name, value in parameters.items()}, "verified": verdict is not None,
-        "violations": {}, "objective": None, "claimed": None, "bound": None, "bound_source": None, "metrics": {},
-        "reason": "" if verdict is not None else reason, "notes": [], "objective_exact": None, "certificate": None,
-    }  # fmt: skip
+    found = check_record(model, instance, parameters, "" if verdict is not None else reason)
+    found |= {"verified": verdict is not None, "objective_exact": None, "certificate": None}
     if verdict is None:
         return found
     ends = (verdict.low, verdict.high) if model.sense == "max" else (verdict.high, verdict.low)

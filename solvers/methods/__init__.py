@@ -13,7 +13,11 @@ from opticoll.solvers.methods.method import MODULES, Method
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from opticoll.formulations.model import Formulation
+    from opticoll.instances.readers.untrusted import Settings
 
 #: Parameter of a formulation that names the method for the formulation it takes its data from.
 METHOD_PARAMETERS = {"alltoall.virtual-channels": "routes"}
@@ -57,7 +61,10 @@ def methods_for(formulation: Formulation) -> dict[str, Method]:
 
 
 def prepared(
-    formulation: Formulation, instance: object, parameters: Mapping[str, Any], needed: Mapping[str, Any] | None = None
+    formulation: Formulation,
+    instance: object,
+    parameters: Settings,
+    needed: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Any:
     """The data of a formulation: of its instance, with a method's construction or a needed solution if it takes one."""
     if formulation.given_by is not None:

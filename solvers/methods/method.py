@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Formulation, Parameter
+    from opticoll.instances.readers.untrusted import Json, Settings
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Run, Task
 
@@ -96,8 +97,8 @@ class Answer:
     bound: float | None = None
     bound_source: str | None = None
     infeasible_by: str | None = None
-    solver: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    solver: Mapping[str, Json] = field(default_factory=dict)
+    metrics: Mapping[str, Json] = field(default_factory=dict)
     message: str = ""
 
 
@@ -112,7 +113,7 @@ class Context:
     formulation: Formulation
     data: Any
     instance: Any
-    parameters: Mapping[str, Any]
+    parameters: Settings
     deadline: float | None
     solve: Callable[..., Run]
     save: Callable[..., None]

@@ -16,7 +16,7 @@ from opticoll.instances.readers.untrusted import names_file
 from opticoll.instances.spec import modules_behind
 from opticoll.solvers.methods.method import Answer, Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.task import Json, Task, Termination
+from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Run
 
     Arrays = dict[str, NDArray[Any]]
-    Message = dict[str, Json]
+    Message = dict[str, Any]
 
 _ARRAYS = ("values", "duals")
 #: Fields of a task that are sent as names or pickles.
@@ -68,7 +68,7 @@ def _pickled(value: object) -> NDArray[np.uint8]:
     return np.frombuffer(pickle.dumps(value), dtype=np.uint8)
 
 
-def rebuild(arguments: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]]) -> Task:
+def rebuild(arguments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Task:
     """The task that :func:`send` sent, with its instance."""
     spec, model = arguments.get("instance"), arguments.get("formulation")
     if model is None:
@@ -121,7 +121,7 @@ def _pack(answer: Answer) -> tuple[Message, Arrays]:
     return message, arrays
 
 
-def receive(message: Mapping[str, Json], arrays: Arrays, ending: Termination | None) -> Answer:
+def receive(message: Mapping[str, Any], arrays: Arrays, ending: Termination | None) -> Answer:
     """The answer of a worker, or the last one that it saved if it ended as ``ending``."""
     if not message:
         return Answer(ending or Termination.ERROR)

@@ -107,6 +107,62 @@ def test_modules_are_few_and_of_readable_length():
     assert not {name: length for name, length in lengths.items() if length > 600}
 
 
+#: Messages between our own processes, and the tests of an adapter that are made of them; no interface.
+INTERNAL = ("solvers.isolation", "solvers.scratch", "solvers.contract", "solvers.methods.procedure")
+
+
+def untyped(name: str, tree: ast.Module) -> list[str]:
+    """Public functions, methods and fields of a module whose annotations have a dict or mapping with values of Any."""
+    found = []
+
+    def loose(annotation: ast.expr | None) -> bool:
+        return annotation is not None and any(
+            isinstance(node, ast.Subscript)
+            and ast.unparse(node.value).rpartition(".")[2] in {"dict", "Dict", "Mapping", "MutableMapping"}
+            and ast.unparse(node.slice).endswith("Any)")
+            for node in ast.walk(annotation)
+        )
+
+    def visit(body: list[ast.stmt], where: str) -> None:
+        for node in body:
+            if isinstance(node, ast.If):
+                visit([*node.body, *node.orelse], where)
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                visit(node.body, f"{where}.{node.name}")
+            elif isinstance(node, ast.FunctionDef) and (
+                node.name == "__init__" or (not node.name.startswith("_") and not node.name.endswith("in_worker"))
+            ):
+                taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.kwarg]
+                if any(loose(one) for one in [node.returns, *(arg.annotation for arg in taken if arg is not None)]):
+                    found.append(f"{where}.{node.name}")
+            elif (
+                isinstance(node, ast.AnnAssign)
+                and loose(node.annotation)
+                and not ast.unparse(node.target).startswith("_")
+            ):
+                found.append(f"{where}.{ast.unparse(node.target)}")
+
+    visit(tree.body, name)
+    return found
+
+
+def test_no_public_signature_has_a_dictionary_of_anything():
+    assert not [
+        one
+        for name, path in MODULES.items()
+        if not name.removeprefix("opticoll.").startswith(INTERNAL)
+        for one in untyped(name, ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+
+def test_a_dictionary_of_anything_is_noticed():
+    source = "def f(x: int, *, y: dict[str, Any] | None = None): ...\nclass A:\n    b: list[Mapping[str, Any]]\n"
+    assert untyped("m", ast.parse(source)) == ["m.f", "m.A.b"]
+    assert not untyped(
+        "m", ast.parse("def f(x: dict[str, int]) -> Mapping[str, object]: ...\ndef _g(x: dict[str, Any]): ...")
+    )
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_an_old_import_path_fails_in_one_clear_line(layer):
     done = subprocess.run(

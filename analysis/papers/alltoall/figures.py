@@ -468,7 +468,9 @@ FIGURES: tuple[PaperFigure, ...] = (
 )  # fmt: skip
 
 
-def curve(spec: str, steps: Iterable[int], *, alpha: float = 0.0, beta: float = 1.0) -> list[dict[str, Any]]:
+def curve(
+    spec: str, steps: Iterable[int], *, alpha: float = 0.0, beta: float = 1.0
+) -> list[dict[str, float | str | None]]:
     """Solve ``alltoall.timestep-mcf`` (by source) on ``spec`` for every number of steps.
 
     Returns

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Grids by number of GPUs in the paper; a wafer has 4x8 tiles.
 GRIDS = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 #: The algorithms of the paper as methods and parameters of this package.
-OPTICAL: dict[str, tuple[str, dict[str, Any]]] = {
+OPTICAL: dict[str, tuple[str, dict[str, int]]] = {
     "LUMORPH-2": ("recursive", {"radix": 2}),
     "LUMORPH-4": ("recursive", {"radix": 4}),
     "LUMORPH-8": ("recursive", {"radix": 8}),

@@ -86,7 +86,7 @@ def _saving(rival: str) -> Callable[[Laboratory], Measurement]:
             name = f"depth by {depth}, steps {steps}"
             choices.append(_agrees(name, number.holds(mean), mean))
             choices.append(_agrees(f"{name}, truncated to two digits", f"{_cut(cut):.2f}" == printed, cut))
-        reached = [choice.measured for choice in choices]
+        reached = [float(choice.measured) for choice in choices if isinstance(choice.measured, (int, float))]
         within = max(abs(value - number.value) for value in reached) < laboratory.scope["about [points]"]
         choices.append(reading("tolerance", f"{laboratory.scope['about [points]']} points, as for a simulation", within,
                                f"{min(reached)} to {max(reached)}"))  # fmt: skip

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.formulations.topoopt.design import iteration_time
 from opticoll.instances import parse
@@ -126,14 +126,28 @@ def simulated(
 # the table ------------------------------------------------------------------------------------------------------
 
 
-def cells(figures: Sequence[int] = ()) -> Iterator[dict[str, Any]]:
+class Cell(TypedDict):
+    """A cell: its figure, the arguments of :func:`simulated`, and the pauses of switched circuits [us], every [ms]."""
+
+    figure: int
+    model: str
+    network: str
+    degree: int
+    link: float
+    section: NotRequired[str]
+    batch: NotRequired[int]
+    pause: NotRequired[float]
+    interval: NotRequired[float]
+
+
+def cells(figures: Sequence[int] = ()) -> Iterator[Cell]:
     """The cells of some figures, or of all: the figure, and the arguments of :func:`simulated`."""
     for cell in _all_cells():
         if not figures or cell["figure"] in figures:
             yield cell
 
 
-def _all_cells() -> Iterator[dict[str, Any]]:
+def _all_cells() -> Iterator[Cell]:
     for figure, degree in ((11, 4), (27, 8)):
         for model, network, link in product(MODELS, NETWORKS, LINKS):
             yield {"figure": figure, "model": model, "network": network, "degree": degree, "link": link}
@@ -151,7 +165,7 @@ def _all_cells() -> Iterator[dict[str, Any]]:
         yield {"figure": 28, "model": model, "network": "TopoOpt", "degree": degree, "link": link}
 
 
-def _row(cell: dict[str, Any]) -> dict[str, str]:
+def _row(cell: Cell) -> dict[str, str]:
     """The row of a cell, without its time."""
     return {
         "figure": str(cell["figure"]), "model": cell["model"],
@@ -161,9 +175,11 @@ def _row(cell: dict[str, Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def record(cell: dict[str, Any]) -> dict[str, str]:
+def record(cell: Cell) -> dict[str, str]:
     """The row of a cell, simulated."""
-    given = {key: value for key, value in cell.items() if key not in ("figure", "pause", "interval", "network")}
+    given: dict[str, Any] = {
+        key: value for key, value in cell.items() if key not in ("figure", "pause", "interval", "network")
+    }
     network = cell["network"]
     if "pause" in cell:
         forwards = str(network.endswith("-FW")).lower()
@@ -174,7 +190,7 @@ def record(cell: dict[str, Any]) -> dict[str, str]:
     return {**_row(cell), "seconds": f"{simulated(network=network, **given):.6g}"}
 
 
-def _records(group: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _records(group: list[Cell]) -> list[dict[str, str]]:
     """The rows of cells that share a task graph and a network."""
     return [record(cell) for cell in group]
 
@@ -190,7 +206,7 @@ def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | 
     from opticoll.solvers.executor import make_executor
 
     found = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in cells(figures):
         if tuple(_row(cell).items()) not in found:
             changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes

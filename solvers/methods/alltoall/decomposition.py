@@ -65,16 +65,16 @@ def solve_master(context: Context) -> Run:
 
     task = context.task
     master = Task(
-        "alltoall.master", task.instance, method=context.parameters["master"], form=task.form, settings=demand_of(task),
-        time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib, tol=task.tol, seed=task.seed,
-        threads=task.threads,
+        "alltoall.master", task.instance, method=str(context.parameters["master"]), form=task.form,
+        settings=demand_of(task), time_limit_s=context.remaining(), memory_limit_gib=task.memory_limit_gib,
+        tol=task.tol, seed=task.seed, threads=task.threads,
     )  # fmt: skip
     if task.form is None and make_plan(master).adapter is not None:  # a stated model: the form that is built fastest
         master = msgspec.structs.replace(master, form="matrix")
     return context.solve(master)
 
 
-def demand_of(task: Task) -> dict[str, Any]:
+def demand_of(task: Task) -> dict[str, object]:
     """The setting ``demand`` of a task, if it has one."""
     return {name: value for name, value in task.settings.items() if name == "demand"}
 
@@ -453,7 +453,7 @@ def run_tree_packing(context: Context) -> Answer:
 
     context.remaining()
     topology, name = context.instance, context.formulation.name
-    most = context.parameters["trees"] or None
+    most = int(context.parameters["trees"]) or None
     if most is not None and most < 0:
         msg = f"tree-packing: trees={most} is negative; use 0 for as many trees per shard as the optimum takes"
         raise MethodMismatch(msg)
@@ -511,7 +511,7 @@ def run_source_flows(context: Context) -> Answer:
     common: dict[str, Any] = {
         "memory_limit_gib": task.memory_limit_gib, "tol": task.tol, "seed": task.seed, "threads": task.threads,
     }  # fmt: skip
-    settings = {"steps": flow.steps, "chunks": data.chunks, "model": "sources"}
+    settings: dict[str, int | str] = {"steps": flow.steps, "chunks": data.chunks, "model": "sources"}
     relaxed = context.solve(
         Task(
             "alltoall.timestep-mcf", task.instance, settings={"steps": flow.steps, "aggregate": "source"},

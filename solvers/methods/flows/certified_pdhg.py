@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
-    from typing import Any
 
     from opticoll.formulations.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.pdhg_iteration import Closing
@@ -180,8 +179,8 @@ def run(context: Context) -> Answer:
     single = precision == "single" or (precision == "auto" and task.tol >= SINGLE)
     orbits = find(context.data) if context.parameters["symmetry"] else None
     keeper, termination, message = iterate(
-        context, NAME, orbits, task.tol, single=single, steps=context.parameters["steps"],
-        start=context.parameters["start"],
+        context, NAME, orbits, task.tol, single=single, steps=int(context.parameters["steps"]),
+        start=str(context.parameters["start"]),
     )  # fmt: skip
     return keeper.last(termination, message)
 
@@ -316,10 +315,10 @@ class Keeper:
         answer = self.answer(termination)
         answer.values = self.flows(self.closing.flows)
         answer.message = message
-        answer.metrics |= {"iteration_s": self.iteration_s}
+        answer.metrics = {**answer.metrics, "iteration_s": self.iteration_s}
         return answer
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, int]:
         """Counts of steps, bounds and times."""
         closing = self.closing
         assert closing is not None

@@ -181,8 +181,8 @@ def run_screened_lp(context: Context) -> Answer:
     orbits = find(context.data)
     tol = context.task.tol
     keeper, termination, message = iterate(
-        context, SCREENED_LP.name, orbits, max(tol, FIRST_TOL), single=True, steps=context.parameters["steps"],
-        start=context.parameters["start"],
+        context, SCREENED_LP.name, orbits, max(tol, FIRST_TOL), single=True, steps=int(context.parameters["steps"]),
+        start=str(context.parameters["start"]),
     )  # fmt: skip
     closing = keeper.closing
     assert closing is not None
@@ -195,7 +195,7 @@ def run_screened_lp(context: Context) -> Answer:
     counts, keep = keeper.counts(), np.zeros((orbits.data.topology.arcs, orbits.representative.size), dtype=bool)
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
-        while best.gap > tol and rounds < context.parameters["rounds"] and not keep.all():
+        while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
             assert best.lengths is not None
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)
             reduced = solve_reduced(context, orbits, keep, "highs-ipx")
@@ -204,7 +204,7 @@ def run_screened_lp(context: Context) -> Answer:
     except TimeoutError:
         best.termination = Termination.TIME_LIMIT
     answer = answer_of(context, orbits, best, SCREENED_LP.name)
-    answer.metrics |= counts | {"rounds": rounds, "kept": float(keep.mean())}
+    answer.metrics = {**answer.metrics, **counts, "rounds": rounds, "kept": float(keep.mean())}
     return answer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from opticoll.instances.readers.untrusted import Json
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
@@ -146,7 +148,7 @@ def draw_different(
     return best
 
 
-def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Any]:
+def route_metrics(data: PathFlow, routes: PathSet) -> dict[str, Json]:
     """Metrics of all routing methods: mean load and path lengths."""
     return {
         "mean_load": float((arc_load(routes, data.share[routes.pair]) / data.topology.capacity).mean()),

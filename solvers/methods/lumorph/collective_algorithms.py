@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
+    from opticoll.instances.readers.untrusted import Settings
 
     I64 = NDArray[np.int64]
 
@@ -232,7 +233,7 @@ class Algorithm:
 
     name: str
     title: str
-    make: Callable[[Call, Shape, Limits, Mapping[str, Any]], Pattern]
+    make: Callable[[Call, Shape, Limits, Settings], Pattern]
     parameters: tuple[Parameter, ...] = field(default=())
 
 

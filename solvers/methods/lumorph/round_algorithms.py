@@ -20,7 +20,7 @@ Sums (:mod:`opticoll.formulations.lumorph.sum_rounds`):
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances import Topology
-    from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm
+    from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
     from opticoll.solvers.methods.lumorph.patterns import Pattern
+    from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
 
 _SHARED = (
@@ -81,12 +82,13 @@ def _applies(formulation: Formulation) -> bool:
 def _answer(context: Context, name: str, pattern: Pattern, batches: int, message: str) -> Answer:
     data: RoundModel = context.data
     settings = context.parameters
-    if settings["search_s"] < 0 or not np.isfinite(settings["search_s"]):
-        msg = f"{name}: search_s={settings['search_s']} must be at least 0 seconds"
+    seconds, routing = float(settings["search_s"]), cast("Routing", settings["routing"])
+    if seconds < 0 or not np.isfinite(seconds):
+        msg = f"{name}: search_s={seconds} must be at least 0 seconds"
         raise NotApplicable(msg)
     schedule = realised(
-        data.topology, data.limits, pattern, routing=settings["routing"], seed=context.task.seed,
-        search_s=settings["search_s"], tick=context.remaining,
+        data.topology, data.limits, pattern, routing=routing, seed=context.task.seed,
+        search_s=seconds, tick=context.remaining,
     )  # fmt: skip
     stepwise = schedule.rounds
     if settings["compact"]:
@@ -98,7 +100,7 @@ def _answer(context: Context, name: str, pattern: Pattern, batches: int, message
     return Answer(
         Termination.TOLERANCE,
         values=schedule.values(),
-        solver={"name": name, "version": None, "algorithm": f"{settings['routing']} routes, first fit", "options": {}},
+        solver={"name": name, "version": None, "algorithm": f"{routing} routes, first fit", "options": {}},
         metrics=metrics,
         message=message or "a construction without an optimality proof",
     )
@@ -133,7 +135,8 @@ def _method(algorithm: Algorithm) -> Method:
 def _run_layers(context: Context) -> Answer:
     data = _free_wavelengths(context, "layer-to-layer")
     lasers = data.limits.wavelengths * (data.limits.ports or 1)
-    pattern = layer_to_layer(data.collective, lasers, limit=context.parameters["limit"], seed=context.task.seed)
+    limit = cast("LaserLimit", context.parameters["limit"])
+    pattern = layer_to_layer(data.collective, lasers, limit=limit, seed=context.task.seed)
     return _answer(context, "layer-to-layer", pattern, 1, "")
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.methods.method import Context
 
 
@@ -369,7 +370,7 @@ def run(context: Context) -> Answer:
         message = _failure(repairs)
         return Answer(Termination.ITERATION_LIMIT, solver=solver, metrics={"repairs": repairs}, message=message)
     values = {"device": best[2].astype(float), "start": best[3]}
-    metrics = {"repair": best[1], "repairs": repairs}
+    metrics: dict[str, Json] = {"repair": best[1], "repairs": repairs}
     return Answer(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics)
 
 

@@ -8,7 +8,7 @@ certificate, recomputed in exact fractions. The circuits are then split into one
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def overfull(data: Circuits, circuits: NDArray[np.int64]) -> int | None:
     return worst if used[worst] > data.degree else None
 
 
-def certificate(data: Circuits, time: float, side: int) -> dict[str, Any]:
+def certificate(data: Circuits, time: float, side: int) -> dict[str, int | float | str]:
     """Circuits that one server side needs for any time below ``time``, in exact fractions.
 
     Volumes are exact as floating-point numbers. A pair with fewer circuits than needed would take at least ``time``.
@@ -77,7 +77,7 @@ def run(context: Context) -> Answer:
     bound, source, witness = None, None, None
     if side is not None:
         witness = certificate(data, time, side)
-        if witness["circuits_needed"] > data.degree:
+        if int(witness["circuits_needed"]) > data.degree:
             bound, source = time, "ports-of-one-server"
     match = matchings_of(data, circuits)
     return Answer(

@@ -351,7 +351,7 @@ def run_symmetric_search(context: Context) -> Answer:
         )
 
     best = search(context, data, on_better=lambda found: context.save(answer_of(found), 1.0 / found.time),
-                  **context.parameters)  # fmt: skip
+                  **{name: int(value) for name, value in context.parameters.items()})  # fmt: skip
     if best.orbits is None:
         ended = Termination.TIME_LIMIT if best.interrupted else Termination.TOLERANCE
         return Answer(ended, message="no candidate was found; set more starts, or take another degree")
