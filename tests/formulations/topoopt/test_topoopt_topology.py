@@ -23,8 +23,9 @@ from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.choice import LARGEST
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.methods.topoopt.design_search import Options, Oracle, WiringSearch, renamings
+from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch
 from opticoll.solvers.methods.topoopt.topology_finder import ocs_reconfig, topology_finder
+from opticoll.solvers.methods.topoopt.wiring_kernels import Options, renamings
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task
 
