@@ -30,7 +30,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
-from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
+from opticoll.instances.readers.untrusted import NUMPY, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -219,9 +219,14 @@ _SEEDED: dict[str, Callable[[int, np.random.Generator], F64]] = {
 
 
 def _from_file(word: str, topology: Topology, where: str) -> F64:
-    path, text = read_pinned(word, MAX_BYTES, f"{where}: demand file", "name a CSV or JSON file with a demand")
+    remedy = "name a CSV, JSON or NumPy file with a demand"
+    path, data = read_pinned_bytes(word, MAX_BYTES, f"{where}: demand file", remedy)
     what = f"{where}: {path}"
-    table = table_of_text(text, path.suffix.lower() == ".json", topology, what)
+    if data.startswith(NUMPY):
+        table = DemandTable(numpy_matrix(data, what))
+    else:
+        text = decode(data, what, remedy)
+        table = table_of_text(text, path.suffix.lower() == ".json", topology, what)
     return checked(rank_matrix(table, topology, what), what)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.draft import SOURCES, TARGETS
 from opticoll.instances.readers.files import matrix_of
-from opticoll.instances.readers.graph_formats import dimacs_links, sndlib_links, sndlib_xml_links
+from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 from opticoll.instances.readers.untrusted import parse_json, parse_xml, parses_as_float
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
         If it is malformed, or states no demand.
     """
     start = text.lstrip("\ufeff \t\r\n")[:4096]
-    if start.startswith("?SNDlib"):
+    if re.match(SNDLIB, start):
         found = sndlib_links(text, what)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")

@@ -23,10 +23,12 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import ReadOptions
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.graph_formats import (
+    SNDLIB,
     read_dimacs,
     read_gml,
     read_graphml,
     read_matrix_topology,
+    read_numpy_topology,
     read_sndlib,
     sndlib_links,
     sndlib_xml_links,
@@ -34,7 +36,7 @@ from opticoll.instances.readers.graph_formats import (
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.topology_json import read_json, write_json
-from opticoll.instances.readers.untrusted import decode, parse_xml, parses_as_float, read_bytes
+from opticoll.instances.readers.untrusted import NUMPY, decode, numpy_matrix, parse_xml, parses_as_float, read_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,10 +48,13 @@ MAX_FILE_BYTES = 64 * 2**20
 
 
 def _text(data: bytes, where: str) -> str:
-    if data.startswith(b"\x93NUMPY"):
-        msg = f"{where}: this is a NumPy file; read it with numpy.load and oc.topology, or write it with numpy.savetxt"
-        raise BadFile(msg)
     return decode(data, where, "save the file as UTF-8")
+
+
+def _of_matrix(data: bytes, what: str, options: ReadOptions) -> Topology:
+    if data.startswith(NUMPY):
+        return read_numpy_topology(numpy_matrix(data, what), what, options)
+    return read_matrix_topology(_text(data, what), what, options)
 
 
 def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
@@ -65,7 +70,7 @@ _READERS: dict[str, Callable[[bytes, str, ReadOptions], Topology]] = {
     "gml": lambda data, what, options: read_gml(_text(data, what), what, options),
     "dimacs": lambda data, what, options: read_dimacs(_text(data, what), what, options),
     "sndlib": _of_sndlib,
-    "matrix": lambda data, what, options: read_matrix_topology(_text(data, what), what, options),
+    "matrix": _of_matrix,
     "nccl": read_nccl,
     "nvidia-smi": lambda data, what, options: read_nvidia_smi(_text(data, what), what, options),
 }
@@ -83,7 +88,7 @@ _OTHER_ROOTS = {
     b"topology": "a topology of hwloc has no bandwidths of GPUs' links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
 }
 _STARTS = (
-    (rb"\?SNDlib", "sndlib"),
+    (SNDLIB.encode(), "sndlib"),
     (
         rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))",
         "nvidia-smi",
@@ -193,6 +198,8 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     BadFile
         For formats that are recognised and not read.
     """
+    if data.startswith(NUMPY):
+        return "matrix"
     suffix = Path(path).suffix.lower()
     start = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n")
     if suffix == ".graphml":
@@ -267,15 +274,21 @@ def write_topology(topology: Topology, path: str | Path) -> None:
 
 
 def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
-    """Read an n×n matrix of numbers, one row per line, separated by commas or blanks; ``#`` starts a comment.
+    """Read an n×n matrix of numbers: text, one row per line (commas or blanks; ``#`` starts a comment), or NumPy.
 
     Raises
     ------
     BadFile
         If the file cannot be read, has another number of rows or columns, or holds anything but numbers.
     """
-    what = f"file {str(path)!r}"
-    return matrix_of(_text(_read(path), what), n, what, "server")
+    what, data = f"file {str(path)!r}", _read(path)
+    if not data.startswith(NUMPY):
+        return matrix_of(_text(data, what), n, what, "server")
+    matrix = numpy_matrix(data, what)
+    if len(matrix) != n:
+        msg = f"{what}: a matrix of {len(matrix)} rows and columns; give {n}, one per server"
+        raise BadFile(msg)
+    return matrix
 
 
 def matrix_of(text: str, n: int, what: str, unit: str) -> NDArray[np.float64]:

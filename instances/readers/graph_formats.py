@@ -23,6 +23,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from opticoll.errors import BadFile
 from opticoll.instances.readers.draft import Draft, ReadOptions, file_capacities, is_number
 from opticoll.instances.readers.untrusted import XmlElement, parses_as_float
@@ -31,8 +33,12 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     import networkx as nx
+    from numpy.typing import NDArray
 
     from opticoll.instances.digraph import Topology
+
+#: How native files of SNDlib begin; some that are passed on lack the first line.
+SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
 
 def to_networkx(topology: Topology) -> nx.MultiDiGraph:
@@ -547,4 +553,17 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
                 continue
             capacity = draft.capacity(cell, f"{where}, column {j + 1}")
             draft.add_link(vertices[i], vertices[j], capacity, i * len(rows) + j + 1, directed=True)
+    return draft.build()
+
+
+def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
+    """Capacities as in :func:`read_matrix_topology`, as an array ``(n, n)``; errors as there."""
+    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
+    draft = Draft(what, "entry", options)
+    draft.check_vertices(len(matrix))
+    for name in range(len(matrix)):
+        draft.add_vertex(name)
+    for i, j in zip(*(ends.tolist() for ends in np.nonzero(matrix)), strict=True):
+        capacity = draft.capacity(float(matrix[i, j]), f"{what}, row {i + 1}, column {j + 1}")
+        draft.add_link(i, j, capacity, i * len(matrix) + j + 1, directed=True)
     return draft.build()

@@ -7,6 +7,7 @@ an error, and the resume key of a task, which contains its settings, changes wit
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import stat
 from collections import Counter
@@ -19,6 +20,9 @@ from opticoll.errors import BadFile
 
 #: A JSON value, read-only: null, true, false, a number, a text, a list or an object.
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 else:  # msgspec takes no recursive alias; what it decodes is JSON
     Json = Any
@@ -241,6 +245,18 @@ def same_text(a: str, b: str) -> bool:
 
 
 def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
+    """Path and text of the file that ``file:PATH`` names; arguments and errors as for :func:`read_pinned_bytes`.
+
+    Raises
+    ------
+    BadFile
+        Also if it is not UTF-8 text.
+    """
+    path, data = read_pinned_bytes(text, most, what, remedy)
+    return path, decode(data, f"{what} {path}", remedy)
+
+
+def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Path, bytes]:
     """Path and contents of the file that ``file:PATH``, pinned or not, names.
 
     Parameters
@@ -255,7 +271,7 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
     Raises
     ------
     BadFile
-        If it cannot be read, is too large, is not UTF-8 text, or has changed since it was pinned.
+        If it cannot be read, is too large, or has changed since it was pinned.
     """
     name, _, digest = text.strip().removeprefix(PREFIX).partition(_PIN)
     path = Path(name)
@@ -264,7 +280,38 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
     if digest and hashlib.sha256(data).hexdigest() != digest:
         msg = f"{where} has changed since it was named; solve again with its present contents"
         raise BadFile(msg)
-    return path, decode(data, where, remedy)
+    return path, data
+
+
+#: What the files of ``numpy.save`` begin with.
+NUMPY = b"\x93NUMPY"
+
+
+def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
+    """The square matrix of numbers in a file of ``numpy.save``; objects (pickles) are not read.
+
+    Raises
+    ------
+    BadFile
+        If it is cut off, has another shape, or holds anything but real numbers.
+    """
+    import numpy as np
+
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, kind = read(stream)
+        square = len(shape) == 2 and shape[0] == shape[1] and kind.kind in "biuf" and kind.itemsize <= 8
+        entries = np.frombuffer(data, kind, offset=stream.tell()) if square else np.empty(0)
+        matrix = entries.reshape(shape if square else (0, 0), order="F" if by_columns else "C")
+    except (ValueError, EOFError) as error:
+        msg = f"{where} is no complete NumPy file ({str(error)[:80]}); write it with numpy.save"
+        raise BadFile(msg) from None
+    if not square:
+        msg = f"{where}: an array of shape {shape} and type {str(kind)[:40]}; save a square matrix of real numbers"
+        raise BadFile(msg)
+    return matrix.astype(np.float64)
 
 
 def parses_as_float(text: str) -> bool:

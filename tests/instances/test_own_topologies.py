@@ -239,7 +239,41 @@ def test_a_file_without_its_family_is_recognized(tmp_path, monkeypatch, name, pr
         parse(f"{name},capacity=2")
 
 
-def test_files_of_numpy_are_named(tmp_path):
-    np.save(tmp_path / "net.npy", MATRIX)
-    with pytest.raises(BadInput, match=r"NumPy file; read it with numpy.load"):
+@pytest.mark.parametrize("kind", ["f8", ">f4", "i2", "u1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_of_numpy_are_matrices(tmp_path, kind, order):
+    matrix = np.array([[0, 3, 1, 0], [2, 0, 0, 1], [0, 4, 0, 1], [1, 0, 5, 0]])
+    np.save(tmp_path / "net.npy", np.asarray(matrix, dtype=kind, order=order))
+    np.savetxt(tmp_path / "net.txt", matrix)
+    found = parse(f"file:{tmp_path / 'net.npy'}")
+    assert found == parse(f"file:{tmp_path / 'net.txt'}")
+    with pytest.raises(BadInput, match="entries of a matrix are its capacities"):
+        parse(f"file:{tmp_path / 'net.npy'},capacity=2")
+    demand = runner.solve(Task("alltoall.master", found, settings={"demand": f"file:{tmp_path / 'net.npy'}"}))
+    assert demand.objective == runner.solve(Task("alltoall.master", found, settings={"demand": matrix})).objective
+    pool = parse(f"servers:n=4,degree=2,traffic=file:{tmp_path / 'net.npy'}")
+    assert np.array_equal(pool.traffic, matrix)
+    with pytest.raises(BadInput, match=r"a matrix of 4 rows and columns; give 5"):
+        parse(f"servers:n=5,degree=2,traffic=file:{tmp_path / 'net.npy'}")
+
+
+@pytest.mark.parametrize(("array", "reason"), [
+    (np.zeros((2, 3)), "shape .2, 3. .* save a square matrix"), (np.zeros((2, 2), complex), "type complex128"),
+    (np.array([[None, 1], [1, None]], dtype=object), "type object"), (np.array([["a", "b"], ["c", "d"]]), "type <U1"),
+    (np.zeros((2, 2), dtype=[("a", "f8")]), "save a square matrix"), (np.array([[0, -1], [1, 0]]), "row 1, column 2"),
+    (np.array([[0, np.nan], [1, 0]]), "row 1, column 2"), (np.eye(3), "loop"),
+])  # fmt: skip
+def test_other_files_of_numpy_are_refused(tmp_path, array, reason):
+    np.save(tmp_path / "net.npy", array)
+    with pytest.raises(BadInput, match=reason) as refused:
         parse(f"file:{tmp_path / 'net.npy'}")
+    assert "\n" not in str(refused.value)
+
+
+def test_damaged_files_of_numpy_are_refused(tmp_path):
+    np.save(tmp_path / "net.npy", np.ones((3, 3)) - np.eye(3))
+    data = (tmp_path / "net.npy").read_bytes()
+    for damaged in (data[:7], data[:30], data[:-8], data + b"x" * 8, data[:6] + b"\x09" + data[7:]):
+        (tmp_path / "net.npy").write_bytes(damaged)
+        with pytest.raises(BadInput, match="no complete NumPy file"):
+            parse(f"file:{tmp_path / 'net.npy'}")

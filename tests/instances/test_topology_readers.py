@@ -142,6 +142,8 @@ READ = [
     pytest.param(_smi(_uniform(4, "NV6")), "txt", ",wiring=switch",
                  both({(f"gpu{g}", "nvswitch"): 6.0 for g in range(4)}), 4, None, id="nv6-switch"),
     pytest.param(SNDLIB, "txt", "", both({("A", "B"): 40.0, ("B", "C"): 15.0}), 3, None, id="sndlib"),
+    pytest.param(SNDLIB.partition("\n")[2], "txt", "", both({("A", "B"): 40.0, ("B", "C"): 15.0}), 3, None,
+                 id="sndlib-without-first-line"),
     pytest.param(SNDLIB, "txt", ",directed=true", {("A", "B"): 40.0, ("B", "C"): 15.0}, 3, None, id="sndlib-directed"),
     pytest.param(SNDLIB_XML, "xml", "", both({("A", "B"): 40.0, ("B", "C"): 15.0}), 3, None, id="sndlib-xml"),
     pytest.param(GML, "gml", "", both({("Zürich", "Bern"): 1.25e10}), 2, "b/s", id="gml"),
@@ -248,7 +250,7 @@ def test_switches_of_msccl_limit_what_a_rank_sends_and_receives(tmp_path):
 
 
 def test_demands_of_network_files(tmp_path):
-    for name, text in (("txt", SNDLIB), ("xml", SNDLIB_XML)):
+    for name, text in (("txt", SNDLIB), ("net", SNDLIB.partition("\n")[2]), ("xml", SNDLIB_XML)):
         path = saved(tmp_path, text, name)
         demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
         assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]

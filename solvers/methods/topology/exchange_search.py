@@ -8,6 +8,8 @@ distances and unequal loads alike:
 2. two links (a,b), (c,e) become (a,c), (b,e), or one link is moved to a free port; what breaks a limit is refused, and
    a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
 3. the best topology of every start is a candidate for the linear program
+
+:func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links.
 """
 
 from __future__ import annotations
@@ -21,60 +23,156 @@ from opticoll.instances.digraph import Topology
 from opticoll.instances.families.enumerated import DIGITS, digraph_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.topology.degree_design import Design
 
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+
 #: Most nodes: topologies are printed as ``digraph:`` specs.
 MOST_EXCHANGED = len(DIGITS)
-#: Exponent of the norm, its value for every pair that is not connected, and the first threshold of acceptance.
-POWER, UNREACHED, THRESHOLD = 8.0, 1e6, 0.02
+#: The norm's exponent is 2 to this power; its value for demand without a way, and the first threshold of acceptance.
+SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
+#: First and last temperature of an annealing, relative to the norm; its fewest pieces; visits of links in a piece.
+ANNEAL, ANNEAL_PIECES, PIECE = (0.01, 1e-4), 8, 50_000_000
+
+
+@njit(cache=True)
+def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) -> float:
+    """The p-norm of loads over equally split shortest paths, divided by that of ``most`` loads of 1.
+
+    Parameters
+    ----------
+    first, head
+        Links out of node u are ``first[u]`` to ``first[u + 1] - 1``, ``(n + 1,)``; where they lead, ``(m,)``.
+    demand
+        What every node sends to every other, ``(n, n)``, 0 on the diagonal.
+    squarings
+        p is 2 to this power.
+    """
+    n = demand.shape[0]
+    load, missing = np.zeros(head.size), 0.0
+    depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    ways, passed = np.empty(n), np.empty(n)
+    for source in range(n):
+        depth[:], ways[:] = -1, 0.0
+        depth[source], ways[source], order[0] = 0, 1.0, source
+        begin, end = 0, 1
+        while begin < end:
+            u = order[begin]
+            begin += 1
+            deeper = depth[u] + 1
+            for link in range(first[u], first[u + 1]):
+                v = head[link]
+                if depth[v] < 0:
+                    depth[v] = deeper
+                    order[end] = v
+                    end += 1
+                if depth[v] == deeper:
+                    ways[v] += ways[u]
+        if end < n:
+            for v in range(n):
+                if depth[v] < 0:
+                    missing += demand[source, v]
+        for place in range(end - 1, -1, -1):  # passed: what reaches a node, per way to it
+            u = order[place]
+            deeper, sent = depth[u] + 1, 0.0
+            for link in range(first[u], first[u + 1]):
+                v = head[link]
+                if depth[v] == deeper:
+                    load[link] += passed[v] * ways[u]
+                    sent += passed[v]
+            passed[u] = demand[source, u] / ways[u] + sent
+    total = 0.0
+    for link in range(head.size):
+        power = load[link]
+        for _ in range(squarings):
+            power *= power
+        total += power
+    return missing * UNREACHED + (total / most) ** (0.5**squarings)
 
 
 @njit(cache=True)
 def load_norm(adjacent: NDArray[np.bool_], most: int) -> float:
-    """The p-norm of loads over equal splits to shortest paths, divided by that of ``most`` loads of 1."""
+    """:func:`split_norm` of an all-to-all."""
     n = adjacent.shape[0]
-    heads, count = np.zeros((n, n), np.int64), np.zeros(n, np.int64)
+    first, head, links = np.zeros(n + 1, np.int64), np.empty(n * n, np.int64), 0
+    demand = np.ones((n, n))
     for u in range(n):
+        demand[u, u] = 0.0
         for v in range(n):
             if adjacent[u, v]:
-                heads[u, count[u]] = v
-                count[u] += 1
-    load, missing = np.zeros((n, n)), 0
-    depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    ways, passed = np.empty(n), np.empty(n)
-    for source in range(n):
-        depth[:], ways[:], passed[:] = -1, 0.0, 0.0
-        depth[source], ways[source], order[0] = 0, 1.0, source
-        first, last = 0, 1
-        while first < last:
-            u = order[first]
-            first += 1
-            for k in range(count[u]):
-                v = heads[u, k]
-                if depth[v] < 0:
-                    depth[v] = depth[u] + 1
-                    order[last] = v
-                    last += 1
-                if depth[v] == depth[u] + 1:
-                    ways[v] += ways[u]
-        missing += n - last
-        for place in range(last - 1, -1, -1):
-            u = order[place]
-            for k in range(count[u]):
-                v = heads[u, k]
-                if depth[v] == depth[u] + 1:
-                    flow = (1.0 + passed[v]) * ways[u] / ways[v]
-                    load[u, v] += flow
-                    passed[u] += flow
-    total = 0.0
-    for u in range(n):
-        for k in range(count[u]):
-            total += load[u, heads[u, k]] ** POWER
-    return missing * UNREACHED + (total / most) ** (1.0 / POWER)
+                head[links] = v
+                links += 1
+        first[u + 1] = links
+    return split_norm(first, head[:links], demand, SQUARINGS, most)
+
+
+@njit(cache=True)
+def _anneal(  # type: ignore[no-untyped-def]
+    first, tail, head, most, demand, squarings, moves, heat, cool, seed
+):
+    """Exchange the heads of two links, again and again. ``head`` becomes the last; the best are returned."""
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    links = tail.size
+    now = split_norm(first, head, demand, squarings, links)
+    least, best = now, head.copy()
+    for move in range(moves):
+        a, b = np.random.randint(links), np.random.randint(links)  # noqa: NPY002
+        u, v, x, y = tail[a], head[a], tail[b], head[b]
+        if u in (x, y) or v in (x, y):
+            continue
+        from_u, from_x = 0, 0
+        for link in range(first[u], first[u + 1]):
+            from_u += head[link] == y
+        for link in range(first[x], first[x + 1]):
+            from_x += head[link] == v
+        if from_u >= most or from_x >= most:
+            continue
+        level = heat * (cool / heat) ** (move / moves)
+        head[a], head[b] = y, v
+        then = split_norm(first, head, demand, squarings, links)
+        if then <= now * (1.0 - level * np.log(1.0 - np.random.random())):  # noqa: NPY002
+            now = then
+            if now < least:
+                least = now
+                best[:] = head
+        else:
+            head[a], head[b] = v, y
+    return best
+
+
+def annealed(
+    tail: I64, head: I64, most: int, demand: F64, *, squarings: int, moves: int, random: np.random.Generator,
+    tick: Callable[[], float | None],
+) -> tuple[I64, I64]:  # fmt: skip
+    """Simulated annealing of links for a demand; every node keeps its numbers of links out and in.
+
+    Parameters
+    ----------
+    tail, head
+        The links to begin with, ``(m,)`` each.
+    most
+        Most links of a pair.
+    demand, squarings
+        As for :func:`split_norm`.
+    tick
+        Called after every :data:`PIECE` steps.
+    """
+    order = np.lexsort((head, tail))
+    tail, head = np.ascontiguousarray(tail[order]), np.ascontiguousarray(head[order])
+    n = len(demand)
+    first = np.searchsorted(tail, np.arange(n + 1))
+    pieces = max(-(-moves * n * tail.size // PIECE), ANNEAL_PIECES)
+    heats, best = np.geomspace(*ANNEAL, pieces + 1), head
+    for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+        tick()
+        seed = int(random.integers(2**31))
+        best = _anneal(first, tail, head, most, demand, squarings, -(-moves // pieces), heat, cool, seed)
+    return tail, best
 
 
 @njit(cache=True)

@@ -1,7 +1,9 @@
 """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-   These descents go on during the enumeration, for half of the time.
+   Its values are bounds by lengths, or, some 100 times as fast, a norm of the loads over equally split shortest paths
+   (:mod:`opticoll.solvers.methods.topology.exchange_search`; not with free rings). These descents go on during the
+   enumeration, for half of the time, or nine tenths of it while no target is excluded.
 2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
    (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by the
    LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the
@@ -22,8 +24,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +34,9 @@ from opticoll.formulations.topoopt.design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.topology.exchange_search import annealed
 from opticoll.solvers.methods.topoopt.topology_finder import starting_design
-from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, enumerate_wirings, exchange
+from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -216,8 +217,8 @@ class Oracle:
 
 #: Seconds between two saved states.
 SAVE_S = 1.0
-#: Options of a server, and servers, above which wirings are not enumerated.
-MOST_OPTIONS, MOST_SERVERS = 50_000, 24
+#: Servers above which wirings are not enumerated.
+MOST_SERVERS = 24
 #: Nodes between two checks of the clock; survivors that are routed at a time; steps of lengths for a complete wiring.
 NODES, ROOM, STEPS = 20_000, 64, 200
 #: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
@@ -231,93 +232,10 @@ HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: Most descents in all, half of the time while wirings are enumerated; without a proof, the search ends after so many
 #: that improve nothing.
 MOST_DESCENTS, IDLE = 2000, 200
-#: Limits on the renamings, and on the prefixes of options that are compared.
-MOST_RENAMINGS, MOST_PREFIXES = 5000, 200_000
-
-
-def renamings(weights: list[F64], first: int = 0) -> I64:
-    """Permutations that leave all these matrices as they are, the identity first, at most :data:`MOST_RENAMINGS`.
-
-    Only those that map the ``first`` servers to each other.
-    """
-    n = len(weights[0])
-    sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
-    like = np.array([[np.array_equal(sums[u], sums[v]) for v in range(n)] for u in range(n)])
-    images: list[list[int]] = []
-
-    def extend(image: list[int]) -> None:
-        u = len(image)
-        if len(images) >= MOST_RENAMINGS:
-            return
-        if u == n:
-            images.append(image.copy())
-            return
-        for v in range(first) if u < first else range(first, n):
-            if v in image or not like[u, v]:
-                continue
-            longer = [*image, v]
-            if all(
-                np.array_equal(w[u, : u + 1], w[v, longer]) and np.array_equal(w[: u + 1, u], w[longer, v])
-                for w in weights
-            ):
-                extend(longer)
-
-    extend([])
-    return np.array(images, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """Circuits out of one server: numbers to every other server, the same as bits, and their total."""
-
-    counts: I64
-    masks: I64
-    size: I64
-
-    @classmethod
-    def of(cls, n: int, degree: int, most: int, *, deficits: bool) -> Options | None:
-        """All options; None if there are too many."""
-        least = 0 if deficits else degree
-        if sum(comb(n + k - 1, k) for k in range(least, degree + 1)) > MOST_OPTIONS:
-            return None
-        rows = []
-        for k in range(degree, least - 1, -1):
-            for chosen in combinations_with_replacement(range(n), k):
-                count = np.bincount(np.array(chosen, dtype=np.int64), minlength=n)
-                if count.max(initial=0) <= most:
-                    rows.append(count)
-        counts = np.array(rows, dtype=np.int64)
-        return cls(counts, ((counts > 0) << np.arange(n)).sum(axis=1), counts.sum(axis=1))
-
-    @property
-    def depth(self) -> int:
-        """Number of servers of a prefix."""
-        many, n = self.counts.shape
-        depth = 0
-        while depth < n - 1 and many ** (depth + 1) <= MOST_PREFIXES:
-            depth += 1
-        return depth
-
-    def prefixes(self, renaming: I64) -> I64:
-        """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``.
-
-        The renamings map the first servers to each other.
-        """
-        many, depth = len(self.counts), self.depth
-        if len(renaming) < 2 or depth == 0:
-            return np.zeros((1, 0), dtype=np.int64)
-        place = {tuple(row): o for o, row in enumerate(self.counts.tolist())}
-        grid = np.indices((many,) * depth).reshape(depth, -1).T
-        grid = grid[(self.counts[grid, np.arange(depth)] == 0).all(axis=1)]
-        power = many ** np.arange(depth - 1, -1, -1)
-        code = grid @ power
-        for image in renaming[1:]:
-            moved = np.empty_like(self.counts)
-            moved[:, image] = self.counts
-            option = np.array([place[tuple(row)] for row in moved.tolist()])
-            keep = code <= option[grid] @ power[image[:depth]]
-            grid, code = grid[keep], code[keep]
-        return np.asarray(grid, dtype=np.int64)
+#: Steps of an annealing over split paths for every pair of circuits: these in turn. From that number of servers on all
+#: random circuits are annealed so, below it every second; a result within this factor of the incumbent is refined, from
+#: this temperature.
+LENGTHS, ALL_SPLIT, REFINED, WARM = (8, 16, 32, 64, 128, 256), 12, 1.01, 2e-3
 
 
 class WiringSearch:
@@ -328,13 +246,13 @@ class WiringSearch:
     data, tol, seed
         Problem; relative gap that counts as closed; seed of the exchanges.
     tick
-        Called often; raises TimeoutError to end the search.
+        Called often; raises TimeoutError to end the search, and returns the seconds that are left.
     found
         Called with every better design.
     """
 
     def __init__(
-        self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], None],
+        self, data: Wiring, *, tol: float, seed: int, tick: Callable[[], float | None],
         found: Callable[[TopologyDesign], None],
     ) -> None:  # fmt: skip
         self.data, self.tol, self.seed, self.tick, self.found = data, tol, seed, tick, found
@@ -357,6 +275,8 @@ class WiringSearch:
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
         self.constant = float(sum(group.total for group in groups))
+        self.splits = 0  # annealings over split paths
+        self.pace = np.inf  # and their steps a second
 
     @property
     def closed(self) -> bool:
@@ -394,17 +314,46 @@ class WiringSearch:
         if circuits is None or not self._allowed(circuits):
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
+        splittable = moves is None and not self.tax and not self.transfer.size and self.descents > 1
+        heat = HEAT
+        if splittable and (data.n >= ALL_SPLIT or self.descents % 2 == 0):
+            tail, head = self._over_splits(tail, head)
+            heat = WARM
+            if self._take_circuits(tail, head) > REFINED * self.value:
+                return
         budget = self._moves(tail.size) if moves is None else moves
-        heats = np.geomspace(HEAT, COOL, PIECES + 1)
-        for heat, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
+        heats = np.geomspace(heat, COOL, PIECES + 1)
+        for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             exchange(
                 tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
-                -(-budget // PIECES), heat, cool, int(random.integers(2**31)),
+                -(-budget // PIECES), hot, cool, int(random.integers(2**31)),
             )  # fmt: skip
-        count = np.zeros((data.n, data.n), dtype=np.int64)
+        self._take_circuits(tail, head)
+
+    def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
+        """Anneal over split paths, with p = 4 and 8 in turn, in no more than half of the time that is left."""
+        least = LENGTHS[0] * tail.size**2
+        moves = LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
+        left = self.tick()
+        if left is not None and np.isfinite(self.pace):
+            moves = max(min(moves, int(self.pace * left / 2)), least)
+        begun = time.monotonic()
+        found = annealed(
+            tail, head, self.data.parallel, self.demand, squarings=2 + self.splits % 2, moves=moves,
+            random=self.random, tick=self.tick,
+        )  # fmt: skip
+        self.pace = moves / max(time.monotonic() - begun, 1e-9)
+        self.splits += 1
+        return found
+
+    def _take_circuits(self, tail: I64, head: I64) -> float:
+        """Route circuits of the ordered servers, keep the design if it is better, and return its value."""
+        count = np.zeros((self.data.n, self.data.n), dtype=np.int64)
         np.add.at(count, (self.order[tail], self.order[head]), 1)
-        self.take(self.oracle.route(count, self.value).design)
+        routing = self.oracle.route(count, self.value)
+        self.take(routing.design)
+        return routing.value
 
     def _moves(self, circuits: int) -> int:
         """Exchanges of one descent: proportional to pairs of circuits, fewer for many servers."""
@@ -489,7 +438,8 @@ class WiringSearch:
                         least = min(least, self._route(options.counts[wirings[k]], min(target, self._cut())))
                 proven = time.monotonic()
                 self.proving += proven - begun
-                if self.descending < self.proving and self.descents < MOST_DESCENTS:
+                share = 1 if self.stages else 9
+                if self.descending < share * self.proving and self.descents < MOST_DESCENTS:
                     self._descend()
                     self.descending += time.monotonic() - proven
                 if state == DONE:
@@ -514,12 +464,13 @@ def run(context: Context) -> Answer:
     def save() -> None:
         context.save(answer(search, Termination.TOLERANCE), search.value)
 
-    def tick() -> None:
+    def tick() -> float | None:
         nonlocal saved
-        context.remaining()
+        left = context.remaining()
         if time.monotonic() - saved > SAVE_S:
             saved = time.monotonic()
             save()
+        return left
 
     def found(_: TopologyDesign) -> None:
         save()

@@ -1,4 +1,4 @@
-r"""Compiled inner loops of the search over circuits: bounds of one wiring, enumeration of all, exchanges.
+r"""Compiled inner loops of the search over circuits: options of servers, bounds of one wiring, enumeration, exchanges.
 
 A wiring is its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for any
 lengths l >= 0 of the circuits (any-lengths bound, LP duality):
@@ -10,6 +10,9 @@ the last sum for all-reduce groups whose rings are free: a member sends S_g to s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +28,95 @@ if TYPE_CHECKING:
 DONE, PAUSED, FULL = 0, 1, 2
 #: Damping of the multiplicative-weight steps, as in the any-lengths bound of all-to-all.
 DAMPING = 0.15
+#: Options of a server above which wirings are not enumerated.
+MOST_OPTIONS = 50_000
+#: Limits on the renamings, and on the prefixes of options that are compared.
+MOST_RENAMINGS, MOST_PREFIXES = 5000, 200_000
+
+
+def renamings(weights: list[F64], first: int = 0) -> I64:
+    """Permutations that leave all these matrices as they are, the identity first, at most :data:`MOST_RENAMINGS`.
+
+    Only those that map the ``first`` servers to each other.
+    """
+    n = len(weights[0])
+    sums = np.stack([np.sort(w, axis=k) if k == 1 else np.sort(w, axis=k).T for w in weights for k in (0, 1)], axis=2)
+    like = np.array([[np.array_equal(sums[u], sums[v]) for v in range(n)] for u in range(n)])
+    images: list[list[int]] = []
+
+    def extend(image: list[int]) -> None:
+        u = len(image)
+        if len(images) >= MOST_RENAMINGS:
+            return
+        if u == n:
+            images.append(image.copy())
+            return
+        for v in range(first) if u < first else range(first, n):
+            if v in image or not like[u, v]:
+                continue
+            longer = [*image, v]
+            if all(
+                np.array_equal(w[u, : u + 1], w[v, longer]) and np.array_equal(w[: u + 1, u], w[longer, v])
+                for w in weights
+            ):
+                extend(longer)
+
+    extend([])
+    return np.array(images, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Circuits out of one server: numbers to every other server, the same as bits, and their total."""
+
+    counts: I64
+    masks: I64
+    size: I64
+
+    @classmethod
+    def of(cls, n: int, degree: int, most: int, *, deficits: bool) -> Options | None:
+        """All options; None if there are too many."""
+        least = 0 if deficits else degree
+        if sum(comb(n + k - 1, k) for k in range(least, degree + 1)) > MOST_OPTIONS:
+            return None
+        rows = []
+        for k in range(degree, least - 1, -1):
+            for chosen in combinations_with_replacement(range(n), k):
+                count = np.bincount(np.array(chosen, dtype=np.int64), minlength=n)
+                if count.max(initial=0) <= most:
+                    rows.append(count)
+        counts = np.array(rows, dtype=np.int64)
+        return cls(counts, ((counts > 0) << np.arange(n)).sum(axis=1), counts.sum(axis=1))
+
+    @property
+    def depth(self) -> int:
+        """Number of servers of a prefix."""
+        many, n = self.counts.shape
+        depth = 0
+        while depth < n - 1 and many ** (depth + 1) <= MOST_PREFIXES:
+            depth += 1
+        return depth
+
+    def prefixes(self, renaming: I64) -> I64:
+        """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``.
+
+        The renamings map the first servers to each other.
+        """
+        many, depth = len(self.counts), self.depth
+        if len(renaming) < 2 or depth == 0:
+            return np.zeros((1, 0), dtype=np.int64)
+        place = {tuple(row): o for o, row in enumerate(self.counts.tolist())}
+        grid = np.indices((many,) * depth).reshape(depth, -1).T
+        grid = grid[(self.counts[grid, np.arange(depth)] == 0).all(axis=1)]
+        power = many ** np.arange(depth - 1, -1, -1)
+        code = grid @ power
+        for image in renaming[1:]:
+            moved = np.empty_like(self.counts)
+            moved[:, image] = self.counts
+            option = np.array([place[tuple(row)] for row in moved.tolist()])
+            keep = code <= option[grid] @ power[image[:depth]]
+            grid, code = grid[keep], code[keep]
+        return np.asarray(grid, dtype=np.int64)
 
 
 @njit(cache=True)
