@@ -37,7 +37,7 @@ MOST_EXCHANGED = len(DIGITS)
 #: The norm's exponent is 2 to this power; its value for demand without a way, and the first threshold of acceptance.
 SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
 #: First and last temperature of an annealing, relative to the norm; its fewest pieces; visits of links in a piece.
-ANNEAL, ANNEAL_PIECES, PIECE = (0.01, 1e-4), 8, 50_000_000
+ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
 
 
 @njit(cache=True)

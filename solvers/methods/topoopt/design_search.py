@@ -235,7 +235,7 @@ MOST_DESCENTS, IDLE = 2000, 200
 #: Steps of an annealing over split paths for every pair of circuits: these in turn. From that number of servers on all
 #: random circuits are annealed so, below it every second; a result within this factor of the incumbent is refined, from
 #: this temperature.
-LENGTHS, ALL_SPLIT, REFINED, WARM = (8, 16, 32, 64, 128, 256), 12, 1.01, 2e-3
+LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 
 
 class WiringSearch:
@@ -332,7 +332,7 @@ class WiringSearch:
         self._take_circuits(tail, head)
 
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
-        """Anneal over split paths, with p = 4 and 8 in turn, in no more than half of the time that is left."""
+        """Anneal over split paths, with p = 4 and 2 in turn, in no more than half of the time that is left."""
         least = LENGTHS[0] * tail.size**2
         moves = LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
         left = self.tick()
@@ -340,7 +340,7 @@ class WiringSearch:
             moves = max(min(moves, int(self.pace * left / 2)), least)
         begun = time.monotonic()
         found = annealed(
-            tail, head, self.data.parallel, self.demand, squarings=2 + self.splits % 2, moves=moves,
+            tail, head, self.data.parallel, self.demand, squarings=2 - self.splits % 2, moves=moves,
             random=self.random, tick=self.tick,
         )  # fmt: skip
         self.pace = moves / max(time.monotonic() - begun, 1e-9)

@@ -237,7 +237,7 @@ def split_loads(count, demand):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.integers(4, 8), st.integers(2, 3), st.integers(2, 3))
+@given(st.integers(0, 10_000), st.integers(4, 8), st.integers(2, 3), st.integers(1, 3))
 def test_annealing_minimises_the_norm_of_loads_over_split_paths(seed, n, degree, squarings):
     random = np.random.default_rng(seed)
     count, demand = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3).traffic.copy()
@@ -268,9 +268,9 @@ def test_sixteen_servers_are_wired_better_than_before():
     """Annealing over lengths alone reached 19.76e6 bytes after 87 s."""
     data = topology.prepare(parse("servers:n=16,degree=2,traffic=alltoall"))
     search = WiringSearch(data, tol=1e-6, seed=0, tick=lambda: None, found=lambda _: None)
-    search.exchanges(5)
+    search.exchanges(2)
     assert search.value <= 19.65e6
-    assert search.splits == 4
+    assert search.splits == 1
     assert max(topology.residuals(data, search.best.values()).values()) <= 1e-9
 
 
@@ -286,9 +286,9 @@ def test_annealings_take_half_of_the_time_that_is_left(monkeypatch):
     monkeypatch.setattr(design_search, "annealed", annealing)
     pairs = tail.size**2
     for pace in (np.inf, 6.0 * pairs, 6.0 * pairs, 0.0):
-        search.splits, search.pace = 4, pace  # 32 steps for every pair are next
+        search.splits, search.pace = 2, pace  # 32 steps for every pair are next
         search._over_splits(tail, head)
-    assert seen == [32 * pairs, 30 * pairs, 30 * pairs, 8 * pairs]
+    assert seen == [32 * pairs, 30 * pairs, 30 * pairs, 16 * pairs]
 
 
 @settings(max_examples=30, deadline=None)
