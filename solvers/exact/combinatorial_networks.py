@@ -309,8 +309,8 @@ def _everywhere(n: int, price: Mapping[tuple[int, int], Fraction]) -> list[list[
     """Lengths in whole numbers: of circuits their price; from and to other servers the distance over circuits."""
     out = {u: [(v, cost) for (tail, v), cost in price.items() if tail == u] for u in range(n)}
     near = [combinatorial_check.distances(out, s, None, 1) for s in range(n)]
-    far = sum(price.values())
-    length = [[price.get((u, v)) or Fraction((near[u].get(v) or [far])[0]) for v in range(n)] for u in range(n)]
+    far = sum(price.values(), Fraction(0))
+    length = [[price.get((u, v)) or Fraction(near[u].get(v, [far])[0]) for v in range(n)] for u in range(n)]
     for u, v in price:
         length[u][v] = price[u, v]
     whole = math.lcm(*(one.denominator for row in length for one in row))

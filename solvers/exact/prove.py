@@ -63,7 +63,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
     BadInput
         When called with a float that is neither.
     """
-    known = sorted({abs(value) for value in derived if value})
+    known = sorted({abs(value) for value in derived if value}, key=float)
     floats = [float(value) for value in known]
 
     def read(value: float) -> Fraction:
