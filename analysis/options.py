@@ -162,7 +162,8 @@ def _print_checker(context: click.Context, _parameter: click.Parameter, wanted: 
         from importlib.resources import files
 
         name = f"{wanted}_check.py"
-        click.echo(files("opticoll.solvers.exact").joinpath(name).read_text(encoding="utf-8"), nl=False)
+        text = files("opticoll.solvers.exact").joinpath(name).read_text(encoding="utf-8")
+        click.echo(text.replace("from opticoll.solvers.exact.", "from "), nl=False)
         context.exit()
 
 
@@ -172,8 +173,8 @@ CERTIFICATE = click.option(
     help="Write the proof of the exact optimum in VIPR format (implies --exact), or a combinatorial one; .gz packs it.",
 )  # fmt: skip
 PRINT_CHECKER = click.option(
-    "--print-checker", type=click.Choice(["vipr", "combinatorial"]), is_flag=False, flag_value="vipr", is_eager=True,
-    expose_value=False, callback=_print_checker,
+    "--print-checker", type=click.Choice(["vipr", "combinatorial", "wiring"]), is_flag=False, flag_value="vipr",
+    is_eager=True, expose_value=False, callback=_print_checker,
     help="Print the stand-alone checker of certificates, of VIPR unless stated, a Python program, and exit.",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ of the solution. The format is that of :mod:`~opticoll.solvers.exact.combinatori
     sipml.placement                                                   placement: work between two chains
     topology.design                                                   design: distances in any topology of the degree
     alltoall.sccl                                                     steps: arc prices and whole rounds
+    topoopt.topology                                                  wiring: enumeration, by byte-hops and lengths
 
 The problem in a file has all routes. If a formulation offers fewer, the lower end holds for it as well, and the paths
 of the solution must be among them.
@@ -41,8 +42,11 @@ from opticoll.solvers.exact.combinatorial_networks import (
     pairs_of,
     stepping,
     steps_problem,
+    wiring,
+    wiring_problem,
     word,
 )
+from opticoll.solvers.exact.wiring_check import SERVERS
 from opticoll.solvers.task import check_record, texts
 
 if TYPE_CHECKING:
@@ -67,7 +71,7 @@ FORMULATIONS = {
     "alltoall.min-congestion": "routes", "lumorph.min-overlap": "routes", "optree.one-stage": "routes",
     "lumorph.rounds": "rounds", "alltoall.virtual-channels": "layers", "sipml.placement": "placement",
     "sipml.ring-wavelengths": "circuits", "sipml.ocs-circuits": "circuits", "lumorph.sum-rounds": "sums",
-    "topology.design": "design", "alltoall.sccl": "steps",
+    "topology.design": "design", "alltoall.sccl": "steps", "topoopt.topology": "wiring",
 }  # fmt: skip
 #: Largest denominator of arc prices that are read from duals.
 MOST_PARTS = 5040
@@ -240,6 +244,13 @@ def kind_of(model: Formulation, data: Any) -> str:
         "topology.design": lambda: bool(data.rack),
         "lumorph.rounds": lambda: data.version != "corrected" or data.collective.summing or data.fixed,
         "sipml.placement": lambda: bool(data.memory),
+        "topoopt.topology": lambda: bool(
+            data.objective != "max-load"
+            or data.parallel < data.degree
+            or data.pool.groups
+            or data.n > SERVERS
+            or not data.fixed.any()
+        ),
     }.get(name)
     if refused is not None and refused():
         msg = f"certificate: {name} has no combinatorial certificate with these parameters; write FILE.vipr"
@@ -503,11 +514,12 @@ _PARTS = {
     "alltoall.min-congestion": _routing, "lumorph.min-overlap": _routing, "optree.one-stage": _colouring,
     "lumorph.rounds": _scheduling, "alltoall.virtual-channels": _layering, "sipml.placement": _placing,
     "sipml.ring-wavelengths": lighting, "sipml.ocs-circuits": lighting, "lumorph.sum-rounds": _summing,
-    "topology.design": designing, "alltoall.sccl": stepping,
+    "topology.design": designing, "alltoall.sccl": stepping, "topoopt.topology": wiring,
 }  # fmt: skip
 _PROBLEMS = {
     "alltoall.min-congestion": _routes_problem, "lumorph.min-overlap": _routes_problem,
     "optree.one-stage": _routes_problem, "lumorph.rounds": _rounds_problem, "sipml.placement": _placement_problem,
     "sipml.ring-wavelengths": circuits_problem, "sipml.ocs-circuits": circuits_problem,
     "lumorph.sum-rounds": _rounds_problem, "topology.design": design_problem, "alltoall.sccl": steps_problem,
+    "topoopt.topology": wiring_problem,
 }  # fmt: skip

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Check a combinatorial certificate: ``python3 combinatorial_check.py FILE.proof.json[.gz]``.
 
+The kind "wiring" has a program of its own, which needs this one.
+
 The file states a problem, a claim (the least value lies in an interval), a solution, and an argument why no solution
 has a value below the lower end. This program verifies both in exact arithmetic. It stands alone: it needs Python 3.9 or
 later, and nothing else. Numbers are integers, or fractions and decimals as strings; null is an infinite end.
@@ -69,6 +71,7 @@ import re
 import sys
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, inf
@@ -144,7 +147,7 @@ def distances(
 ) -> dict[int, list[Fraction]]:
     """The lengths of k shortest walks from the source to every vertex, that do not return to it or leave the target."""
     found: dict[int, list[Fraction]] = defaultdict(list)
-    heap = [(Fraction(0), source)]
+    heap: list[tuple[Any, int]] = [(0, source)]
     while heap:
         distance, u = heappop(heap)
         if len(found[u]) < k:
@@ -254,6 +257,11 @@ class Rounds:
         self.ends = [(index(u, n), index(v, n)) for u, v in listed(arcs, width=2)]
         self.held = {(index(c), index(v, n)) for c, v in listed(pre, width=2)}
         self.wanted = {(index(c), index(v, n)) for c, v in listed(post, width=2)}
+        self.sources: dict[int, set[int]] = defaultdict(set)
+        self.targets: dict[int, set[int]] = defaultdict(set)
+        for side, pairs in ((self.sources, self.held), (self.targets, self.wanted)):
+            for c, v in pairs:
+                side[c].add(v)
 
     def moves(self, circuits: Any, transfers: list[list[Any]]) -> tuple[list[tuple[Any, ...]], int]:
         """The transfers round by round, each with room in a circuit, and the number of rounds."""
@@ -273,27 +281,29 @@ class Rounds:
             require(joined[key] and count <= joined[key] * self.load, "a transfer has no room in a circuit")
         return moves, 1 + max([*(r for r, *_ in circuits), *(r for r, *_ in moves)], default=-1)
 
-    def room(self, v: int, into: bool) -> Any:
-        """Chunks that a vertex can receive, or send, in a round."""
-        degree = sum((head if into else tail) == v for tail, head in self.ends)
-        return self.wavelengths * min(self.ports, self.waveguides * degree)
-
-    def across(self, inside: set[int]) -> int:
-        """Circuits that can enter a set in a round."""
-        return self.wavelengths * self.waveguides * sum(u not in inside and v in inside for u, v in self.ends)
-
-    def least(self, count: int, room: Any) -> Fraction:
+    def least(self, count: int, room: int) -> Fraction:
         """Rounds for so many transfers over so many circuits in a round."""
         require(count == 0 or room > 0, "nothing can be moved there")
         low = Fraction(0 if count == 0 or self.load == inf else ceil(Fraction(count, int(room * self.load))))
         return max(low, Fraction(count > 0))
 
+    def room(self, v: int, into: bool) -> Any:
+        """Circuits into, or out of, a vertex in a round."""
+        degree = sum((head if into else tail) == v for tail, head in self.ends)
+        return self.wavelengths * min(self.ports, self.waveguides * degree)
 
-def only(argument: Any, *kinds: str) -> tuple[str, Any]:
-    require(isinstance(argument, dict) and len(argument) == 1, "an argument has one name")
-    [(kind, where)] = argument.items()
-    require(kind in kinds, "unknown argument")
-    return kind, where
+    def crossing(self, argument: Any, must: Callable[[int, set[int]], bool]) -> Fraction:
+        """Rounds for the chunks that must enter a vertex, all other vertices, or a set."""
+        [(kind, where)] = argument.items() if isinstance(argument, dict) and len(argument) == 1 else [("", None)]
+        require(kind in ("receives", "sends", "enters"), "unknown argument")
+        if kind == "enters":
+            inside = {index(v, self.n) for v in listed(where)}
+            arcs = sum(u not in inside and v in inside for u, v in self.ends)
+            room = self.wavelengths * self.waveguides * arcs
+        else:
+            v, into = index(where, self.n), kind == "receives"
+            inside, room = {v} if into else {u for u in range(self.n) if u != v}, self.room(v, into)
+        return self.least(sum(must(c, inside) for c in list(self.targets)), room)
 
 
 def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
@@ -311,29 +321,14 @@ def rounds(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         require(all(pair in since for pair in given.wanted), "a required chunk is missing at the end")
         high = Fraction(last)
     if argument is not None:
-        kind, where = only(argument, "receives", "sends", "enters")
-        if kind == "enters":
-            inside = {index(v, given.n) for v in listed(where)}
-            full = {c for c, v in held if v in inside}
-            count, room = len({c for c, v in lacking if v in inside} - full), given.across(inside)
-        else:
-            v = index(where, given.n)
-            others = {c for c, u in held if u != v}
-            mine = {c for c, u in held if u == v} - others
-            received = {c for c, u in lacking if u == v}
-            count = len(received if kind == "receives" else mine & {c for c, _ in lacking})
-            room = given.room(v, kind == "receives")
-        low = given.least(count, room)
+        lacks = lambda c, inside: bool(given.targets[c] & inside and not given.sources[c] & inside)  # noqa: E731
+        low = given.crossing(argument, lacks)
     return low, high
 
 
 def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     given, low, high = Rounds(problem), None, None
-    sources: dict[int, set[int]] = defaultdict(set)
-    targets: dict[int, set[int]] = defaultdict(set)
-    for side, pairs in ((sources, given.held), (targets, given.wanted)):
-        for c, v in pairs:
-            side[c].add(v)
+    sources, targets = given.sources, given.targets
     require(all(sources[c] for c in targets), "nobody contributes to a required chunk")
     if solution is not None:
         circuits, transfers = field(solution, "circuits", "transfers")
@@ -354,22 +349,13 @@ def sums(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, F
         require(all(has.get((c, v)) == sources[c] for c, v in given.wanted), "a sum is not complete at the end")
         high = Fraction(last)
     if argument is not None:
-        kind, where = only(argument, "receives", "sends", "enters", "transfers")
-        if kind == "transfers":
-            some = {index(c) for c in listed(where)}
+        if isinstance(argument, dict) and list(argument) == ["transfers"]:
+            some = {index(c) for c in listed(argument["transfers"])}
             count = sum(max(len(sources[c]) - 1, 0) + max(len(targets[c]) - 1, 0) for c in some if targets.get(c))
             part = set().union(*(sources[c] | targets[c] for c in some))
-            room = min(sum(given.room(v, into) for v in part) for into in (True, False))
-        elif kind == "enters":
-            inside = {index(v, given.n) for v in listed(where)}
-            count = sum(bool(targets[c] & inside and sources[c] - inside) for c in list(targets))
-            room = given.across(inside)
+            low = given.least(count, min(sum(given.room(v, into) for v in part) for into in (True, False)))
         else:
-            v = index(where, given.n)
-            one, other = (targets, sources) if kind == "receives" else (sources, targets)
-            count = sum(v in one[c] and bool(other[c] - {v}) for c in list(targets))
-            room = given.room(v, kind == "receives")
-        low = given.least(count, room)
+            low = given.crossing(argument, lambda c, inside: bool(targets[c] & inside and sources[c] - inside))
     return low, high
 
 
@@ -430,6 +416,21 @@ def placement(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | No
     return low, high
 
 
+def carried(
+    flows: Any, n: int, ends: list[tuple[int, int]]
+) -> tuple[dict[tuple[int, int], Fraction], dict[int, Fraction]]:
+    """What every vertex gets of every source and does not pass on, and the loads of arcs."""
+    got: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    load: dict[int, Fraction] = defaultdict(Fraction)
+    for s, a, flow in listed(flows, width=3):
+        (u, v), amount = ends[index(a, len(ends))], number(flow)
+        require(amount >= 0, "a flow is negative")
+        load[a] += amount
+        got[index(s, n), v] += amount
+        got[s, u] -= amount
+    return got, load
+
+
 def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
     n, degree, directed = field(problem, "nodes", "degree", "directed")
     require(index(n) > 1 and index(degree) > 0 and isinstance(directed, bool), "there are no nodes or no links")
@@ -441,14 +442,7 @@ def design(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None,
         require(directed or all((v, u) in set(ends) for u, v in ends), "a link has no reverse")
         degrees = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
         require(max(degrees, default=0) <= degree, "a node has too many links")
-        got: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
-        load: dict[int, Fraction] = defaultdict(Fraction)
-        for s, a, flow in listed(flows, width=3):
-            (u, v), amount = ends[index(a, len(ends))], number(flow)
-            require(amount >= 0, "a flow is negative")
-            load[a] += amount
-            got[index(s, n), v] += amount
-            got[s, u] -= amount
+        got, load = carried(flows, n, ends)
         require(all(total <= 1 for total in load.values()), "a link has too much flow")
         least = min(got[s, v] for s in range(n) for v in range(n) if s != v)
         require(least > 0, "a node gets nothing from another")
@@ -505,10 +499,14 @@ def read(path: str) -> Any:
         raise Refused(f"this is not JSON: {str(error)[:80]}") from None
 
 
-if __name__ == "__main__":
+def main() -> None:
     try:
         low, high = verify(read(sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)))
         print("proven: the least value is", low if low == high else f"between {low} and {high}")
     except (Refused, OSError) as problem:
         print("not proven:", problem, file=sys.stderr)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Problems, solutions and arguments of combinatorial certificates over networks: circuits, designs and steps.
+"""Problems, solutions and arguments of combinatorial certificates over networks: circuits, designs, steps and wirings.
 
 Every function named after what is done returns the three parts of a certificate as
 :mod:`~opticoll.solvers.exact.combinatorial_check` reads them.
@@ -6,6 +6,9 @@ Every function named after what is done returns the three parts of a certificate
 
 from __future__ import annotations
 
+import math
+import time
+from collections import Counter
 from fractions import Fraction
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Any
@@ -13,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.outward import decimal
-from opticoll.solvers.exact import combinatorial_check
-from opticoll.solvers.exact.form import Leaf
+from opticoll.solvers.exact import combinatorial_check, wiring_check
+from opticoll.solvers.exact.combinatorial_check import Refused
+from opticoll.solvers.exact.form import ExactForm, Leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from opticoll.instances import Topology
     from opticoll.instances.readers.untrusted import Json
-    from opticoll.solvers.exact.form import ExactAnswer, ExactForm
+    from opticoll.solvers.exact.form import ExactAnswer
+    from opticoll.solvers.isolation import Report
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 
@@ -184,3 +189,130 @@ def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
     found = [[a, word(abs(leaf.y[i]))] for a, i in enumerate(rows) if leaf.y.get(i)]
     prices = [found, [[a, 1] for a in range(topology.arcs)]]
     return steps_problem(data), {"ways": taken}, [{"prices": some} for some in prices if some]
+
+
+#: Seconds that the enumeration may take; without it, the argument is that of byte-hops alone.
+LIMIT_S = 300.0
+
+
+def wiring_problem(data: Any) -> dict[str, Any]:
+    """Of circuits for the traffic of a pool of servers."""
+    sent = data.pool.point_to_point
+    source, target = np.nonzero(sent)
+    sizes = numbers(sent[source, target].tolist())
+    return {"servers": data.n, "ports": data.degree, "traffic": pairs_of(source, target.tolist(), sizes)}
+
+
+def wiring(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
+    """The flow over the circuits is solved exactly, in a worker process, and lengths for other wirings are sought.
+
+    All wirings that byte-hops do not rule out are listed by the checker's own enumeration, and each needs lengths that
+    prove its load. The multipliers of the exact flow over one wiring give such; a circuit that it does not have gets
+    the distance of its ends. They often prove the load of similar wirings too.
+    """
+    from opticoll.formulations.topoopt.topology import decode
+    from opticoll.solvers.isolation import call_isolated
+
+    problem = wiring_problem(data)
+    order = np.argsort(-(data.fixed.sum(axis=0) + data.fixed.sum(axis=1)), kind="stable").tolist()
+    arguments = {"problem": problem, "order": order, "circuits": decode(data, values).circuits.tolist()}
+    call = call_isolated(
+        "opticoll.solvers.exact.combinatorial_networks:in_worker", arguments, threads=1, modules=("highspy",)
+    )
+    return problem, call.values["solution"], call.values["arguments"]
+
+
+def in_worker(
+    arguments: dict[str, Any], _arrays: Mapping[str, NDArray[Any]], _report: Report
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Target of :func:`opticoll.solvers.isolation.call_isolated`: solution and arguments."""
+    problem, order = arguments["problem"], arguments["order"]
+    solution, load, lengths = least_load(problem, Counter(map(tuple, arguments["circuits"])))
+    n, ports, demand, whole = wiring_check.stated(problem, load)
+    hops = wiring_check.least_hops(demand, ports)([()] * n, list(range(n)))
+    alone = {"load": word(Fraction(int(hops), whole * n * ports)), "order": order, "lengths": []}
+    found, end = [lengths], time.monotonic() + LIMIT_S
+    try:
+        for rows in wiring_check.wirings(demand, ports, order, int(load * whole) * n * ports):
+            for k, length in enumerate(found):
+                paid, total = wiring_check.paid(demand, rows, length)
+                if paid >= load * whole * total > 0:
+                    found.insert(0, found.pop(k))
+                    break
+            else:
+                if time.monotonic() > end:
+                    return {"solution": solution, "arguments": [alone]}, {}
+                other, least, lengths = least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
+                if least < load:  # by less than the tolerance of floating point, or the run did not prove its optimum
+                    solution, load = other, least
+                found.insert(0, lengths)
+    except Refused:  # there are too many wirings
+        return {"solution": solution, "arguments": [alone]}, {}
+    return {
+        "solution": solution, "arguments": [{"load": word(load), "order": order, "lengths": found[::-1]}, alone]
+    }, {}  # fmt: skip
+
+
+def least_load(
+    problem: Mapping[str, Any], wired: Mapping[tuple[int, int], int]
+) -> tuple[dict[str, Any], Fraction, list[list[int]]]:
+    """The exact flow of least maximum load over circuits: as a solution; the load; whole lengths that prove it.
+
+    Parameters
+    ----------
+    problem
+        As :func:`wiring_problem` returns it.
+    """
+    from opticoll.solvers.exact.linear import solve_linear
+
+    n, sent = problem["servers"], {(s, t): Fraction(size) for s, t, size in problem["traffic"]}
+    unit, pairs, sources = max(sent.values()), sorted(wired), sorted({s for s, _ in sent})
+    flows = [(s, a) for s in sources for a, (_, v) in enumerate(pairs) if v != s]
+    rows: list[dict[int, Fraction]] = [{len(flows): Fraction(-wired[pair])} for pair in pairs]
+    place = {pair: len(rows) + k for k, pair in enumerate((s, u) for s in sources for u in range(n) if u != s)}
+    rows += [{} for _ in place]
+    for j, (s, a) in enumerate(flows):
+        u, v = pairs[a]
+        rows[a][j] = rows[place[s, v]][j] = Fraction(1)
+        if u != s:
+            rows[place[s, u]][j] = Fraction(-1)
+    form = _program(rows, [None] * len(pairs) + [sent.get(pair, Fraction(0)) / unit for pair in place], len(flows) + 1)
+    answer = solve_linear(form)
+    leaf = answer.nodes[0]
+    assert answer.x is not None
+    assert answer.objective is not None
+    assert isinstance(leaf, Leaf)
+    first = {pair: sum(wired[other] for other in pairs[:a]) for a, pair in enumerate(pairs)}
+    divided = [
+        [s, first[pairs[a]] + k, word(answer.x[j] * unit / wired[pairs[a]])]
+        for j, (s, a) in enumerate(flows)
+        if answer.x[j]
+        for k in range(wired[pairs[a]])
+    ]
+    solution = {"circuits": [list(pair) for pair in pairs for _ in range(wired[pair])], "flows": divided}
+    price = {pair: abs(leaf.y.get(a, Fraction(0))) for a, pair in enumerate(pairs)}
+    return solution, answer.objective * unit, _everywhere(n, price)
+
+
+def _program(rows: Sequence[Mapping[int, Fraction]], low: list[Fraction | None], columns: int) -> ExactForm:
+    """Minimize the last of columns >= 0: rows are at least ``low``, or at most 0."""
+    zero = Fraction(0)
+    return ExactForm(
+        np.cumsum([0, *map(len, rows)]), np.array([j for row in rows for j in sorted(row)], dtype=np.int64),
+        tuple(row[j] for row in rows for j in sorted(row)),
+        tuple(low), tuple(zero if end is None else None for end in low),
+        (zero,) * columns, (None,) * columns, (zero,) * (columns - 1) + (Fraction(1),), "min",
+        np.zeros(columns, dtype=bool),
+    )  # fmt: skip
+
+
+def _everywhere(n: int, price: Mapping[tuple[int, int], Fraction]) -> list[list[int]]:
+    """Lengths in whole numbers: of circuits their price; from and to other servers the distance over circuits."""
+    out = {u: [(v, cost) for (tail, v), cost in price.items() if tail == u] for u in range(n)}
+    near = [combinatorial_check.distances(out, s, None, 1) for s in range(n)]
+    far = sum(price.values(), Fraction(0))
+    length = [[price.get((u, v)) or Fraction(near[u].get(v, [far])[0]) for v in range(n)] for u in range(n)]
+    for u, v in price:
+        length[u][v] = price[u, v]
+    whole = math.lcm(*(one.denominator for row in length for one in row))
+    return [[int(one * whole) if u != v else 0 for v, one in enumerate(row)] for u, row in enumerate(length)]

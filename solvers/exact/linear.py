@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-#: Programs of more columns are solved by interior point with crossover first.
-SIMPLEX_COLUMNS = 2000
+#: Programs of more nonzeros are solved by interior point with crossover first.
+SIMPLEX_NONZEROS = 10_000
 #: Most rounds of refinement, and the largest factor between two of them, as a power of 2.
 ROUNDS, GROWTH = 40, 40
 #: Rows and columns are scaled, in so many passes, where coefficients differ by more than this power of 2.
@@ -194,7 +194,7 @@ class _FloatingLp:
         self._units = (0, 0)
         self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         rows, columns = form.shape
-        first = "ipx" if columns > SIMPLEX_COLUMNS and presolve else "simplex"
+        first = "ipx" if len(form.values) > SIMPLEX_NONZEROS and presolve else "simplex"
         for name, value in (
             ("output_flag", False), ("threads", 1), ("solver", first), ("presolve", "on" if presolve else "off"),
             ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9),
@@ -429,8 +429,12 @@ class _System:
             return None
         lu, rows, columns = self._factors
         before, after, kind = (columns, rows, "T") if transposed else (rows, columns, "N")
+        # Components of small scale are found in smaller units, 2^-finer.
+        small = np.maximum(-np.log2(after), 0.0).astype(np.int64)
+        finer = int(small.max()) if small.max() > EVEN else 0
+        units = [2 ** (finer - power) for power in small.tolist()] if finer else 1
         for bits in BITS:
-            residual, total, steps, attempt = right, np.zeros(self.size, dtype=object), 0, 3
+            residual, total, steps, attempt = right * 2**finer, np.zeros(self.size, dtype=object), 0, 3
             size = start = max(abs(v) for v in residual.tolist())
             limit = None
             while True:
@@ -438,11 +442,12 @@ class _System:
                 digits = after * lu.solve(before * floats, trans=kind)
                 if not np.isfinite(digits).all():
                     return None
-                scaled = np.rint(digits * 2.0**bits)
+                scaled = np.rint(digits * 2.0**bits / np.asarray(units, dtype=float))
                 if np.abs(scaled).max() < 2.0**62:
                     step = scaled.astype(np.int64).astype(object)
                 else:
                     step = np.array([int(v) for v in scaled.tolist()], dtype=object)
+                step = step * np.array(units, dtype=object) if finer else step
                 residual = residual * 2**bits - self._product(step, transposed=transposed)
                 total = total * 2**bits + step
                 steps += 1
@@ -452,7 +457,7 @@ class _System:
                 if size > 64 * limit:
                     break  # no convergence with so many bits at a time
                 if size == 0 or steps == attempt:
-                    found = _reconstruct(total, bits * steps)
+                    found = _reconstruct(total, bits * steps + finer, finer)
                     if found is not None:
                         values, denominator = found
                         if np.array_equal(self._times(values, transposed=transposed), denominator * right):
@@ -495,15 +500,18 @@ class _System:
         return [Fraction(int(v.p), int(v.q)) for v in found.entries()]
 
 
-def _reconstruct(total: Whole, bits: int) -> tuple[Whole, int] | None:
-    """Numerators over one denominator of about half the bits, near ``total`` / 2^bits; None if there are none."""
+def _reconstruct(total: Whole, bits: int, unsure: int = 0) -> tuple[Whole, int] | None:
+    """Numerators over one denominator of about half the bits, near ``total`` / 2^bits; None if there are none.
+
+    The last 12 bits of ``total``, and so many more, may be wrong.
+    """
     one, half = 1 << bits, bits // 2
     below = 1
     while True:
         scaled = total * below
         rounded = (scaled + (one >> 1)) >> bits
         error = abs(scaled - (rounded << bits))
-        wrong = np.flatnonzero(error > below << 12)
+        wrong = np.flatnonzero(error > below << (12 + unsure))
         if not wrong.size:
             return rounded, below
         value = Fraction(int(scaled[wrong[0]]), one)

@@ -63,7 +63,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
     BadInput
         When called with a float that is neither.
     """
-    known = sorted({abs(value) for value in derived if value})
+    known = sorted({abs(value) for value in derived if value}, key=float)
     floats = [float(value) for value in known]
 
     def read(value: float) -> Fraction:
@@ -80,7 +80,7 @@ def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fractio
         if not near and not entered:
             msg = (
                 f"exact: {where} has the coefficient {value!r}, which is no decimal of at most {DIGITS} digits; "
-                "state its data in fewer digits, or solve without exact"
+                "state its data in fewer digits, or in a unit in which they are decimals (1/3 and 2/3 as 1 and 2)"
             )
             raise BadInput(msg)
         found = near[0] if near else plain

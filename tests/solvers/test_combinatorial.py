@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.optimize import linprog
+from scipy.sparse.csgraph import shortest_path
 
 import opticoll as oc
 from opticoll.analysis.cli import main
@@ -18,10 +23,8 @@ from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.model import read_parameters
 from opticoll.instances import as_instance
-from opticoll.solvers.exact import combinatorial, combinatorial_check
+from opticoll.solvers.exact import combinatorial, combinatorial_check, wiring_check
 from opticoll.solvers.methods import prepared
-
-ALONE = Path(combinatorial_check.__file__)
 
 #: Small problems whose optimum is known, and the method that solves them.
 CASES = {
@@ -39,6 +42,8 @@ CASES = {
     "steps": ("alltoall.sccl", "ring:3,directed", "highs", {}, 3),
     "sums": ("lumorph.sum-rounds", "lightpath:1x2", "highs", {"collective": "reduce"}, 1),
     "design": ("topology.design", "servers:n=4,degree=2", "highs", {}, Fraction(1, 2)),
+    "wiring": ("topoopt.topology", "servers:n=3,degree=2,traffic=random,seed=1", "design-search", {}, None),
+    "servers": ("topoopt.topology", "servers:n=4,degree=2,traffic=random,seed=1", "design-search", {}, None),
     "directed": ("topology.design", "servers:n=3,degree=1", "highs", {"directed": "true"}, Fraction(1, 3)),
 }  # fmt: skip
 
@@ -103,7 +108,7 @@ def changed(document, at, value):
     return other
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("routes",)])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("routes", "servers")])
 def test_no_changed_certificate_proves_a_false_claim(name, documents, tmp_path):
     """A changed problem is another one's, which check refuses; what else is accepted still holds the optimum."""
     document, _, _ = documents[name]
@@ -179,6 +184,14 @@ def test_formulations_and_parameters_without_one_are_refused(tmp_path, capfd):
     parameters = read_parameters(model.parameters, {"collective": "reduce"}, model.name)
     with pytest.raises(BadInput, match="with these parameters"):
         combinatorial.kind_of(model, prepared(model, as_instance("lightpath:2x2"), parameters))
+    model = formulation("topoopt.topology")
+    for instance, given in (
+        ("servers:n=4,degree=2", {"objective": "bandwidth-tax"}), ("servers:n=4,degree=2", {"parallel": 1}),
+        ("servers:n=4,degree=2,traffic=dlrm", {}),
+    ):  # fmt: skip
+        parameters = read_parameters(model.parameters, given, model.name)
+        with pytest.raises(BadInput, match="with these parameters"):
+            combinatorial.kind_of(model, prepared(model, as_instance(instance), parameters))
     assert not list(tmp_path.iterdir())
     assert main(["solve", "alltoall.master", "ring:3", "--certificate", str(tmp_path / "a.json")]) == 2
 
@@ -192,7 +205,9 @@ def test_a_certificate_of_another_instance_or_kind_is_refused(documents):
 
 
 def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_path, capfd):
-    assert len(ALONE.read_text(encoding="utf-8").splitlines()) <= 520
+    sizes = [len(Path(one.__file__).read_text("utf-8").splitlines()) for one in (combinatorial_check, wiring_check)]
+    assert sizes[0] <= 515
+    assert sizes[1] <= 200
     assert all(len(inspect.getsource(kind).splitlines()) <= 50 for kind in combinatorial_check.KINDS.values())
     copied = tmp_path / "combinatorial_check.py"
     assert main(["check", "--print-checker", "combinatorial"]) == 0
@@ -201,16 +216,113 @@ def test_the_stand_alone_checker_is_short_and_needs_python_alone(documents, tmp_
     (tmp_path / "bad.proof.json").write_text(json.dumps({**document, "claim": [2, 2]}))
 
     def run(*names: object) -> tuple[int, str, str]:
-        command = [sys.executable, "-I", "-S", str(copied), *map(str, names)]
+        command = [sys.executable, "-E", "-s", "-S", str(copied), *map(str, names)]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     assert run(path) == (0, "proven: the least value is 3\n", "")
+    document, path, _ = documents["wiring"]
+    assert run(path)[::2] == (1, "not proven: missing: a known kind\n")
+    copied = tmp_path / "wiring_check.py"
+    assert main(["check", "--print-checker", "wiring"]) == 0
+    copied.write_text(capfd.readouterr().out, encoding="utf-8")
+    assert run(path) == (0, f"proven: the least value is {document['claim'][0]}\n", "")
     for name in ("bad.proof.json", "none.proof.json"):
         status, out, err = run(name)
         assert (status, out, err.count("\n")) == (1, "", 1)
         assert err.startswith("not proven: ")
     assert run()[0] == 1
+
+
+def all_wirings(n, ports):
+    """Every wiring without free ports, by trying all rows: numbers of circuits, ``(n, n)``."""
+    rows = [row for row in itertools.product(range(ports + 1), repeat=n) if sum(row) == ports]
+    for found in itertools.product(*([row for row in rows if row[u] == 0] for u in range(n))):
+        count = np.array(found)
+        if (count.sum(axis=0) == ports).all():
+            yield count
+
+
+@pytest.mark.parametrize(("n", "ports", "number"), [(4, 1, 9), (5, 1, 44), (3, 2, 3), (4, 2, None)])
+def test_all_wirings_are_tried_if_none_is_ruled_out(n, ports, number):
+    """Without parallel ports they are the derangements, of which there are 9 and 44."""
+    wanted = {tuple(map(tuple, count)) for count in all_wirings(n, ports)}
+    found = [
+        tuple(tuple(row.count(v) for v in range(n)) for row in rows)
+        for rows in wiring_check.wirings(np.zeros((n, n), int).tolist(), ports, list(range(n))[::-1], 1)
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == wanted
+    assert number in (None, len(found))
+
+
+def test_byte_hops_of_a_part_are_at_most_those_of_every_wiring():
+    n, ports, random = 5, 2, np.random.default_rng(3)
+    demand = random.integers(0, 9, (n, n)) * (1 - np.eye(n, dtype=int))
+    least = wiring_check.least_hops(demand.tolist(), ports)
+    tight = 0
+    for _ in range(200):
+        while True:
+            count = sum(np.eye(n, dtype=int)[random.permutation(n)] for _ in range(ports))
+            if not count.diagonal().any():
+                break
+        rows = [tuple(np.repeat(np.arange(n), row).tolist()) for row in count]
+        for unknown in random.permutation(n)[: random.integers(0, n + 1)]:
+            rows[unknown] = ()
+        entering = Counter(v for row in rows for v in row)
+        found = least(rows, [v for v in range(n) if entering[v] < ports])
+        dist = shortest_path(count > 0, unweighted=True)
+        hops = (demand * np.where(demand > 0, dist, 0)).sum()
+        assert found <= hops
+        if all(rows):
+            assert found == hops
+        tight += found == hops
+    assert 20 <= tight < 200
+
+
+def test_the_least_maximum_load_is_that_of_all_wirings(documents):
+    """Every wiring is routed by SciPy."""
+    for name in ("wiring", "servers"):
+        document, _, _ = documents[name]
+        n, ports, traffic = (document["problem"][key] for key in ("servers", "ports", "traffic"))
+        demand = np.zeros((n, n))
+        for s, t, size in traffic:
+            demand[s, t] = Fraction(size)
+        least = min(routed(count, demand) for count in all_wirings(n, ports))
+        assert float(Fraction(document["claim"][0])) == pytest.approx(least, rel=1e-9)
+
+
+def routed(count, demand):
+    """The least maximum load over these circuits; infinite if some demand has no way."""
+    n, unit = len(count), demand.max()
+    pairs = np.argwhere(count)
+    columns = len(pairs) * n + 1
+    carried, kept = np.zeros((len(pairs), columns)), np.zeros((n * n, columns))
+    for a, (u, v) in enumerate(pairs):
+        carried[a, a * n : (a + 1) * n] = 1.0
+        carried[a, -1] = -count[u, v]
+        for s in range(n):
+            kept[s * n + v, a * n + s] += 1.0
+            kept[s * n + u, a * n + s] -= 1.0
+    rows = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
+    found = linprog(
+        np.eye(columns)[-1], A_ub=carried, b_ub=np.zeros(len(pairs)), A_eq=kept[rows], b_eq=demand.ravel()[rows] / unit
+    )
+    return found.fun * unit if found.status == 0 else np.inf
+
+
+def test_an_argument_that_leaves_out_a_wiring_or_a_length_is_refused(documents):
+    document, _, _ = documents["servers"]
+    argument = document["argument"]
+    for other in (
+        {**argument, "lengths": []}, {**argument, "lengths": [np.zeros((4, 4), int).tolist()]},
+        {**argument, "order": [0, 1, 2]}, {**argument, "order": [0, 1, 2, 2]}, {**argument, "load": 2_213_806},
+        {**argument, "lengths": [[[0, 1], [1, 0]]]}, {**argument, "lengths": argument["lengths"][:-1]},
+    ):  # fmt: skip
+        with pytest.raises(combinatorial_check.Refused):
+            combinatorial_check.verify({**document, "argument": other, "claim": [other["load"], document["claim"][1]]})
+    hops = {**argument, "load": 1_700_000, "lengths": []}
+    assert combinatorial_check.verify({**document, "argument": hops, "claim": [1_700_000, None]})
 
 
 def test_a_cycle_is_found_if_there_is_one():

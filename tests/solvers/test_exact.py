@@ -173,6 +173,21 @@ def test_an_ill_conditioned_system_is_solved_by_flint():
     assert system.solve(turned, transposed=True) == x
 
 
+@pytest.mark.parametrize("size", [4, 30])
+def test_multipliers_of_rows_of_many_digits_are_found_without_flint(size, monkeypatch):
+    """The multiplier of a row of 20 digits is that much smaller than the others."""
+    monkeypatch.setattr(_System, "_dense", lambda *_args, **_settings: pytest.fail("FLINT is not needed"))
+    random = np.random.default_rng(size)
+    whole = np.array(random.integers(0, 2, (size, size)) + 2 * size * np.eye(size, dtype=int), dtype=object)
+    whole[::2] = whole[::2] * (10**20 + 39)
+    system = _System(np.arange(0, size * size + 1, size), np.tile(np.arange(size), size), whole.ravel(), size)
+    right = [Q(int(k == 0)) for k in range(size)]
+    found = system.solve(right, transposed=True)
+    assert (whole.T @ np.array(found, dtype=object)).tolist() == right
+    x = [Q(k - 2, k + 1) for k in range(size)]
+    assert system.solve((whole @ np.array(x, dtype=object)).tolist()) == x
+
+
 @pytest.mark.parametrize("field", ["y", "x", "objective", "nodes", "status", "sense", "row"])
 def test_a_changed_answer_is_refused(field):
     form = linear([[1, 2], [3, 1]], ([-INF, -INF], [4, 6]), ([0, 0], [INF, INF]), [1, 1], "max")

@@ -390,7 +390,7 @@ class WiringSearch:
             return False
         same = [self.demand, *(np.multiply.outer(m, m).astype(float) for m in self.member)]
         alike = renamings(same, first=options.depth)
-        prefixes = options.prefixes(alike) if self._same_groups(alike) else np.zeros((1, 0), dtype=np.int64)
+        prefixes = options.prefixes(alike, self.tick) if self._same_groups(alike) else np.zeros((1, 0), dtype=np.int64)
         low = self.bound
         for stage in STAGES:
             target = low + stage * (self.value - low) if stage < 1 else None

@@ -19,6 +19,8 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     F64 = NDArray[np.float64]
@@ -97,23 +99,24 @@ class Options:
             depth += 1
         return depth
 
-    def prefixes(self, renaming: I64) -> I64:
+    def prefixes(self, renaming: I64, tick: Callable[[], None]) -> I64:
         """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``.
 
-        The renamings map the first servers to each other.
+        The renamings map the first servers to each other. ``tick`` is called before each of them.
         """
         many, depth = len(self.counts), self.depth
         if len(renaming) < 2 or depth == 0:
             return np.zeros((1, 0), dtype=np.int64)
-        place = {tuple(row): o for o, row in enumerate(self.counts.tolist())}
+        digits = (int(self.counts.max(initial=0)) + 1) ** np.arange(self.counts.shape[1])
+        key = self.counts @ digits
+        by_key = np.argsort(key)
         grid = np.indices((many,) * depth).reshape(depth, -1).T
         grid = grid[(self.counts[grid, np.arange(depth)] == 0).all(axis=1)]
         power = many ** np.arange(depth - 1, -1, -1)
         code = grid @ power
         for image in renaming[1:]:
-            moved = np.empty_like(self.counts)
-            moved[:, image] = self.counts
-            option = np.array([place[tuple(row)] for row in moved.tolist()])
+            tick()
+            option = by_key[np.searchsorted(key, self.counts @ digits[image], sorter=by_key)]
             keep = code <= option[grid] @ power[image[:depth]]
             grid, code = grid[keep], code[keep]
         return np.asarray(grid, dtype=np.int64)

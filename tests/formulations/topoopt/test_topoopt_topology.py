@@ -310,7 +310,7 @@ def test_prefixes_keep_an_image_of_every_wiring():
     depth = options.depth
     among = renamings([pool.traffic], first=depth)
     assert sorted(among.tolist()) == [g for g in sorted(alike.tolist()) if set(g[:depth]) == set(range(depth))]
-    kept = {tuple(row) for row in options.prefixes(among).tolist()}
+    kept = {tuple(row) for row in options.prefixes(among, lambda: None).tolist()}
     assert {len(row) for row in kept} == {depth}
     place = {tuple(row): o for o, row in enumerate(options.counts.tolist())}
     assert 0 < depth < 4

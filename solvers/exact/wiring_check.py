@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Check a certificate of the kind "wiring": ``python3 wiring_check.py FILE.proof.json[.gz]``.
+
+The format is that of ``combinatorial_check.py``, which this program needs beside it, and nothing else.
+
+At most "ports" circuits out of and into every server, parallel ones too, and traffic that is divided over
+them at will. The value is the largest load of a circuit.
+problem {"servers", "ports", "traffic": [[s, t, bytes]]}
+solution {"circuits": [[u, v]], "flows": [[source, circuit, bytes]]}
+argument {"load": T, "order": [server, ...], "lengths": [[[...]]]}: all wirings that use all ports are tried,
+the circuits out of one server after the other; some best one uses all, as a server with a free port out
+and in can divide any other circuit a -> b into a -> server -> b. What is decided is given up once traffic
+times hops is at least T times circuits, whatever else is decided; and a whole wiring if traffic times
+distance is at least T times the length of its circuits, by a matrix of the length from server to server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import inf, lcm
+from typing import Any
+
+from opticoll.solvers.exact.combinatorial_check import (
+    KINDS,
+    Refused,
+    carried,
+    distances,
+    field,
+    index,
+    listed,
+    main,
+    number,
+    require,
+)
+
+#: Most servers, and most wirings and parts of them that are tried.
+SERVERS, WIRINGS = 32, 3_000_000
+
+
+def wiring(problem: Any, solution: Any, argument: Any) -> tuple[Fraction | None, Fraction | None]:
+    low = high = None
+    n, ports, demand, whole = stated(problem, Fraction(0))
+    if solution is not None:
+        circuits, flows = field(solution, "circuits", "flows")
+        ends = [(index(u, n), index(v, n)) for u, v in listed(circuits, width=2)]
+        used = [*Counter(u for u, _ in ends).values(), *Counter(v for _, v in ends).values()]
+        require(max(used, default=0) <= ports, "a server has too few ports")
+        got, load = carried(flows, n, ends)
+        short = any(got[s, t] * whole < demand[s][t] for s in range(n) for t in range(n) if s != t)
+        require(not short, "a server does not get its traffic")
+        high = max(load.values(), default=Fraction(0))
+    if argument is not None:
+        least, order, lengths = field(argument, "load", "order", "lengths")
+        low = number(least)
+        require(sorted(index(u, n) for u in listed(order)) == list(range(n)), "this is no order of all servers")
+        some = [[[index(one) for one in listed(row, n)] for row in listed(rows, n)] for rows in listed(lengths)]
+        _, _, demand, whole = stated(problem, low)
+        for rows in wirings(demand, ports, order, int(low * whole) * n * ports):
+            for k, length in enumerate(some):
+                traffic, total = paid(demand, rows, length)
+                if traffic >= low * whole * total > 0:
+                    some.insert(0, some.pop(k))  # the next wiring is often alike
+                    break
+            else:
+                raise Refused(f"no lengths prove the load of the circuits {rows}")
+    return low, high
+
+
+def stated(problem: Any, load: Fraction) -> tuple[int, int, list[list[int]], int]:
+    """Servers, ports, and the traffic in whole units; the number of units of a byte, in which a load is whole too."""
+    n, ports, traffic = field(problem, "servers", "ports", "traffic")
+    require(index(n, SERVERS + 1) > 1 and index(ports) > 0, "there are no servers or no ports")
+    sent = {(index(s, n), index(t, n)): number(size) for s, t, size in listed(traffic, width=3)}
+    require(len(sent) == len(traffic) and all(s != t and size > 0 for (s, t), size in sent.items()), "traffic is empty")
+    whole = lcm(load.denominator, *(size.denominator for size in sent.values()))
+    return n, ports, [[int(sent.get((s, t), 0) * whole) for t in range(n)] for s in range(n)], whole
+
+
+def paid(demand: list[list[int]], rows: list[tuple[int, ...]], length: list[list[int]]) -> tuple[int, int]:
+    """Traffic times distance over circuits to the servers of ``rows``, and the length of all circuits."""
+    out: dict[int, list[Any]] = {u: [(v, length[u][v]) for v in set(row)] for u, row in enumerate(rows)}
+    traffic = 0
+    for s, wanted in enumerate(demand):
+        near = distances(out, s, None, 1)
+        traffic += sum(int(near[t][0]) * size for t, size in enumerate(wanted) if size)
+    return traffic, sum(length[u][v] for u, row in enumerate(rows) for v in row)
+
+
+def wirings(demand: list[list[int]], ports: int, order: list[int], most: int) -> Iterator[list[tuple[int, ...]]]:
+    """The servers that each has circuits to, in every wiring without free ports, but for those of so many byte-hops."""
+    n, hops, tried = len(demand), least_hops(demand, ports), iter(range(WIRINGS))
+    rows: list[tuple[int, ...]] = [()] * n
+
+    def decided(k: int) -> Iterator[list[tuple[int, ...]]]:
+        require(next(tried, None) is not None, "there are too many wirings")
+        entering = Counter(v for row in rows for v in row)
+        left = [ports - entering[v] for v in range(n)]
+        if hops(rows, [v for v in range(n) if left[v]]) >= most:
+            return
+        if k == n:
+            yield rows
+            return
+        for row in combinations_with_replacement([v for v in range(n) if v != order[k] and left[v]], ports):
+            if all(row.count(v) <= left[v] for v in row):
+                rows[order[k]] = row
+                yield from decided(k + 1)
+        rows[order[k]] = ()
+
+    return decided(0)
+
+
+def least_hops(demand: list[list[int]], ports: int) -> Callable[[list[tuple[int, ...]], list[int]], float]:
+    """How to count the least byte-hops, if some servers have circuits to those in their row, and the others, with an
+    empty row, to any that are open. An unknown circuit is taken to reach one server more, which has no known ones."""
+    n = len(demand)
+
+    @lru_cache(1 << 18)
+    def left(s: int, named: int, near: int, free: int) -> int:
+        """Bytes that go further than to the servers in ``named``, and so many others in ``near``."""
+        some = sorted((demand[s][t] for t in members(near & ~named)), reverse=True)[free:]
+        return sum(some) + sum(demand[s][t] for t in range(n) if not (near | named) >> t & 1)
+
+    @lru_cache(1 << 18)
+    def members(mask: int) -> list[int]:
+        return [v for v in range(n) if mask >> v & 1]
+
+    def hops(rows: list[tuple[int, ...]], unfilled: list[int]) -> float:
+        to = [sum(1 << v for v in set(row)) for row in rows]
+        may = [mask or sum(1 << v for v in unfilled) for mask in to]
+        total = 0
+        for s in range(n):
+            named, layer, wild, free, near = 1 << s, [s], 0, 0, 1 << s  # near: some wiring has them so near
+            for _ in range(n):
+                rest = left(s, named, near, free)
+                if not rest:
+                    break
+                total += rest
+                wild = wild * ports + sum([ports for v in layer if not rows[v]])
+                free += wild
+                following = 0
+                for v in layer:
+                    following |= to[v]
+                layer = members(following & ~named)
+                named |= following
+                for v in members(near):
+                    near |= may[v]
+            else:
+                return inf  # no wiring has a way
+        return total
+
+    return hops
+
+
+KINDS["wiring"] = wiring
+
+if __name__ == "__main__":
+    main()
