@@ -248,7 +248,8 @@ def check(formulation: str, instance: str, file: Path, settings: tuple[str, ...]
     define the problem; a file for other parameters is refused. Its bound is recomputed from its duals, or ignored.
     A certificate, .vipr or .vipr.gz, must state the exact matrix of FORMULATION on INSTANCE; its proof is checked. One
     in .proof.json or .proof.json.gz must state its data.
-    A solution of `matrix.program mps:FILE` may be a .sol file of HiGHS, SCIP, Gurobi, CBC or MIPLIB.
+    A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
+    SCIP, Gurobi, CBC or MIPLIB.
     """
     from opticoll.analysis import present
 

@@ -130,7 +130,7 @@ def check(
     if path.suffix.lower() == ".xml":
         return check_schedule(model, instance, path, given)
     if path.suffix.lower() == ".sol" and not _is_json(path):
-        return check_sol(model, instance, path)
+        return check_sol(model, instance, path, parameters)
     if path.suffix.lower() == ".npz":
         return check_paths(model, instance, path, parameters)
     if combinatorial.is_combinatorial(path):
@@ -367,40 +367,51 @@ def check_paths(model: Formulation, instance: Any, path: Path, parameters: Setti
     return found
 
 
-def check_sol(model: Formulation, instance: Any, path: Path) -> CheckRecord:
-    """Verify a solver's solution file (:mod:`opticoll.instances.readers.sol_files`) of a program in matrix form.
+def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
+    """Verify a solver's solution file (:mod:`opticoll.instances.readers.sol_files`).
 
-    Duals in the file give a bound by weak duality, unless the program has integer columns.
+    Its columns are those of the program's file, or of the model as :func:`opticoll.solvers.runner.export` writes it.
+    Duals in the file give a bound by weak duality, unless there are integer columns.
 
     Raises
     ------
     BadFile
-        If the file is malformed, too large, or names columns that the program does not have; also for a formulation
-        whose instances are no such programs.
+        If the file is malformed, too large, or names other columns; also for a formulation that takes its data from a
+        solution, which the file does not hold.
     """
     from opticoll.formulations.matrix.matrix_form import most_violated
     from opticoll.instances.readers.sol_files import positions, read_sol
-    from opticoll.solvers.compile import compile_model
+    from opticoll.solvers.adapters.common import plain_names
+    from opticoll.solvers.compile import compile_built
 
-    if not isinstance(instance, MatrixProgram) or model.of_instance is None:
-        msg = f"{path}: .sol files name columns of a program in matrix form; check them as matrix.program mps:FILE"
+    if model.needs is not None:
+        msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; check a JSON file with both"
         raise BadFile(msg)
-    model, program, where = model.of_instance(instance), instance, f"solution file {path}"
+    where = f"solution file {path}"
+    model = model if model.of_instance is None else model.of_instance(instance)
+    data = prepared(model, instance, parameters)
     found = read_sol(path)
     if not found.solved:
         msg = f"{where} holds no solution (status {found.status or 'unknown'}); name one with values"
         raise BadFile(msg)
-    x = np.zeros(program.n)
-    x[positions(found.values, program.column_names, where)] = list(found.values.values())
-    values = {"x": x}
-    form = compile_model(model.build["matrix"](program))
-    violations = _residuals(model, program, values) | matrix_violations(form, x)
+    program = instance if isinstance(instance, MatrixProgram) else None
+    form = compile_built(model, model.build["matrix" if program is not None else model.forms[0]](data))
+    if program is not None:
+        columns, rows = list(program.column_names), list(program.row_names)
+    else:
+        columns, rows = plain_names(form.column_names(), "x"), plain_names(form.row_names(), "r")
+    x = np.zeros(len(columns))
+    x[positions(found.values, columns, where)] = list(found.values.values())
+    values = {"x": x} if program is not None else form.values(x)
+    if program is None and model.unfold is not None:
+        values = model.unfold(data, values)
+    violations = _residuals(model, data, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
-    objective = model.objective(program, values)
+    objective = verify.objective(model, data, values)
     reason, notes = "", []
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
-        if worst in {"row", "column", "integrality"}:
+        if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
     elif found.objective is not None:
         scale = max(abs(objective), abs(found.objective), 1.0)
@@ -408,15 +419,15 @@ def check_sol(model: Formulation, instance: Any, path: Path) -> CheckRecord:
             reason = f"the file claims objective {found.objective}, its values have {objective!r}"
     bound = None
     if found.duals is not None and not form.is_mip:
-        y = np.zeros(program.rows)
-        y[positions(found.duals, program.row_names, where, "row")] = list(found.duals.values())
+        y = np.zeros(len(rows))
+        y[positions(found.duals, rows, where, "row")] = list(found.duals.values())
         bound = dual_bound(form, y)
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if bound is None or not math.isfinite(bound):
         bound = None
     if found.status:
         notes.append(f"the file's status {found.status!r} was ignored")
-    record = check_record(model, program, {}, reason, violations, objective)
+    record = check_record(model, instance, parameters, reason, violations, objective)
     record |= {"claimed": found.objective, "bound": bound, "notes": notes}
     record["bound_source"] = None if bound is None else "lp-dual"
     return record

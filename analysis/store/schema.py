@@ -156,7 +156,7 @@ def stored(values: Mapping[str, Json]) -> StoredRecord:
         If a field has the wrong type.
     """
     extra = values.get("extra")
-    if not isinstance(extra, Mapping):
+    if not isinstance(extra, dict):
         extra = {}
     early = {name: extra[name] for name in _ONCE_EXTRA if name in extra}
     nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}

@@ -253,8 +253,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> RoundModel:
     version = cast("Version", given["program"])
     coded = version == "coded"
     own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
-    if coded:
-        own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES)
+    own = (round_programs.CODED_LASERS, round_programs.CODED_WAVEGUIDES) if coded else own
     lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
         msg = f"{NAME}: {instance.spec} has no lasers; use lightpath:..., or --set lasers=L --set waveguides=W"

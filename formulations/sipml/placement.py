@@ -538,12 +538,11 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
 
 def metrics(data: Placement, value: float | None) -> dict[str, Json]:
     """The step's makespan, and the times of one GPU and of unlimited GPUs."""
-    chain = float((data.heads + data.graph.duration + data.tails).max())
     return {
         "makespan_us": value,
         "speedup": None if value is None else data.work / value,
         "one_gpu_us": data.work,
-        "critical_path_us": chain,
+        "critical_path_us": float((data.heads + data.graph.duration + data.tails).max()),
         "sub_ops": data.n,
         "delta": data.delta,
         "gpus": data.devices * data.replicas,

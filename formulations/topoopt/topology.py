@@ -259,8 +259,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
     NotApplicable
         For anything but a server pool with traffic, a negative ``parallel``, or more ports than it allows to use.
     """
-    pool = server_pool(instance, NAME)
-    given = parameters or {}
+    pool, given = server_pool(instance, NAME), parameters or {}
     parallel = int(given.get("parallel", 0))
     if parallel < 0:
         msg = f"{NAME}: parallel={parallel}; take the largest number of circuits of a pair, or 0 for no limit"
@@ -510,8 +509,7 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other than default rings.
     """
-    found = design.residuals(data.pool, values)
-    read = design.read_design(data.pool, values)
+    found, read = design.residuals(data.pool, values), design.read_design(data.pool, values)
     if read is None:
         return {**found, "parallel": np.inf, "default_rings": np.inf}
     _, number = np.unique(read.circuits, axis=0, return_counts=True)

@@ -6,7 +6,8 @@ have demand 0.
 
 Text files (any suffix but ``.json``): either N rows of N numbers, separated by commas or blanks; or a heading of labels
 (its first field empty) and one row per label, as ``DataFrame.to_csv`` writes it; or a heading ``src,dst,bytes`` and one
-pair per line. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a comment.
+pair per line. In the latter two, amounts may have units of size, ``64MB`` or ``64MiB``: all of a table or none; they
+are then bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``. ``#`` starts a comment.
 SNDlib networks (native or XML) hold their demands, and DIMACS ``p max`` a source and a sink.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from opticoll.instances.readers.draft import SOURCES, TARGETS
 from opticoll.instances.readers.files import matrix_of
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 from opticoll.instances.readers.untrusted import parse_json, parse_xml, parses_as_float
+from opticoll.instances.units import parse_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,12 +100,21 @@ def _numbers(value: object, what: str) -> F64:
         value = value.todense()
     try:
         array = np.asarray(value)
+        texts = [str(one) for one in array.flat] if _has_text(array) else []
+        if texts:
+            return _amounts(texts, lambda i: f"{what}, amount {i + 1}").reshape(array.shape)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size):
             raise TypeError
         return np.array(array, dtype=np.float64)
+    except BadInput:
+        raise
     except (TypeError, ValueError):
         msg = f"{what}: amounts must be numbers, one per entry"
         raise BadInput(msg) from None
+
+
+def _has_text(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "UO" and any(isinstance(one, str) for one in array.flat)
 
 
 def _pair(key: object) -> tuple[str, str]:
@@ -311,11 +322,32 @@ def _fields(line: str) -> list[str]:
     return [field.strip() for field in next(csv.reader([line]))]
 
 
-def _amount(text: str, where: str) -> float:
-    if not parses_as_float(text) or "_" in text:
-        msg = f"{where}: amount {text[:60]!r} is not a number"
+def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> F64:
+    """Amounts as numbers: as written, or in bytes if they have units of size; a 0 needs none.
+
+    Raises
+    ------
+    BadFile
+        For a text that is neither a number nor a size, and for amounts with and without a unit in one table.
+    """
+    found, plain, sized = np.empty(len(texts)), -1, -1
+    for i, text in enumerate(texts):
+        if parses_as_float(text) and "_" not in text:
+            found[i] = float(text)
+            plain = i if found[i] and plain < 0 else plain
+            continue
+        try:
+            found[i], sized = parse_size(text), i
+        except BadInput:
+            msg = f"{place(i)}: amount {text[:60]!r} is unknown; write numbers, or sizes such as 64MB or 64MiB"
+            raise BadFile(msg) from None
+    if plain >= 0 and sized >= 0:
+        msg = (
+            f"{place(plain)}: amount {texts[plain]} has no unit, and {texts[sized][:60]} has one; write a unit with "
+            "every amount, or with none"
+        )
         raise BadFile(msg)
-    return float(text)
+    return found
 
 
 def _pairs_of_lines(lines: list[tuple[int, str]], columns: tuple[int, int, int], width: int, what: str) -> DemandTable:
@@ -329,20 +361,22 @@ def _pairs_of_lines(lines: list[tuple[int, str]], columns: tuple[int, int, int],
             msg = f"{what}, line {number}: {line[:60]!r} does not match the heading; write one value per column"
             raise BadFile(msg)
         ends.append((parts[columns[0]], parts[columns[1]]))
-        amounts.append(_amount(parts[columns[2]], f"{what}, line {number}"))
-    return _listed(ends, np.array(amounts, dtype=np.float64), what)
+        amounts.append(parts[columns[2]])
+    return _listed(ends, _amounts(amounts, lambda i: f"{what}, line {lines[i][0]}"), what)
 
 
 def _labelled_lines(lines: list[tuple[int, str]], labels: list[str], what: str) -> DemandTable:
-    names, rows = [], []
+    names: list[str] = []
+    entries: list[str] = []
     for number, line in lines:
         name, *cells = _fields(line)
         if len(cells) != len(labels):
             msg = f"{what}, line {number}: {len(cells)} numbers for {len(labels)} labels; give one per label"
             raise BadFile(msg)
         names.append(name)
-        rows.append([_amount(cell, f"{what}, line {number}") for cell in cells])
-    return _labelled(names, labels, np.array(rows, dtype=np.float64).reshape(len(rows), len(labels)), what)
+        entries += cells
+    amounts = _amounts(entries, lambda i: f"{what}, line {lines[i // len(labels)][0]}")
+    return _labelled(names, labels, amounts.reshape(len(names), len(labels)), what)
 
 
 def _json_matrix(text: str, ranks: int, what: str) -> F64:

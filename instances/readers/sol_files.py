@@ -8,6 +8,8 @@ The formats are those of HiGHS, SCIP, Gurobi, CBC and MIPLIB, recognised by thei
     CBC      Optimal - objective value 4.0 / 0 x 1 2
     MIPLIB   =obj= 4 / x 1
 
+Also the tables that HiGHS writes with ``write_solution_style`` 1 (pretty).
+
 Columns that a file does not mention are 0, as these formats define.
 """
 
@@ -73,6 +75,8 @@ def parse_sol(text: str, where: str) -> SolFile:
         raise BadFile(msg)
     if lines[0].strip().lower() == "model status":
         return _highs(lines, where)
+    if lines[0].strip().lower() == "columns":
+        return _tables(lines, where)
     found = SolFile()
     cbc = False
     for number, raw in enumerate(lines, start=1):
@@ -115,6 +119,38 @@ def _highs(lines: list[str], where: str) -> SolFile:
             found.objective = _objective(line.split()[1])
         elif line and not line.startswith("#") and target is not None:
             _store(target, line.split()[:2], where, number)
+    return found
+
+
+def _tables(lines: list[str], where: str) -> SolFile:
+    """HiGHS, pretty: a table of columns and one of rows, each under headings; then status and objective."""
+    found = SolFile(solved=False)
+    part = ""
+    heading: list[str] = []
+    for number, raw in enumerate(lines, start=1):
+        line = raw.strip().lower()
+        words = raw.split()
+        if line in {"columns", "rows"}:
+            part, heading = line, []
+        elif not line:
+            part = ""
+        elif line.startswith("model status:"):
+            found.status = line.partition(":")[2].strip()
+        elif line.startswith("objective value:"):
+            found.objective = _objective(line.partition(":")[2])
+        elif part and not heading:
+            heading = line.split()
+        elif len(words) != len(heading) or not {"name", "index"} <= set(heading):
+            msg = f"{where}, line {number}: {raw.strip()[:60]!r} does not fit its table; write_solution_style 0 is read"
+            raise BadFile(msg)
+        else:
+            row = dict(zip(heading, words, strict=True))
+            if part == "columns" and "primal" in row:
+                found.solved = True
+                _store(found.values, [row["name"], row["primal"]], where, number)
+            elif part == "rows" and "dual" in row:
+                found.duals = found.duals if found.duals is not None else {}
+                _store(found.duals, [row["name"], row["dual"]], where, number)
     return found
 
 

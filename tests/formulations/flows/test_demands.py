@@ -537,7 +537,7 @@ def test_a_path_is_a_demand(tmp_path):
 @pytest.mark.parametrize(("demand", "word"), [
     ({("0", "0"): 1.0}, "0 sends 1 to itself"),
     (pd.DataFrame({"src": ["0"], "bytes": [1.0]}), "columns src, dst and an amount"),
-    (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4GB"]}), "must be numbers"),
+    (pd.DataFrame({"src": ["0"], "dst": ["1"], "bytes": ["4 gigabytes"]}), "sizes such as 64MB"),
 ])  # fmt: skip
 def test_data_that_are_no_demand_say_why(demand, word):
     with pytest.raises(BadInput, match=word):

@@ -367,7 +367,8 @@ def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
 @pytest.mark.parametrize("text", [
     "src,dst,bytes\na,b,6e6\na,c,1e6 # note\n\nb,a,2e6\n", "dst bytes src\nb 6000000 a\nc 1e6 a\na 2e6 b\n",
     "Source,Target,Amount\n0,1,6e6\n0,2,1e6\n1,0,2e6\n", ",a,b,c\na,0,6e6,1e6\nc,0,0,0\nb,2e6,0,0\n",
-    "0,6e6,1e6\n2e6,0,0\n0,0,0\n",
+    "0,6e6,1e6\n2e6,0,0\n0,0,0\n", "src,dst,bytes\na,b,6MB\na,c,1000kB\nb,a,16 Mb\n",
+    ",a,b,c\na,0,6MB,1MB\nc,0,0,0\nb,2MB,0,0\n",
 ])  # fmt: skip
 def test_files_of_pairs_and_of_labelled_rows(tmp_path, text):
     path = tmp_path / "traffic.csv"
@@ -378,6 +379,9 @@ def test_files_of_pairs_and_of_labelled_rows(tmp_path, text):
 def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
     numbered = oc.topology([(2, 1), (1, 0), (0, 2)], directed=False)
     assert read_demand({(2, 0): 1.0}, numbered, "test")[2, 0] == 1.0
+    assert read_demand({(2, 0): "1GiB"}, numbered, "test")[2, 0] == 2**30
+    frame = pd.DataFrame({"src": [2, 0], "dst": [0, 1], "bytes": ["400MB", 0]})
+    assert read_demand(frame, numbered, "test")[2, 0] == 4e8
     named = oc.topology([("2", "0"), ("0", "5")], directed=False)
     assert read_demand({("2", "5"): 1.0}, named, "test")[0, 2] == 1.0
     assert read_demand({(1, 2): 1.0}, oc.topology([("x", "y"), ("y", "z")], directed=False), "test")[1, 2] == 1.0
@@ -413,6 +417,8 @@ def test_data_that_are_no_demand_are_refused_in_one_line(demand, word):
     ("src,dst,bytes\na,b,-1\n", "nonnegative"), ("src,dst,bytes\na,b,nan\n", "finite"), ("a,b,6e6\n", "convert"),
     ("one,two,three\na,b,1\n", "heading"), (",a,b\na,0\n", "line 2"), ("src,dst,bytes\n", "no rank"),
     ("src;dst;bytes\na;b;1\n", "use commas"),
+    ("src,dst,bytes\na,b,1GiB\na,c,3\n", "line 3: amount 3 has no unit"), ("src,dst,bytes\na,b,4GB/s\n", "line 2"),
+    (",a,b\na,0,1MB\nb,2,0\n", "line 3: amount 2 has no unit"),
 ])  # fmt: skip
 def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
     path = tmp_path / "traffic.csv"

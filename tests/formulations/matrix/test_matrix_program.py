@@ -18,6 +18,7 @@ from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.isolation import call_isolated
+from opticoll.solvers.solution import check
 from opticoll.solvers.task import Proof, Task
 
 MIXED = """NAME t
@@ -165,6 +166,36 @@ def test_exported_models_come_back(tmp_path, formulation, instance, settings, su
         assert getattr(again.record.size, size) == getattr(stated.record.size, size)
 
 
+@pytest.mark.parametrize(
+    ("formulation", "instance", "column", "block"),
+    [
+        ("alltoall.master", "ring:4", "F", "balance"),
+        ("lumorph.rounds", "lightpath:2x2,lasers=4", "R_0", ""),
+    ],
+)
+def test_solutions_of_exported_models_are_checked(tmp_path, formulation, instance, column, block):
+    runner.export(formulation, instance, tmp_path / "a.mps")
+    solved = runner.solve(Task(NAME, f"mps:{tmp_path / 'a.mps'}"))
+    values = dict(zip(solved.plan.instance.column_names, solved.values["x"].tolist(), strict=True))
+    file = tmp_path / "a.sol"
+
+    def checked():
+        file.write_text("".join(f"{name} {value!r}\n" for name, value in values.items()), encoding="utf-8")
+        return check(formulation, instance, file)
+
+    found = checked()
+    assert found["verified"], found["reason"]
+    assert found["objective"] == pytest.approx(solved.objective, rel=1e-6)
+    assert found["formulation"] == formulation
+    values[column] += 1.0
+    found = checked()
+    assert not found["verified"]
+    assert block in found["reason"]
+    values["unknown"] = 1.0
+    with pytest.raises(BadFile, match="no column 'unknown'"):
+        checked()
+
+
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_a_second_reader_reads_the_same(tmp_path, suffix):
     file = tmp_path / f"a{suffix}"
@@ -262,6 +293,10 @@ SOLUTIONS = {
     "gurobi": "# Solution for model t\n# Objective value = 9.5\nx 1\ny 3.5\nz 1.5\nidle 2\n",
     "cbc": "Optimal - objective value 9.50000000\n      0 x      1     1\n      1 y     3.5     2\n"
     "      2 z      1.5     -1\n      3 idle     2    0\n",
+    "highs, pretty": "Columns\n    Index  Lower  Upper  Primal  Type  Name\n    0  0  9  1  Integer  x\n"
+    "    1  0  9  3.5  Continuous  y\n    2  0  9  1.5  Continuous  z\n    3  2  2  2  Continuous  idle\n"
+    "Rows\n    Index  Lower  Upper  Primal  Name\n    0  0  inf  4.5  c1\n\n"
+    "Model status: Optimal\n\nObjective value: 9.5\n",
     "miplib": "=obj= 9.5\nx 1\ny 3.5\nz 1.5\nidle 2\n",
 }
 
@@ -296,6 +331,8 @@ def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
         ("x\n", 2, "not a name and a number"),
         ("=infeas=\n", 2, "holds no solution"),
         ("", 2, "is empty"),
+        ("Columns\nIndex Lower Upper Primal Name\n0 0 9 1 a name\n", 2, "line 3: '0 0 9 1 a name' does not fit"),
+        ("Columns\nIndex Lower Upper Name\n0 0 9 x\n\nModel status: Infeasible\n", 2, "holds no solution"),
     ],
 )
 def test_wrong_solution_files_are_refused_with_the_reason(tmp_path, mixed, capsys, text, status, reason):
