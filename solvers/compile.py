@@ -186,7 +186,7 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
 
     # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
-        data, _, _ = model.problem.get_problem_data(cp.SCIPY)
+        data, _, inverse = model.problem.get_problem_data(cp.SCIPY)
     except (cp.SolverError, cp.DCPError) as reason:
         text = str(reason).splitlines()[0]
         why = "its objective or constraints are not linear" if "SCIPY" in text else text
@@ -222,9 +222,7 @@ def _from_cvxpy(model: CvxpyModel) -> StandardForm:
         for name, named in model.constraints.items()
     }
     flip = -1.0 if maximise else 1.0
-    offset = (
-        float(np.asarray(program.apply_parameters()[1]).ravel()[0]) if hasattr(program, "apply_parameters") else 0.0
-    )
+    offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
     return _tidy(
         matrix, lower, right, low, high, flip * cost, "max" if maximise else "min", flip * offset, integer, columns,
         rows,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 #: Seconds that reading and preparing an instance may take at least, that loading our modules takes at most beside the
 #: limit, and that analytic bounds may take after it.
-READING_S, LOADING_S, BOUNDS_S = 10.0, 2.0, 5.0
+READING_S, LOADING_S, BOUNDS_S = 4.0, 2.0, 5.0
 _GIB = 2**30
 _OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "Cannot allocate memory", "Unable to allocate")
 

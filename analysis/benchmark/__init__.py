@@ -7,6 +7,7 @@ constraint or a nonzero. ``opticoll.solvers.memory`` takes its limits from the s
 from __future__ import annotations
 
 import gc
+import hashlib
 import statistics
 import subprocess
 import sys
@@ -14,10 +15,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.papers import modules_about
 from opticoll.instances.registry import contributed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opticoll.analysis.study.study_file import Study
 
 Row = dict[str, Any]
 
@@ -251,8 +258,88 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
+#: Instances of the tiny cells, and how often each is a cell of the study.
+TINY, TINY_REPETITIONS = tuple(f"{family}:{n}" for n in range(3, 13) for family in ("ring", "path")), 6
+#: Records of the store that ``results`` and ``report`` read.
+RECORDS = 50_000
+
+
+def _tiny_study(name: str, instances: Sequence[str]) -> Study:
+    from opticoll.analysis.study.study_file import study_of
+    from opticoll.solvers.task import Task
+
+    repetitions = range(TINY_REPETITIONS)
+    return study_of(
+        name, [Task("alltoall.master", one, "highs", repetition=k) for one in instances for k in repetitions]
+    )
+
+
+def _cpu_of_all_s() -> float:
+    """CPU time of this process and its workers, running ones among them [s]."""
+    import psutil
+
+    running = (child.cpu_times() for child in psutil.Process().children(recursive=True))
+    return _cpu_s() + sum(one.user + one.system for one in running)
+
+
+def cells() -> list[Row]:
+    """Seconds of the tiny cells of a study in one process, after a few that load the modules."""
+    from opticoll.analysis.store import Store
+    from opticoll.analysis.study import run_study
+    from opticoll.solvers.executor import InProcess
+    from opticoll.solvers.worker_start import end_waiting
+
+    with TemporaryDirectory() as folder:
+        run_study(_tiny_study("warm", ("torus:3x3",)), Store(folder), InProcess())
+        start, before = time.perf_counter(), _cpu_of_all_s()
+        count = run_study(_tiny_study("tiny", TINY), Store(folder), InProcess()).count("done")
+        wall_s, cpu_s = time.perf_counter() - start, _cpu_of_all_s() - before
+        end_waiting()
+    return [
+        {
+            "study": "alltoall.master on rings and paths of 3 to 12 vertices, highs", "cells": count,
+            "wall [s]": wall_s, "CPU [s]": cpu_s, "cells / wall s": count / wall_s,
+            "cells / CPU s": count / cpu_s,
+        }
+    ]  # fmt: skip
+
+
+def reading() -> list[Row]:
+    """Seconds of ``results`` and ``report`` on a store of 50,000 records: those of a small study, under other keys."""
+    from msgspec.structs import replace
+
+    from opticoll.analysis.store import Store, schema
+    from opticoll.analysis.study import run_study
+    from opticoll.solvers.executor import InProcess
+
+    rows: list[Row] = []
+    with TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "small")
+        run_study(_tiny_study("tiny", TINY), store, InProcess())
+        records = [store.read(name) for name in store.names()]
+        large = Path(folder) / "large"
+        (large / "records").mkdir(parents=True)
+        for number in range(RECORDS):
+            one, repetition = records[number % len(records)], number // len(records)
+            key = hashlib.sha256(f"{one.key}/{repetition}".encode()).hexdigest()
+            asked = replace(one.requested, repetition=repetition)
+            copy = replace(one, key=key, id=f"{key}.1", requested=asked, solution=None)
+            (large / "records" / f"{key}.1.json").write_bytes(schema.encode(copy))
+        for command in (
+            ("results", "SELECT count(*) FROM latest", "--store", str(large)),
+            ("report", "--store", str(large), "--out", str(Path(folder) / "page")),
+        ):
+            before = _cpu_s()
+            wall_s, _ = timed_command(*command)
+            rows.append({"command": f"opticoll {command[0]}", "records": RECORDS, "wall [s]": wall_s,
+                         "CPU [s]": _cpu_s() - before})  # fmt: skip
+    return rows
+
+
 TABLES = (
     Table("startup", "Start-up (median of 7)", startup),
+    Table("cells", "Tiny cells of a study in one process", cells),
+    Table("large-store", "Commands on a store of 50,000 records", reading),
     Table("generators", "Generators", generators),
     Table("memory-build", "Memory of building and compiling a model", building),
     Table("memory-solve", "Memory of solving it (first seconds)", solving),

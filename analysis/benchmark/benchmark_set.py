@@ -195,21 +195,27 @@ def select(
     fitting = results["method"].isin(list(adapters()))
     for place, name in enumerate(("formulation", "instance")):  # few rows are left to be looked at one by one
         fitting &= results[name].isin({key[place] for key in known})
-    here = results[fitting].copy()
-    asked = here[[
+    asked = [
         "formulation", "instance", "requested_settings", "requested_tol", "requested_time_limit_s", "requested_threads",
-    ]].to_dict("records")  # fmt: skip
-    found = [known.get(_key(row)) for row in asked]
-    same = [
-        one is not None
-        and row["requested_tol"] in {*one.tols, *tols}
-        and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
-        for one, row in zip(found, asked, strict=True)
-    ]
-    here["problem_name"] = [None if one is None else one.name for one in found]
+    ]  # fmt: skip
+    here = results[fitting]
+    kinds = here.groupby(asked, dropna=False, sort=False).ngroup().to_numpy()  # of many runs, few are different
+    _, firsts = np.unique(kinds, return_index=True)
+    names: list[str | None] = []
+    for row in here[asked].iloc[firsts].to_dict("records"):
+        one = known.get(_key(row))
+        same = (
+            one is not None
+            and row["requested_tol"] in {*one.tols, *tols}
+            and (row["requested_time_limit_s"], row["requested_threads"]) == (one.limit_s, one.threads)
+        )
+        names.append(one.name if one is not None and same else None)
+    found = np.array([*names, None], dtype=object)[kinds]
+    here = here[found != None].copy()  # noqa: E711  elementwise
+    here["problem_name"] = found[found != None]  # noqa: E711
     models = formulations()
     here["linear"] = [name in models and models[name].problem == "LP" for name in here["formulation"]]
-    return here[np.array(same, dtype=bool)]
+    return here
 
 
 def _key(row: Mapping[Any, Any]) -> tuple[Any, ...]:

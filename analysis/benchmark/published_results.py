@@ -90,7 +90,11 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
         The files written.
     """
     tables: dict[Path, dict[tuple[str, ...], dict[str, str]]] = {}
-    for row in rows_of(runs):
+    rows = rows_of(runs)
+    known = {(row["method"], row["solver_version"]) for row in rows}
+    known |= {(row["method"], row["solver_version"]) for path in folder.glob("*.csv") for row in _read(path)}
+    for row in rows:
+        row["solver_version"] = _whole_version(row["method"], row["solver_version"], known)
         version = re.sub(r"[^A-Za-z0-9.+]+", "-", row["solver_version"] or "unknown").strip("-")
         path = folder / f"{row['method']}-{version}.csv"
         if path not in tables:
@@ -104,6 +108,12 @@ def write_tables(runs: pd.DataFrame, folder: Path = FOLDER) -> list[Path]:
         writer.writerows(table[cell] for cell in sorted(table))
         rewrite(path, text.getvalue())
     return sorted(tables)
+
+
+def _whole_version(method: str, version: str, known: set[tuple[str, str]]) -> str:
+    """The version of a solver and its package, where a run that was killed states the package's alone."""
+    whole = [other for name, other in known if name == method and other.endswith(f" {version})")]
+    return whole[0] if version and len(whole) == 1 else version
 
 
 def _cell(row: dict[str, str]) -> tuple[str, ...]:

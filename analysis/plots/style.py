@@ -150,10 +150,24 @@ def legend_mark(name: str, colour: str, marker: str, *, size: float = 6, filled:
 
 def png(figure: Figure, dpi: int = 160) -> bytes:
     """Figure as PNG on a white background."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     buffer = io.BytesIO()
     with style():
-        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        _lay_out(figure)
+        drawn_at = figure.dpi
+        figure.set_dpi(dpi)
+        FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+        figure.set_dpi(drawn_at)
     return buffer.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the axes of a figure, once for all its files: the placement takes as long as the drawing."""
+    engine = figure.get_layout_engine()
+    if engine is not None and figure.axes:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def svg(figure: Figure) -> str:
@@ -199,12 +213,17 @@ def inline(text: str, name: str, title: str, description: str) -> str:
 
 def drawing(figure: Figure) -> str:
     """Figure as SVG text with CSS variables for its colours, for :func:`standalone` and :func:`inline`."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     buffer = io.StringIO()
     with style():
-        figure.savefig(
-            buffer, format="svg", transparent=True,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )  # fmt: skip
+        _lay_out(figure)
+        face = figure.get_facecolor()
+        figure.set_facecolor("none")
+        FigureCanvasSVG(figure).print_svg(
+            buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+        figure.set_facecolor(face)
     text = re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
     for colour, variable in _VARIABLES.items():
         # Only in styles: the text of a label may contain the same characters.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -13,6 +14,7 @@ from markupsafe import Markup
 from opticoll.analysis.papers import figures as paper_figures
 from opticoll.analysis.plots import store_plots
 from opticoll.analysis.plots.style import drawing, inline, png
+from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +33,10 @@ class ReportFigure:
         Name of its files.
     title, caption
         Plain text.
-    figure
-        The drawing.
+    drawing
+        The figure as SVG text.
+    png
+        The figure as PNG.
     rows
         Its points, written as a CSV file; None if another table has them.
     """
@@ -40,23 +44,19 @@ class ReportFigure:
     name: str
     title: str
     caption: str
-    figure: Figure
+    drawing: str
+    png: bytes
     rows: pd.DataFrame | None = None
+
+    @classmethod
+    def of(cls, name: str, title: str, caption: str, figure: Figure, rows: pd.DataFrame | None = None) -> ReportFigure:
+        """Write a figure of matplotlib in both formats."""
+        return cls(name, title, caption, drawing(figure), png(figure), rows)
 
     @property
     def points(self) -> str:
         """CSV file of the points, relative to the page."""
         return f"tables/{self.name}.csv"
-
-    @cached_property
-    def drawing(self) -> str:
-        """The figure as SVG text."""
-        return drawing(self.figure)
-
-    @cached_property
-    def png(self) -> bytes:
-        """The figure as PNG."""
-        return png(self.figure)
 
     @property
     def inline(self) -> Markup:
@@ -70,7 +70,7 @@ def bounds_by_formulation(findings: Findings) -> dict[str, ReportFigure]:
     for name, rows in findings.bounds.groupby("formulation"):
         if rows["ratio"].notna().any():
             counts = f"{rows['instance'].nunique()} instances, {rows['bound'].nunique()} bounds"
-            made[str(name)] = ReportFigure(
+            made[str(name)] = ReportFigure.of(
                 f"bounds-{slug(str(name))}", f"Optimum over bounds, {name}",
                 f"Horizontal axis: optimum divided by each bound ({counts}). Further right is tighter; the table below "
                 "has the numbers.",
@@ -87,7 +87,7 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
             f"Solver's time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
             f"{counted(rows['method'].nunique(), 'method')}."
         )
-        made[str(name)] = ReportFigure(
+        made[str(name)] = ReportFigure.of(
             f"solve-time-{slug(str(name))}", f"Solve time by size, {name}", caption, store_plots.solve_time(rows)
         )
     verified = findings.results[findings.results["ok"] & findings.results["T"].notna()]
@@ -96,7 +96,9 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
             "Time T of an all-to-all, in units of shard size ÷ link bandwidth, by number of vertices N; logarithmic "
             f"axes, {counted(verified['instance'].nunique(), 'instance')}. Lower is faster."
         )
-        made[""] = ReportFigure("time-by-size", "All-to-all time by size", caption, store_plots.time_by_size(verified))
+        made[""] = ReportFigure.of(
+            "time-by-size", "All-to-all time by size", caption, store_plots.time_by_size(verified)
+        )
     return made
 
 
@@ -105,34 +107,66 @@ def claims(findings: Findings) -> ReportFigure | None:
     if not findings.claims:
         return None
     caption = f"{counted(len(findings.claims), 'claim')} by paper and verdict. The tables below list all of them."
-    return ReportFigure(
+    return ReportFigure.of(
         "claims", "Claims by paper and verdict", caption, store_plots.claims_by_verdict(findings.claims)
     )
 
 
 def from_papers(findings: Findings) -> dict[str, ReportFigure]:
     """Draw the figures of the papers that the store has rows for, by name."""
-    made: dict[str, ReportFigure] = {}
     if findings.results.empty:
-        return made
+        return {}
+    start_computed()
+    made: dict[str, ReportFigure] = {}
     for figure in paper_figures():
-        if figure.study is None:
-            made[figure.name] = _computed(figure)
-            continue
-        rows = figure.select(findings.results)
-        if not rows.empty:
+        rows = None if figure.study is None else figure.select(findings.results)
+        if rows is not None and not rows.empty:
             made[figure.name] = _drawn(figure, rows)
-    return made
+    computed = {name: drawing.result() for name, drawing in _COMPUTED.items()}
+    named = (figure.name for figure in paper_figures())
+    return {name: made.get(name) or computed[name] for name in named if name in made or name in computed}
 
 
 def _drawn(figure: PaperFigure, rows: pd.DataFrame) -> ReportFigure:
     title = f"{figure.where}: {figure.title}"
-    return ReportFigure(f"paper-{figure.name}", title, figure.finding(rows), figure.draw(rows), rows)
+    return ReportFigure.of(f"paper-{figure.name}", title, figure.finding(rows), figure.draw(rows), rows)
 
 
-@cache
-def _computed(figure: PaperFigure) -> ReportFigure:
-    """Draw a figure that is computed without runs, once per process."""
+#: Figures of the papers that are computed without runs, by name: drawn once per process.
+_COMPUTED: dict[str, Future[ReportFigure]] = {}
+
+
+def start_computed() -> None:
+    """Start to draw the figures that are computed without runs, in a process of their own beside this one."""
+    names = [figure.name for figure in paper_figures() if figure.study is None and _undone(figure.name)]
+    if not names:
+        return
+    _COMPUTED.update({name: Future() for name in names})
+
+    def run() -> None:
+        try:
+            with LocalProcesses(1) as process:
+                for place, made in process.map_unordered(_computed, names):
+                    future = _COMPUTED[names[place]]
+                    if isinstance(made, Exception):
+                        future.set_exception(made)
+                    else:
+                        future.set_result(made)
+        except Exception as error:  # noqa: BLE001  the thread that waits for the figures raises it
+            for name in names:
+                if not _COMPUTED[name].done():
+                    _COMPUTED[name].set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _undone(name: str) -> bool:
+    """Whether a figure was never started, or failed."""
+    return name not in _COMPUTED or (_COMPUTED[name].done() and _COMPUTED[name].exception() is not None)
+
+
+def _computed(name: str) -> ReportFigure:
+    figure = next(one for one in paper_figures() if one.name == name)
     return _drawn(figure, figure.select(pd.DataFrame()))
 
 

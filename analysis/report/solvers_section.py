@@ -171,7 +171,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
         if name in comparison.profiles:
             made.append(
-                ReportFigure(
+                ReportFigure.of(
                     f"solvers-profile-{name}", f"Performance profiles, {words}",
                     "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
                     f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
@@ -182,14 +182,14 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         if f"{name}-shared" in comparison.profiles:
             shared = solver_metrics.run_by_all(part)["problem"].nunique()
             made.append(
-                ReportFigure(
+                ReportFigure.of(
                     f"solvers-profile-{name}-shared", f"Performance profiles where all solvers ran, {words}",
                     f"The same axes, over the {shared} problems that every solver could try.",
                     solver_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
                 )
             )  # fmt: skip
         made.append(
-            ReportFigure(
+            ReportFigure.of(
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver's time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
@@ -198,7 +198,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         )  # fmt: skip
     if len(comparison.gaps_over_time):
         made.append(
-            ReportFigure(
+            ReportFigure.of(
                 "solvers-gap-over-time", "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the runs of every solver, by its time in "
                 "seconds; 1 before the first incumbent. Lower left is better.",
@@ -209,7 +209,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
     linear = comparison.runs[comparison.runs["linear"].astype(bool)]
     if linear["residual"].notna().any():
         made.append(
-            ReportFigure(
+            ReportFigure.of(
                 "solvers-accuracy", "Accuracy by time, linear programs",
                 f"Worst recomputed KKT residual by solver's time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",

@@ -50,7 +50,7 @@ from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
 from opticoll.instances.digraph import Topology, connecting_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
     import scipy.sparse as sp
     from numpy.typing import NDArray
@@ -225,18 +225,27 @@ def by_source(topology: Topology, traffic: NDArray[np.float64] | None = None, *,
     NotApplicable
         If some traffic has no path.
     """
-    ends = topology.terminals
+    ends = sources = topology.terminals
     if traffic is None:
-        sources, shards = ends, np.ones((ends.size, ends.size))
-        np.fill_diagonal(shards, 0.0)
+        demand = np.empty((topology.n, ends.size))
+        for rows in _blocks(topology.n, ends.size):
+            demand[rows] = np.isin(np.arange(rows.start, rows.stop), ends)[:, None]
+        demand[ends, np.arange(ends.size)] = 0.0
     else:
         refuse_unreached(topology, traffic)
-        sends = np.flatnonzero(traffic.any(axis=1))
-        sources, shards = ends[sends], traffic[sends]
-    demand = np.zeros((topology.n, sources.size))
-    demand[ends] = shards.T
-    blocked = topology.head[:, None] == sources[None, :]
+        sources = ends[sends := traffic.any(axis=1)]
+        demand = np.zeros((topology.n, sources.size))
+        demand[ends] = traffic[sends].T
+    blocked = np.empty((topology.arcs, sources.size), dtype=bool)
+    for rows in _blocks(topology.arcs, sources.size):
+        np.equal(topology.head[rows, None], sources[None, :], out=blocked[rows])
     return ConcurrentFlow(topology, sources, demand, topology.capacity, blocked, equality=False, flow=flow)
+
+
+def _blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Blocks of rows: an array of all rows may take gigabytes, and a time limit takes effect between two blocks."""
+    step = max(1, CHECK_ENTRIES // max(columns, 1))
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
 def by_commodity(
@@ -250,9 +259,8 @@ def by_commodity(
     block: bool = True,
 ) -> ConcurrentFlow:
     """Demand between given pairs, 1 or ``amount`` ``(|K|,)``, one group per pair (link MCF and child LPs)."""
-    count = sources.size
-    demand = np.zeros((topology.n, count))
-    demand[targets, np.arange(count)] = 1.0 if amount is None else amount
+    demand = np.zeros((topology.n, sources.size))
+    demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
     blocked = (topology.head[:, None] == sources[None, :]) | (topology.tail[:, None] == targets[None, :])
     caps = topology.capacity if capacity is None else capacity
     return ConcurrentFlow(topology, sources, demand, caps, blocked & block, equality=True, flow=flow)
@@ -473,10 +481,7 @@ def residuals(data: ConcurrentFlow, values: Mapping[str, NDArray[np.float64]]) -
     # Against the largest capacity a thin arc beside a thick one could carry many times what it has.
     size = np.maximum(data.capacity, max(abs(F) * smallest, unit))
     least = most = missing = 0.0
-    # Some groups at a time: the whole of any intermediate array would be as large as x.
-    step = max(1, CHECK_ENTRIES // max(n, m, 1))
-    for first in range(0, groups, step):
-        batch = slice(first, min(first + step, groups))
+    for batch in _blocks(groups, max(n, m)):
         part = np.ascontiguousarray(x[:, batch])
         load += part.sum(axis=1)
         least = min(least, float((part.min(axis=1, initial=0.0) / size).min(initial=0.0)))
@@ -520,13 +525,10 @@ def length_bound(data: ConcurrentFlow, lengths: NDArray[np.float64]) -> float:
         return np.inf
     graph, parts = data.topology.length_matrix(lengths), []
     demand, power = scaled_demand(data)
-    step = max(1, CHECK_ENTRIES // max(data.topology.n, 1))
-    for first in range(0, data.groups, step):
-        batch = slice(first, min(first + step, data.groups))
+    for batch in _blocks(data.groups, data.topology.n):
         unique, inverse = np.unique(data.sources[batch], return_inverse=True)
         reach = np.asarray(dijkstra(graph, indices=unique))[inverse].T
-        wanted = demand[:, batch]
-        needed = wanted > 0
+        needed = (wanted := demand[:, batch]) > 0
         parts.append(outward.dot_down(wanted[needed], reach[needed]))
     # A distance is the sum of at most n - 1 lengths, computed too long by no more than their additions lose.
     cost = float(outward.down(outward.sum_down(parts), data.topology.n))

@@ -46,8 +46,9 @@ def _best(rows: pd.DataFrame) -> pd.DataFrame:
 def _flows(rows: pd.DataFrame) -> pd.DataFrame:
     """The best proven all-to-all optimum of every instance, from the master LP or the link MCF (not as printed)."""
     flows = rows[rows["ok"] & rows["formulation"].isin(("alltoall.master", "alltoall.link-mcf")) & rows["T"].notna()]
-    true = [json.loads(text or "{}").get("printed", "False") != "True" for text in flows["settings"]]
-    return _best(flows[np.asarray(true, dtype=bool)])
+    texts = flows["settings"].unique()
+    printed = [text for text in texts if json.loads(text or "{}").get("printed", "False") == "True"]
+    return _best(flows[~flows["settings"].isin(printed)])
 
 
 # figures 4, 5, 10 ---------------------------------------------------------------------------------------------

@@ -87,18 +87,24 @@ def matched_circuits(demand: F64, out: I64, into: I64, kind: Matching = "blossom
 
 
 def _blossom(weight: F64, out: I64, into: I64) -> list[tuple[int, int]]:
-    import networkx as nx
-
     free = (out > 0) & (into > 0)
     both = np.where(free[:, None] & free[None, :], weight + weight.T, 0.0)
     u, v = np.nonzero(np.triu(both, 1))
     if not u.size:
         return []
-    graph: nx.Graph[int] = nx.Graph()
     scaled = both[u, v] / both.max() * (1.0 + TIE * _mixed(u, v))
-    graph.add_weighted_edges_from(zip(u.tolist(), v.tolist(), scaled.tolist(), strict=True))
-    pairs = sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph))
-    return [link for a, b in pairs for link in ((a, b), (b, a))]
+    return [link for a, b in _matched(u.tobytes(), v.tobytes(), scaled.tobytes()) for link in ((a, b), (b, a))]
+
+
+@lru_cache(maxsize=4)  # jobs that differ by a factor of their demand have the same matchings
+def _matched(u: bytes, v: bytes, weight: bytes) -> tuple[tuple[int, int], ...]:
+    """Maximum-weight matching of a general graph by its edges ``(m,)``, ``(m,)`` and their weights ``(m,)``."""
+    import networkx as nx
+
+    graph: nx.Graph[int] = nx.Graph()
+    ends = (np.frombuffer(one, dtype=np.int64).tolist() for one in (u, v))
+    graph.add_weighted_edges_from(zip(*ends, np.frombuffer(weight).tolist(), strict=True))
+    return tuple(sorted((min(pair), max(pair)) for pair in nx.max_weight_matching(graph)))
 
 
 def _mixed(u: I64, v: I64) -> F64:

@@ -52,6 +52,15 @@ def test_a_run_is_published_once(tmp_path):
     assert [(row["requested_tol"], row["objective"]) for row in rows] == [("0.0001", "4"), ("1e-06", "5")]
 
 
+def test_a_killed_run_that_knows_only_the_version_of_its_package_is_of_the_same_solver(tmp_path):
+    runs = [selected(solver_version="10.0 (Py 6.3.0)"), selected(solver_version="6.3.0", requested_repetition=1)]
+    assert len(published_results.write_tables(pd.DataFrame(runs), tmp_path)) == 1
+    (path,) = published_results.write_tables(pd.DataFrame([selected(solver_version="6.3.0")]), tmp_path)
+    assert path.name == "highs-10.0-Py-6.3.0.csv"
+    (path,) = published_results.write_tables(pd.DataFrame([selected(solver_version="3.0")]), tmp_path)
+    assert path.name == "highs-3.0.csv"
+
+
 def test_another_table_is_refused(tmp_path):
     (tmp_path / "highs-1.csv").write_text("a,b\n1,2\n")
     with pytest.raises(BadFile, match="publish"):

@@ -547,10 +547,10 @@ def solve_file(arguments, arrays, report):
         ("master-ring-16", "one-stage-wdm-ring-n-7-wavelengths-1"),
         pytest.param(
             (
-                "min-congestion-petersen", "all-gather-dgx1", "topology-servers-n-4-degree-2-traffic-random-seed-1",
-                "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1", "timestep-mcf-hypercube-3",
-                "rounds-lightpath-2x2-lasers-2-bounds-false", "tree-wdm-ring-n-64-wavelengths-64-count-exact",
-                "placement-op-graph-chain-splits-2x1x3-degree-2-k-3", "virtual-channels-ring-5-layers-2",
+                "min-congestion-petersen", "all-gather-dgx1", "timestep-mcf-hypercube-3",
+                "ocs-circuits-servers-n-9-degree-8-traffic-random-seed-1-model-switches",
+                "rounds-lightpath-2x3-lasers-2-waveguides-2-bounds-false", "design-servers-n-6-degree-2",
+                "virtual-channels-genkautz-n-7-d-3-layers-2",
                 "routing-servers-n-24-degree-4-traffic-dlrm", "min-overlap-lightpath-2x4-circuits-permutation",
                 "ring-wavelengths-wdm-ring-n-8-wavelengths-16-model-sets-seed-1-traffic-random",
                 "path-mcf-torus-5x5-paths-shortest", "link-mcf-hypercube-3", "child-genkautz-n-32-d-4",

@@ -542,3 +542,14 @@ def test_a_path_is_a_demand(tmp_path):
 def test_data_that_are_no_demand_say_why(demand, word):
     with pytest.raises(BadInput, match=word):
         oc.solve(NAME, "ring:3", demand=demand)
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "dgx1", "torus:3x3+host=2.0", "sp-expander:n=16,d=4,seed=1"])
+def test_the_uniform_demand_is_filled_in_blocks(spec, monkeypatch):
+    topology = parse(spec)
+    monkeypatch.setattr(model, "CHECK_ENTRIES", 7)
+    data, ranks = model.by_source(topology), topology.terminals
+    demand = np.zeros((topology.n, ranks.size))
+    demand[ranks] = 1 - np.eye(ranks.size)
+    assert (data.demand == demand).all()
+    assert (data.blocked == (topology.head[:, None] == ranks)).all()
