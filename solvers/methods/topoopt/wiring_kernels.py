@@ -99,7 +99,7 @@ class Options:
             depth += 1
         return depth
 
-    def prefixes(self, renaming: I64, tick: Callable[[], None]) -> I64:
+    def prefixes(self, renaming: I64, tick: Callable[[], object]) -> I64:
         """Options of the first servers whose images under the renamings are no smaller, ``(P, depth)``.
 
         The renamings map the first servers to each other. ``tick`` is called before each of them.
