@@ -461,17 +461,16 @@ def report(out: Path, store_dir: str | None) -> int:
     The result is one self-contained page in the folder --out.
     """
     from opticoll.analysis.report import console as report_console
-    from opticoll.analysis.report import drawings
-    from opticoll.analysis.report import page as writer
+    from opticoll.analysis.report import drawings, page
     from opticoll.analysis.report.findings import collect
 
     store = store_at(store_dir)
     if next(iter(store.names()), None) is not None:
         drawings.start_computed()
     findings = collect(store)
-    page = writer.build(store, out, findings)
+    written = page.build(store, out, findings)
     report_console.show(findings)
-    click.echo(f"wrote {page}", err=True)
+    click.echo(f"wrote {written}", err=True)
     return 0
 
 

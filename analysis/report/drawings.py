@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -39,6 +39,8 @@ class ReportFigure:
         The figure as PNG.
     rows
         Its points, written as a CSV file; None if another table has them.
+    figure
+        The figure itself; None if another process drew it.
     """
 
     name: str
@@ -47,11 +49,12 @@ class ReportFigure:
     drawing: str
     png: bytes
     rows: pd.DataFrame | None = None
+    figure: Figure | None = None
 
     @classmethod
     def of(cls, name: str, title: str, caption: str, figure: Figure, rows: pd.DataFrame | None = None) -> ReportFigure:
         """Write a figure of matplotlib in both formats."""
-        return cls(name, title, caption, drawing(figure), png(figure), rows)
+        return cls(name, title, caption, drawing(figure), png(figure), rows, figure)
 
     @property
     def points(self) -> str:
@@ -167,7 +170,7 @@ def _undone(name: str) -> bool:
 
 def _computed(name: str) -> ReportFigure:
     figure = next(one for one in paper_figures() if one.name == name)
-    return _drawn(figure, figure.select(pd.DataFrame()))
+    return replace(_drawn(figure, figure.select(pd.DataFrame())), figure=None)
 
 
 def counted(number: int, noun: str) -> str:
