@@ -24,7 +24,7 @@ import msgspec
 from opticoll.analysis.benchmark import Row, Table, tables
 from opticoll.analysis.report import frontpage
 from opticoll.errors import BadFile, BadInput, OpticollError
-from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -244,7 +244,7 @@ def _check_metric(quantity: _Quantity, records: Sequence[Record]) -> None:
 
 def _instances(over: object) -> tuple[list[str], list[Instance]]:
     """The specs as given, and the instances that they describe."""
-    from opticoll.instances.families.enumerated import digraph_spec
+    from opticoll.instances.families.regular_graphs import digraph_spec
 
     listed = list(over) if isinstance(over, (list, tuple, set, frozenset, Iterator)) else [over]
     specs: list[str] = []

@@ -383,7 +383,7 @@ def claims(
     rest = 0
     with present.diverted_stdout():
         from opticoll.analysis import ledger as book
-        from opticoll.analysis.ledger.explain import explanation
+        from opticoll.analysis.ledger.claim import explanation
 
         position = {claim.id: index for index, claim in enumerate(book.chosen(identifiers))}
         wanted = len(position)

@@ -9,9 +9,9 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.iteration import ROUTINGS, Network, bounds, flows_of, residuals
 from opticoll.instances import Topology, parse
-from opticoll.instances.families.switched_networks import CircuitNetwork, ideal_switch
+from opticoll.instances.digraph import parse_rate
+from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
-from opticoll.instances.units import parse_rate
 from opticoll.solvers.methods.flows.flow_simulator import designed_network, simulate, simulate_circuits
 from opticoll.solvers.task import Fields
 

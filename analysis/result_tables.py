@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opticoll.analysis.plots.style import label
+from opticoll.analysis.plots import label
 from opticoll.analysis.present import number
 from opticoll.analysis.solution_files import writable
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.arrays import BANDWIDTHS, SHARDS, TIME, arc_labels
 from opticoll.instances import Topology, as_instance
-from opticoll.instances.units import parse_rate, parse_size
+from opticoll.instances.digraph import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

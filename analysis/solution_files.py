@@ -110,7 +110,7 @@ def schedule_request(
     """
     from opticoll.errors import BadInput
     from opticoll.formulations.schedules.lowering import XmlOptions
-    from opticoll.instances.units import parse_size
+    from opticoll.instances.digraph import parse_size
 
     numbers: int | tuple[int, ...] | None
     if isinstance(chunks, str):

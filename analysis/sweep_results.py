@@ -110,7 +110,7 @@ class SweepResult(Fields, frozen=True, kw_only=True):
         BadInput
             If the folder cannot be written.
         """
-        from opticoll.analysis.plots.style import png, svg
+        from opticoll.analysis.plots import png, svg
 
         target, figure = Path(folder), self.plot()
         files: dict[str, bytes] = {

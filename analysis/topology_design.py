@@ -2,7 +2,7 @@
 
 The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.symmetric_search`).
 Either way T is solved and verified anew as ``alltoall.master`` on the topology, and compared with the bound that holds
-for every topology of the degree (:mod:`opticoll.formulations.topology.degree_design`).
+for every topology of the degree (:mod:`opticoll.formulations.degree_design`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.degree_design import Design, design_data, least_time
+from opticoll.formulations.degree_design import Design, design_data, least_time
 from opticoll.instances.digraph import Topology, link_groups
-from opticoll.instances.families.enumerated import digraph_spec
+from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.task import Proof, Task
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.style import label
+from opticoll.analysis.plots import label
 from opticoll.analysis.present import number
 from opticoll.analysis.result_tables import Moves, Rounds, Scale, Schedule, cost_model, table, timed
 from opticoll.analysis.solution_files import chunk_numbers, writable, write_certificate
@@ -103,7 +103,7 @@ def solve(
     log
         Show the solver's own log.
     shard
-        Size of a shard for results in bytes and seconds: text such as ``"64MB"`` (:mod:`opticoll.instances.units`), or
+        Size of a shard for results in bytes and seconds: text such as ``"64MB"`` (:mod:`opticoll.instances.digraph`), or
         bytes.
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.

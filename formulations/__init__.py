@@ -16,8 +16,7 @@ from numbers import Real
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Bound, Formulation
 from opticoll.instances import plugins
-from opticoll.instances.registry import contributed, modules_of
-from opticoll.instances.spec import nearest
+from opticoll.instances.spec import contributed, modules_of, nearest
 
 #: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")

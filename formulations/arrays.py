@@ -5,10 +5,13 @@ solver are checked against that declaration before any other use, because an ind
 
 ``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
 commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
+
+Named arrays in coordinate form, as solution files hold them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +22,15 @@ import numpy as np
 from opticoll.errors import BadFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.digraph import Topology
+    from opticoll.instances.readers.untrusted import Json
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]
@@ -180,7 +187,7 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
 Names = Sequence[object] | Mapping[str, Sequence[object]]
 IndexSets = Mapping[str, Names]
 
-#: Units that a shard size and a capacity unit convert (:mod:`opticoll.instances.units`).
+#: Units that a shard size and a capacity unit convert (:mod:`opticoll.instances.digraph`).
 SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
 
 
@@ -292,3 +299,103 @@ def round_links(topology: Topology, schedule: RoundSchedule, per_round: int) -> 
     load = np.bincount(schedule.circuit_arcs, minlength=topology.arcs).astype(float)
     room = np.full(topology.arcs, float(per_round))
     return Links(topology, load, room, float(schedule.rounds), "circuits", "circuits per round")
+
+
+#: Largest array that is read [entries].
+MAX_ENTRIES = 200_000_000
+#: Most axes of an array.
+MAX_AXES = 8
+
+
+def named_arrays(
+    document: Mapping[str, Json],
+    key: str,
+    path: Path,
+    declare: Callable[[Collection[str]], Mapping[str, Array]],
+) -> dict[str, NDArray[np.float64]]:
+    """Named arrays from their coordinate form, as declared (:mod:`opticoll.formulations.arrays`).
+
+    Shapes are compared before anything is allocated; sizes that the solution chooses are at most one more than the
+    entries that the document lists.
+
+    Parameters
+    ----------
+    document, key, path
+        The document, the key of its arrays, and its file.
+    declare
+        Function from the names found to the arrays allowed.
+
+    Raises
+    ------
+    BadFile
+        For anything other than numbers at distinct positions of the declared shapes.
+    """
+    named = document.get(key)
+    if not isinstance(named, dict) or not named:
+        msg = f"{path}: {key!r} must be an object of named arrays"
+        raise BadFile(msg)
+    shapes = {name: _stated_shape(entry, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
+    declared = declare(named.keys())
+    listed = sum(len(entry["index"]) for entry in named.values())
+    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
+    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in named.items()}
+    check_arrays(declared, arrays, f"{path}: {key}")
+    return arrays
+
+
+def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
+    """The shape of an array in coordinate form; raises BadFile if it has none or too many entries."""
+    if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
+        msg = f"{where} needs 'shape', 'index' and 'value'"
+        raise BadFile(msg)
+    shape, index, value = entry["shape"], entry["index"], entry["value"]
+    sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
+    if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
+        msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
+        raise BadFile(msg)
+    found = tuple(s for s in sizes if s is not None)
+    if math.prod(found) > MAX_ENTRIES:
+        msg = f"{where}: {math.prod(found)} entries are more than the {MAX_ENTRIES} that are read"
+        raise BadFile(msg)
+    if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
+        msg = f"{where}: 'index' and 'value' must be lists of one length"
+        raise BadFile(msg)
+    return found
+
+
+def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> NDArray[np.float64]:
+    array = np.zeros(shape)
+    seen: set[tuple[int | None, ...]] = set()
+    for at, v in zip(entry["index"], entry["value"], strict=True):
+        place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
+        inside = len(place) == len(shape) and isinstance(at, list)
+        if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
+            msg = f"{where}: entry {str(at)[:60]} is outside the shape {list(shape)}"
+            raise BadFile(msg)
+        if place in seen:
+            msg = f"{where}: entry {at!r} is given twice"
+            raise BadFile(msg)
+        number = finite_number(v)
+        if number is None:
+            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is no finite number"
+            raise BadFile(msg)
+        seen.add(place)
+        array[place] = number
+    return array
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, as ``3`` or, as some tools write it, ``3.0``; None for anything else."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def finite_number(value: Any) -> float | None:
+    """A finite number, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

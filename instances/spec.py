@@ -12,17 +12,17 @@ import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from numbers import Integral
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import plugins
-from opticoll.instances.registry import modules_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -32,6 +32,24 @@ if TYPE_CHECKING:
 
     from opticoll.instances.digraph import Instance
     from opticoll.instances.readers.untrusted import Json
+
+
+def modules_of(package: str) -> list[str]:
+    """Dotted names of the modules directly inside ``package``, sorted; only the package itself is imported."""
+    return [f"{package}.{module.name}" for module in iter_modules(import_module(package).__path__) if not module.ispkg]
+
+
+def contributed(modules: Iterable[str], name: str) -> Iterator[Any]:
+    """Objects that ``modules`` define under ``name``, in order.
+
+    A tuple or list contributes its items; a module without the name contributes nothing.
+    """
+    for module in modules:
+        value = getattr(import_module(module), name, None)
+        if isinstance(value, (tuple, list)):
+            yield from value
+        elif value is not None:
+            yield value
 
 
 class Dimensions(tuple[int, ...]):
@@ -318,7 +336,7 @@ def _text(value: Any) -> str:
 @cache
 def load_families() -> None:
     """Import every module of :mod:`opticoll.instances.families`, which fills the registry."""
-    import_module("opticoll.instances.modifiers")
+    import_module("opticoll.instances.families")
     for module in modules_of("opticoll.instances.families"):
         import_module(module)
 

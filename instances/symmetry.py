@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.instances.modifiers import line
+from opticoll.instances.families import line
 from opticoll.instances.spec import family_of, parse
 
 if TYPE_CHECKING:

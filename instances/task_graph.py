@@ -1,7 +1,7 @@
 r"""Task graphs of one training iteration: computing, transfers, all-reduces, and what waits for what.
 
 Source  TopoOpt, sections 4.1 and 5.1; operators in the order of the models, with times of
-        :mod:`opticoll.instances.compute_times`
+        :mod:`opticoll.instances.training_jobs`
 
 Tasks ``0 .. T-1`` are numbered so that a task waits only for tasks of smaller numbers.
 
@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.compute_times import MEASURED_SERVERS, dense_size, operators
-from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.instances.training_jobs import MEASURED_SERVERS, NUMBER_BYTES, dense_size, operators, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.instances import plugins
-from opticoll.solvers.worker_start import importable_places, interpreter, isolated_environment, kill_tree
+from opticoll.solvers.worker import importable_places, interpreter, isolated_environment, kill_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

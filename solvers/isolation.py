@@ -23,11 +23,17 @@ from opticoll.solvers import solver_log
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.common import rounded_bounds
 from opticoll.solvers.adapters.interface import LicenceState, accepted, trivial_outcome
-from opticoll.solvers.scratch import read_arrays, read_json, read_progress, scratch_folder, write_arrays, write_json
+from opticoll.solvers.shared_files import (
+    read_arrays,
+    read_json,
+    read_progress,
+    scratch_folder,
+    write_arrays,
+    write_json,
+)
 from opticoll.solvers.standard_form import assemble
 from opticoll.solvers.task import Outcome, PrimalStatus, SolveRequest, Termination
-from opticoll.solvers.worker import note_nested_peak, own_memory_mb
-from opticoll.solvers.worker_start import importable_places, start_job
+from opticoll.solvers.worker import importable_places, note_nested_peak, own_memory_mb, start_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,10 +41,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.solvers.adapters.interface import Progress
-    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Task
-    from opticoll.solvers.worker_start import Job
+    from opticoll.solvers.worker import Job
 
 _POLL_S = 0.05
 #: Seconds that reading and preparing an instance may take at least, that loading our modules takes at most beside the

@@ -1,4 +1,18 @@
-"""Bounds and proofs of infeasibility from a program's linear relaxation.
+"""Scale right-hand sides and columns, so that results do not depend on the units of capacities and demands.
+
+An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the largest
+finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
+capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
+
+Where capacities are coefficients (load <= c T) a column of tiny ones is worse: solvers drop entries of 1e-9 and
+call what is left infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and the
+duals are of the size 1 / D, which a solver's dual tolerance of 1e-7 does not tell from 0, so that F = 0 passes for
+optimal. Such columns are measured in another unit, x_j = y_j / k_j with k_j a power of 2, and the objective in one in
+which its largest cost is about 1.
+
+Every adapter gets the scaled matrix; x, duals, objective and bound come back in the units of the problem as stated.
+
+Bounds and proofs of infeasibility from a program's linear relaxation.
 
 A branch-and-bound solver's bound cannot be checked, but the relaxation's row duals can: weak duality turns any of them
 into a bound (:func:`opticoll.solvers.verify.dual_bound`). Where only integer columns have costs, in whole multiples of
@@ -17,11 +31,183 @@ import numpy as np
 
 from opticoll.formulations.model import Bound
 from opticoll.solvers import verify
-from opticoll.solvers.scaling import solve_scaled
+from opticoll.solvers.isolation import solve_here, solve_isolated
+from opticoll.solvers.methods.method import Reformulation
 from opticoll.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
-    from opticoll.solvers.task import SolveRequest
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.solvers.task import Outcome, SolveRequest
+
+
+#: Continuous columns are rescaled if all their coefficients are smaller than TINY, or one is larger than LARGE.
+TINY, LARGE = 1e-5, 1e3
+#: Rescaling leaves no coefficient smaller than this: solvers drop smaller ones.
+SMALLEST = 1e-8
+
+
+def scaling_steps(form: StandardForm) -> list[Reformulation]:
+    """The reformulations that bring a problem to unit rows and columns, in order; none where it has them."""
+    steps: list[Reformulation] = []
+    for unit in (unit_rows, unit_integers, unit_columns):
+        step = unit(steps[-1].form if steps else form)
+        steps += [] if step is None else [step]
+    return steps
+
+
+def solve_scaled(
+    form: StandardForm,
+    adapter: str,
+    request: SolveRequest,
+    *,
+    steps: Sequence[Reformulation] | None = None,
+    memory_limit_gib: float | None = None,
+    on_progress: Callable[[float | None, float | None], None] | None = None,
+    stop: threading.Event | None = None,
+    here: bool = False,
+) -> Outcome:
+    """Solve a problem through its reformulations; outcome and progress are of ``form`` itself.
+
+    ``steps`` are by default :func:`scaling_steps`. ``here`` solves in this process, without limit on memory. The other
+    parameters, and what is raised, are those of :func:`opticoll.solvers.isolation.solve_isolated`. A warm start cannot
+    be converted.
+    """
+    assert request.warm_start is None
+    chain = scaling_steps(form) if steps is None else steps
+
+    def relay(objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
+        del x  # of the scaled problem
+        for step in reversed(chain):
+            objective, bound = (None if v is None else step.value(v) for v in (objective, bound))
+        if on_progress is not None:
+            on_progress(objective, bound)
+
+    target, report = chain[-1].form if chain else form, None if on_progress is None else relay
+    if here:
+        outcome = solve_here(target, adapter, request, report)
+    else:
+        outcome = solve_isolated(
+            target, adapter, request, memory_limit_gib=memory_limit_gib, on_progress=report, stop=stop
+        )
+    for step in reversed(chain):
+        outcome = step.recover(outcome)
+    return outcome
+
+
+def unit_rows(form: StandardForm) -> Reformulation | None:
+    """The linear program with row bounds of at most 1 in size; None where it has them, and for integer programs.
+
+    The unit is the largest row bound, or the largest column bound where rows have none but 0. A program with other
+    column bounds than 0 and infinity stays as it is where that lies between TINY and LARGE.
+    """
+    rows, columns = (
+        np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0)
+        for bounds in (
+            np.concatenate([form.row_lower, form.row_upper]), np.concatenate([form.col_lower, form.col_upper])
+        )
+    )  # fmt: skip
+    size = float(rows or columns)
+    if form.is_mip or size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
+        return None
+    scaled = replace(
+        form, row_lower=form.row_lower / size, row_upper=form.row_upper / size,
+        col_lower=form.col_lower / size, col_upper=form.col_upper / size, offset=0.0,
+    )  # fmt: skip
+
+    def value(scaled_value: float) -> float:
+        return scaled_value * size + form.offset
+
+    def recover(outcome: Outcome) -> Outcome:
+        x = None if outcome.x is None else np.asarray(outcome.x) * size
+        return replace(_with_values(outcome, value), x=x)
+
+    return Reformulation(scaled, recover, value)
+
+
+def _with_values(outcome: Outcome, value: Callable[[float], float]) -> Outcome:
+    """The outcome with every objective value and bound in it converted."""
+    objective, bound = (None if v is None else value(v) for v in (outcome.objective, outcome.bound))
+    incumbents = [(seconds, value(v)) for seconds, v in outcome.incumbents]
+    return replace(outcome, objective=objective, bound=bound, incumbents=incumbents)
+
+
+def unit_integers(form: StandardForm) -> Reformulation | None:
+    """The integer program with smaller coefficients in the rows where those of integer columns exceed LARGE, else None.
+
+    A row with a continuous column that occurs in other rows too stays as it is: where a large coefficient only switches
+    a row off, the others would be lost in the tolerance.
+    """
+    import scipy.sparse as sp
+
+    matrix, integer = sp.csr_array(abs(form.A)), np.asarray(form.integer, dtype=bool)
+    size = np.zeros(matrix.shape[0])
+    if integer.any():
+        size = np.asarray(matrix[:, integer].max(axis=1).todense(), dtype=float).ravel()
+    large = size > LARGE
+    pattern = (matrix[:, ~integer] != 0).astype(np.int64)
+    while True:
+        outside = (pattern.T @ (~large).astype(np.int64)) > 0
+        kept = large & ((pattern @ outside.astype(np.int64)) == 0)
+        if np.array_equal(kept, large):
+            break
+        large = kept
+    if not large.any():
+        return None
+    factor = np.where(large, np.exp2(-np.round(np.log2(size[large].max()))), 1.0)
+    scaled = replace(
+        form, A=sp.csc_array(sp.dia_array((factor[None, :], 0), shape=(factor.size, factor.size)) @ form.A),
+        row_lower=form.row_lower * factor, row_upper=form.row_upper * factor,
+    )  # fmt: skip
+
+    def recover(outcome: Outcome) -> Outcome:
+        duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * factor
+        return replace(outcome, row_duals=duals)
+
+    return Reformulation(scaled, recover, lambda value: value)
+
+
+def unit_columns(form: StandardForm) -> Reformulation | None:
+    """The problem with continuous columns of coefficients near 1 where they were all tiny or some large, else None.
+
+    None also where the objective's largest cost lies between TINY and LARGE.
+    """
+    size = abs(form.A)
+    largest, smallest = np.zeros(form.cost.size), np.zeros(form.cost.size)
+    filled = np.diff(size.indptr) > 0
+    if filled.any():
+        starts = size.indptr[:-1][filled]
+        largest[filled], smallest[filled] = (
+            np.maximum.reduceat(size.data, starts),
+            np.minimum.reduceat(size.data, starts),
+        )
+    off = (largest > 0) & ((largest < TINY) | (largest > LARGE)) & ~np.asarray(form.integer, dtype=bool)
+    k = np.ones(form.cost.size)
+    k[off] = np.exp2(np.round(np.log2(np.minimum(largest[off], np.maximum(smallest[off] / SMALLEST, 1.0)))))
+    cost = form.cost / k
+    most = float(np.abs(cost).max(initial=0.0))
+    unit = float(np.exp2(np.round(np.log2(most)))) if most > 0 and (off.any() or not TINY <= most <= LARGE) else 1.0
+    if not off.any() and unit == 1.0:
+        return None
+    matrix = form.A.tocsc(copy=True)
+    matrix.data /= np.repeat(k, np.diff(matrix.indptr))
+    scaled = replace(
+        form, A=matrix, cost=cost / unit, col_lower=form.col_lower * k, col_upper=form.col_upper * k, offset=0.0
+    )
+
+    def value(scaled_value: float) -> float:
+        return scaled_value * unit + form.offset
+
+    def recover(outcome: Outcome) -> Outcome:
+        x = None if outcome.x is None else np.asarray(outcome.x) / k
+        duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * unit
+        return replace(_with_values(outcome, value), x=x, row_duals=duals)
+
+    return Reformulation(scaled, recover, value)
+
 
 #: A bound this little beyond an attainable value, in steps, counts as that value. It only weakens the bound: solvers
 #: accept columns this far from whole numbers, and their values must not contradict it.

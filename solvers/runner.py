@@ -30,8 +30,7 @@ from opticoll.solvers.methods import METHOD_PARAMETERS, method_named
 from opticoll.solvers.methods.method import Answer
 from opticoll.solvers.methods.procedure import receive, run_procedure, send
 from opticoll.solvers.plan import Plan, instance_of, make_plan, plan_key, plugins_of, resume_key
-from opticoll.solvers.relaxation import infeasibility, relaxation_bound
-from opticoll.solvers.scaling import scaling_steps, solve_scaled
+from opticoll.solvers.relaxation import infeasibility, relaxation_bound, scaling_steps, solve_scaled
 from opticoll.solvers.solution import check, shared_parameters, solution_document
 from opticoll.solvers.task import (
     Kkt,
@@ -53,7 +52,7 @@ from opticoll.solvers.task import (
     one_line,
     texts,
 )  # fmt: skip
-from opticoll.solvers.worker_start import start_ahead
+from opticoll.solvers.worker import start_ahead
 
 if TYPE_CHECKING:
     import threading
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.instances import Instance
     from opticoll.instances.readers.untrusted import Settings
-    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.shared_files import Report
     from opticoll.solvers.standard_form import StandardForm
 
     OnProgress = Callable[[Progress], None]

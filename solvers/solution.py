@@ -12,6 +12,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
+from opticoll.formulations.arrays import finite_number, named_arrays
 from opticoll.formulations.model import read_parameters
 from opticoll.formulations.schedules.collective_steps import COLLECTIVES
 from opticoll.formulations.schedules.schedule_json import is_schedule, read_rounds
@@ -24,7 +25,6 @@ from opticoll.solvers.compile import declared_arrays
 from opticoll.solvers.exact import combinatorial
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
-from opticoll.solvers.solution_arrays import finite_number, named_arrays
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 
@@ -379,7 +379,7 @@ def check_sol(model: Formulation, instance: Instance, path: Path, parameters: Se
         If the file is malformed, too large, or names other columns; also for a formulation that takes its data from a
         solution, which the file does not hold.
     """
-    from opticoll.formulations.matrix.matrix_form import most_violated
+    from opticoll.formulations.matrix_form import most_violated
     from opticoll.instances.readers.sol_files import positions, read_sol
     from opticoll.solvers.adapters.common import plain_names
     from opticoll.solvers.compile import compile_built

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from opticoll.solvers.scratch import NESTED
+from opticoll.solvers.shared_files import NESTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

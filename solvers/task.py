@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Bound, Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.exact.form import ExactAnswer, ExactForm
+    from opticoll.solvers.exact import ExactAnswer, ExactForm
     from opticoll.solvers.plan import Plan
 
 

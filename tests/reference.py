@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from opticoll.formulations.schedules.shard_routes import Route
 from opticoll.instances import Topology
-from opticoll.instances.families.enumerated import digraph_spec
+from opticoll.instances.families.regular_graphs import digraph_spec
 
 #: Every topology family at no more than 27 nodes (12 and fewer first).
 SMALL = (

@@ -38,11 +38,11 @@ from opticoll.errors import OpticollError
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
-from opticoll.solvers import atomic, runner, scaling
+from opticoll.solvers import relaxation, runner, shared_files
 from opticoll.solvers.isolation import LimitReached, OwnLimits
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
-from opticoll.solvers.worker_start import ROOT
+from opticoll.solvers.worker import ROOT
 
 CAUGHT, HARMLESS = "caught", "harmless"
 #: Fewest cases of a part.
@@ -280,7 +280,7 @@ def torn(draw: random.Random, folder: Path) -> str:
         elif how == "zero":
             line[place:] = bytes(len(line) - place)
         path.write_bytes(line[:place] if how == "cut" else b"{}" if how == "text" else line)
-    with mock.patch("opticoll.analysis.store.query.warn") as warned:
+    with mock.patch("opticoll.analysis.store.warn") as warned:
         after = {row["id"]: row for row in store.sql("SELECT id, objective, n FROM runs").to_dict("records")}
     named = [message for call in warned.call_args_list for message in call.args[0]]
     if str(after) == str(before):  # only the end of the line has changed
@@ -310,7 +310,7 @@ def full_disk(draw: random.Random, folder: Path) -> str:
         return call
 
     patches = [mock.patch.object(os, name, failing(getattr(os, name))) for name in ("fsync", "link")]
-    patches.append(mock.patch.object(atomic, "_temporary", failing(atomic._temporary)))
+    patches.append(mock.patch.object(shared_files, "_temporary", failing(shared_files._temporary)))
     with contextlib.ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
@@ -366,7 +366,7 @@ def _study_killed(draw: random.Random, folder: Path, writers: int, kills: int) -
         if process.returncode:
             missed(f"the last start ended with {process.returncode}: {err[-300:]}")
     cells = {cell.key for cell in study_file.load(study).cells}
-    with mock.patch("opticoll.analysis.store.query.warn") as warned:
+    with mock.patch("opticoll.analysis.store.warn") as warned:
         rows = store.sql("SELECT key, count(*) AS runs, sum(answer::int) AS answers FROM runs GROUP BY key")
     if warned.call_args_list != [mock.call([])] or set(rows["key"]) != cells or (rows["answers"] != 1).any():
         missed(f"{len(cells)} cells, {rows.to_dict('records')}, damaged {warned.call_args_list}")
@@ -431,13 +431,13 @@ def _answer(name: str, spec: str) -> tuple[Any, list[Outcome]]:
     """The proven run of a problem by HiGHS, and the outcomes of its solver in order."""
     if (name, spec) not in _answers:
         seen: list[Outcome] = []
-        inner = scaling.solve_isolated
+        inner = relaxation.solve_isolated
 
         def watched(*given: Any, **named: Any) -> Outcome:
             seen.append(inner(*given, **named))
             return seen[-1]
 
-        with mock.patch.object(scaling, "solve_isolated", watched):
+        with mock.patch.object(relaxation, "solve_isolated", watched):
             run = runner.solve(Task(name, spec, "highs"))
         if run.proof is not Proof.OPTIMAL:
             missed(f"{name} on {spec} is not proven: {run.record.message}")
@@ -458,7 +458,7 @@ def lies(draw: random.Random, folder: Path) -> str:
         true = left.pop(0) if left else outcomes[-1]
         return accepted("liar", form, _lie(true, draw, noise))
 
-    with mock.patch.object(scaling, "solve_isolated", liar), np.errstate(all="ignore"):
+    with mock.patch.object(relaxation, "solve_isolated", liar), np.errstate(all="ignore"):
         try:
             found = runner.solve(Task(name, spec, "highs"))
         except OpticollError:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.papers import modules_about
-from opticoll.instances.registry import contributed
+from opticoll.instances.spec import contributed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -287,7 +287,7 @@ def cells() -> list[Row]:
     from opticoll.analysis.store import Store
     from opticoll.analysis.study import run_study
     from opticoll.solvers.executor import InProcess
-    from opticoll.solvers.worker_start import end_waiting
+    from opticoll.solvers.worker import end_waiting
 
     with TemporaryDirectory() as folder:
         run_study(_tiny_study("warm", ("torus:3x3",)), Store(folder), InProcess())

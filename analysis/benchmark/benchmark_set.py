@@ -37,7 +37,7 @@ import click
 from opticoll.analysis.study.study_file import STUDIES, tasks
 from opticoll.errors import BadFile, BadInput, OpticollError
 from opticoll.instances.spec import nearest
-from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
 
 if TYPE_CHECKING:

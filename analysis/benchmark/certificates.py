@@ -30,8 +30,8 @@ import msgspec
 from opticoll.analysis.benchmark.benchmark_set import EXACT_NONZEROS, STUDY, best_known, problems, problems_named
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.errors import BadFile, BadInput, OpticollError
-from opticoll.solvers.atomic import rewrite
 from opticoll.solvers.exact.combinatorial import FORMULATIONS, certificate, stated_ends
+from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ import pandas as pd
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.errors import BadFile, BadInput, NoSolution
 from opticoll.instances.spec import nearest
-from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

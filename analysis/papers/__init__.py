@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from opticoll.instances.registry import contributed, modules_of
+from opticoll.instances.spec import contributed, modules_of
 
 if TYPE_CHECKING:
     import pandas as pd

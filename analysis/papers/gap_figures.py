@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots.style import (
+from opticoll.analysis.plots import (
     INK,
     MUTED,
     label,
@@ -205,7 +205,7 @@ def finding(rows: pd.DataFrame) -> str:
 
 def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
     """Gaps of OpTree, and steps of the other algorithms of Table I over the proven optimum of the same rings."""
-    from opticoll.formulations.optree import tree_theory as theory
+    from opticoll.formulations import optree as theory
 
     records = gap_rows(rows, wanted)
     trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)]

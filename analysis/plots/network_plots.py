@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots.style import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
+from opticoll.analysis.plots import GRID, INK, MUTED, ON_SERIES, PALETTE, label, new_figure, style
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 

@@ -1,7 +1,8 @@
-"""Plots of a results store: bounds, solve times, all-to-all times, and claims by verdict.
+"""Plots of stored results: bounds, solve times, all-to-all times, claims by verdict, and the solver benchmark.
 
-Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` returns them and returns a matplotlib ``Figure``.
-Only measured values are drawn: a run stopped by its limit is an open marker at the limit, a failed run has no marker.
+Every function takes rows as :meth:`opticoll.analysis.store.Store.sql` returns them, or the tables of
+:mod:`opticoll.analysis.benchmark.solver_metrics`, and returns a matplotlib ``Figure``. Only measured values are drawn:
+a run stopped by its limit is an open marker at the limit and never a time, a failed run has no marker.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.style import (
+from opticoll.analysis.plots import (
     BAND,
     GRID,
     INK,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from opticoll.analysis.ledger import Row
@@ -302,3 +304,185 @@ def claims_by_verdict(rows: Sequence[Row]) -> Figure:
         axes.set_xlabel("number of claims")
         legend_below(figure, handles, columns=2)
     return figure
+
+
+#: Ratio at which the left panel of a profile ends and the right one begins [-].
+_NEAR = 3.0
+_OPEN = {
+    "limit": (">", "stopped by the time limit"), "memory": ("s", "out of memory"),
+    "inexact": ("x", "ended without the accuracy"), "failed": ("+", "failed"), "wrong": ("1", "wrong answer"),
+}  # fmt: skip
+
+
+def profiles(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw performance profiles: near the fastest on a linear axis, the tail on a logarithmic one.
+
+    Parameters
+    ----------
+    steps
+        ``solver``, ``ratio``, ``share``, see :func:`opticoll.analysis.benchmark.solver_metrics.performance_profile`.
+    solvers
+        All solvers of the benchmark, so that each has the same colour in every figure.
+    """
+    shown = [name for name in solvers if (steps["solver"] == name).any()]
+    end = {name: steps.loc[steps["solver"] == name, "share"].max() for name in shown}
+    start = {name: steps.loc[steps["solver"] == name, "share"].iloc[0] for name in shown}
+    far = max(10.0, 1.3 * float(steps["ratio"].max()))
+    with style():
+        figure = new_figure(7.2, 4.8)
+        near, tail = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1, 1.4]})
+        handles: list[Any] = []
+        for name in sorted(shown, key=lambda one: -end[one]):
+            colour, marker = series(solvers.index(name))
+            here = steps[steps["solver"] == name]
+            ratio = np.append(here["ratio"].to_numpy(dtype=float), far)
+            share = np.append(here["share"].to_numpy(dtype=float), here["share"].iloc[-1])
+            text = f"{label(name, 16)}: {start[name]:.0%} fastest, {end[name]:.0%} solved"
+            for axes in (near, tail):
+                (line,) = axes.step(ratio, share, where="post", color=colour, linewidth=1.5, marker=marker,
+                                    markersize=4, label=text, linestyle=_line(solvers.index(name)))  # fmt: skip
+            handles.append(line)
+        near.set_xlim(1.0, _NEAR)
+        log_axes(tail, "x")
+        tail.set_xlim(_NEAR, far)
+        for axes in (near, tail):
+            axes.set_ylim(-0.02, 1.03)
+            axes.grid(visible=True)
+            axes.set_axisbelow(True)
+        near.set_ylabel("share of problems solved [–]")
+        near.set_xlabel("time ÷ fastest time [–]")
+        tail.set_xlabel("time ÷ fastest time [–], logarithmic")
+        legend_below(figure, handles, columns=2)
+    return figure
+
+
+def _line(number: int) -> Any:
+    """Line style: dashed where colours repeat."""
+    return "-" if number < len(PALETTE) else (0, (4, 2))
+
+
+def times_by_problem(table: pd.DataFrame, solvers: Sequence[str], *, most: int = 60) -> Figure:
+    """Draw the solver's time on every problem, easiest on top; censored runs are marks right of the limit.
+
+    Parameters
+    ----------
+    table
+        Verdicts, one row per problem and solver; of repeated runs also ``seconds_min`` and ``seconds_max``, the ends
+        of a bar.
+    solvers
+        All solvers of the benchmark, so that each has the same colour in every figure.
+    """
+    ran = table[table["verdict"] != "unavailable"]
+    fastest = ran.groupby("problem")["seconds"].min().fillna(np.inf)
+    solved = ran.groupby("problem")["seconds"].count()
+    order = sorted(fastest.index, key=lambda one: (fastest[one], -solved[one], one))[:most]
+    limit = float(ran["limit_s"].max()) if ran["limit_s"].notna().any() else float("nan")
+    unlimited = not np.isfinite(limit)
+    if unlimited:  # marks of failed runs stand right of the slowest
+        times = ran["seconds"]
+        limit = 2.0 * float(times.max()) if times.notna().any() else 1.0
+    names = [name for name in solvers if (ran["solver"] == name).any()]
+    lane = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
+    with style():
+        figure = new_figure(7.2, 1.8 + 0.25 * max(len(order), 1))
+        axes = figure.add_subplot()
+        for row in range(0, len(order), 2):
+            axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+        seen: set[str] = set()
+        for name, offset in zip(names, lane, strict=True):
+            colour, marker = series(solvers.index(name))
+            for one in ran[(ran["solver"] == name) & ran["problem"].isin(order)].to_dict("records"):
+                at = order.index(one["problem"]) + offset
+                if one["verdict"] == "solved":
+                    axes.plot(max(one["seconds"], 1e-3), at, marker=marker, color=colour, markersize=4.5, zorder=3)
+                    ends = np.maximum([one.get("seconds_min", np.nan), one.get("seconds_max", np.nan)], 1e-3)
+                    if ends[1] > ends[0]:
+                        axes.plot(ends, [at, at], color=colour, linewidth=1.2, marker="|", markersize=4, zorder=2)
+                else:
+                    seen.add(one["verdict"])
+                    axes.plot(1.35 * limit, at, marker=_OPEN[one["verdict"]][0], color=colour, markersize=5,
+                              markerfacecolor="none", zorder=3)  # fmt: skip
+        if not unlimited:
+            axes.axvline(limit, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            axes.annotate(f"limit {limit:g} s", (limit, 1.0), (-3, 3), xycoords=("data", "axes fraction"),
+                          textcoords="offset points", ha="right", fontsize=8, color=MUTED)  # fmt: skip
+        axes.set_yticks(range(len(order)), [label(one, 72) for one in order])
+        axes.tick_params(axis="y", length=0, labelsize=7)
+        axes.set_ylim(max(len(order), 1) - 0.5, -0.5)
+        log_axes(axes, "x")
+        axes.set_xlabel("solver's time [s]; right of the limit: no time")
+        axes.set_ylabel("problem")
+        handles = [legend_mark(label(name, 16), *series(solvers.index(name)), size=5) for name in names]
+        handles += [
+            legend_mark(words, MUTED, marker, filled=False) for word, (marker, words) in _OPEN.items() if word in seen
+        ]
+        legend_below(figure, handles)
+    return figure
+
+
+def accuracy_over_time(table: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw the worst KKT residual of every run by its time.
+
+    Parameters
+    ----------
+    table
+        Rows with ``solver``, ``seconds_run`` (time of the run [s], solved or not), ``residual``.
+    solvers
+        All solvers of the benchmark, so that each has the same colour in every figure.
+    """
+    drawn = table[np.isfinite(table["residual"]) & np.isfinite(table["seconds_run"])]
+    with style():
+        figure = new_figure(6.8, 4.8)
+        axes = figure.add_subplot()
+        handles = []
+        for name in solvers:
+            here = drawn[drawn["solver"] == name]
+            if len(here):
+                colour, marker = series(solvers.index(name))
+                handles += axes.plot(
+                    here["seconds_run"].clip(lower=1e-3), here["residual"].clip(lower=1e-16), linestyle="none",
+                    marker=marker, color=colour, markersize=5, alpha=0.85, label=label(name, 16),
+                )  # fmt: skip
+        _classes(axes)
+        log_axes(axes)
+        axes.set_xlabel("solver's time [s]")
+        axes.set_ylabel("worst relative KKT residual [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
+    """Draw the mean primal gap of every solver's incumbents over time.
+
+    Parameters
+    ----------
+    steps
+        ``solver``, ``seconds``, ``gap``, see :func:`opticoll.analysis.benchmark.solver_metrics.gap_over_time`.
+    solvers
+        All solvers of the benchmark, so that each has the same colour in every figure.
+    """
+    with style():
+        figure = new_figure(6.8, 4.2)
+        axes = figure.add_subplot()
+        handles: list[Any] = []
+        for name in solvers:
+            here = steps[steps["solver"] == name]
+            if len(here):
+                number = solvers.index(name)
+                handles += axes.step(here["seconds"], here["gap"], where="post", color=series(number)[0],
+                                     linewidth=1.5, linestyle=_line(number), label=label(name, 24))  # fmt: skip
+        log_axes(axes, "x")
+        axes.set_ylim(-0.02, 1.03)
+        axes.set_xlabel("time [s]")
+        axes.set_ylabel("mean gap to the best known value [–]")
+        legend_below(figure, handles)
+    return figure
+
+
+def _classes(axes: Axes) -> None:
+    from opticoll.analysis.benchmark.solver_metrics import ACCURACIES
+
+    for accuracy in ACCURACIES:
+        axes.axhline(accuracy, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.annotate(f"{accuracy:.0e}", (1.0, accuracy), (2, 0), xycoords=("axes fraction", "data"),
+                      textcoords="offset points", va="center", fontsize=8, color=MUTED)  # fmt: skip

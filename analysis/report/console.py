@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.report.columns import Kind, missing, written
+from opticoll.analysis.report import Kind, missing, written
 from opticoll.analysis.report.findings import ratio
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from opticoll.analysis.papers import figures as paper_figures
-from opticoll.analysis.plots import store_plots
-from opticoll.analysis.plots.style import drawing, inline, png
+from opticoll.analysis.plots import drawing, inline, png, store_plots
 from opticoll.solvers.executor import LocalProcesses
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.ledger import claims, kept
-from opticoll.analysis.ledger.claim import Verdict
-from opticoll.analysis.ledger.explain import counted, page
+from opticoll.analysis.ledger.claim import Verdict, counted, page
 from opticoll.analysis.present import number
 from opticoll.analysis.report.findings import PAPER_NAMES
 from opticoll.errors import BadInput
@@ -253,7 +252,7 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
     MissingData
         If cells of its studies have no run in the store.
     """
-    from opticoll.analysis.plots.style import card
+    from opticoll.analysis.plots import card
 
     _check_complete(plot, store)
     title, caption, figure = plot.make(results)
@@ -327,7 +326,7 @@ def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
 
 
 def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
-    from opticoll.analysis.plots import solver_plots
+    from opticoll.analysis.plots import store_plots
     from opticoll.analysis.report import solvers_section
 
     comparison = solvers_section.compare(results)
@@ -344,7 +343,7 @@ def _profile(results: pd.DataFrame) -> tuple[str, str, Figure]:
         f"{title}: of {count} problems {first.idxmax()} is the fastest on {first.max():.0%}; solved most, "
         f"{ends.max():.0%}, by {most}, to recomputed residuals of {solvers_section.ACCURACY:g} within the time limit."
     )
-    return title, caption, solver_plots.profiles(steps, comparison.solvers)
+    return title, caption, store_plots.profiles(steps, comparison.solvers)
 
 
 PLOTS = (

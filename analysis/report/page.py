@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
-from opticoll.analysis.report import columns, drawings, sections, solvers_section
+from opticoll.analysis import report
+from opticoll.analysis.plots import DARK_CSS, LIGHT_CSS, standalone
+from opticoll.analysis.report import drawings, sections, solvers_section
 from opticoll.analysis.report.findings import PAPER_NAMES, claims_frame, collect
 from opticoll.errors import BadInput
-from opticoll.solvers.atomic import rewrite
+from opticoll.solvers.shared_files import rewrite
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
@@ -112,10 +113,10 @@ def templates() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         finalize=_printable, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"written": columns.written}
-    environment.tests |= {"missing": columns.missing}
+    environment.filters |= {"written": report.written}
+    environment.tests |= {"missing": report.missing}
     environment.globals |= {
-        "PROOFS": columns.PROOFS, "VERDICTS": sections.VERDICTS, "MOST_INSTANCES": sections.MOST_INSTANCES,
+        "PROOFS": report.PROOFS, "VERDICTS": sections.VERDICTS, "MOST_INSTANCES": sections.MOST_INSTANCES,
         "STUDY": solvers_section.STUDY, "PAPER_NAMES": PAPER_NAMES,
     }  # fmt: skip
     return environment

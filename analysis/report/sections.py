@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opticoll.analysis import report
 from opticoll.analysis.ledger.claim import Verdict
 from opticoll.analysis.papers import figures as paper_figures
-from opticoll.analysis.report import columns
-from opticoll.analysis.report.columns import PROOFS, Column, Row, Table, missing, table, written
+from opticoll.analysis.report import PROOFS, Column, Row, Table, missing, table, written
 from opticoll.analysis.report.drawings import slug
 from opticoll.analysis.report.findings import PAPER_NAMES, machine
 
@@ -126,7 +126,7 @@ def overview(findings: Findings) -> Overview:
     tiles += [(text, int(counts.get(name, 0))) for name, text in words.items()]
     tiles.append(("failed or unverified", len(findings.failures)))
     by = results.groupby("formulation")["proof"].value_counts().unstack(fill_value=0)
-    rows = columns.rows(by.reset_index())
+    rows = report.rows(by.reset_index())
     shown = [Column("formulation", "formulation")]
     shown += [Column(name, text, "count") for name, text in words.items() if name in by]
     return Overview(tiles, Table("Cells by formulation and proof status", shown, rows, len(rows), sortable=False))
@@ -218,7 +218,7 @@ def environment(findings: Findings) -> Environment:
         Fact("memory [GiB]", here["memory_gib"]), Fact("Python", here["python"]), Fact("opticoll", here["opticoll"]),
         Fact("commit", here["git_commit"]), Fact("solvers in the store", versions),
     )  # fmt: skip
-    rows = columns.rows(findings.environments)
+    rows = report.rows(findings.environments)
     for row in rows:
         for moment in ("first", "last"):
             row[moment] = None if missing(row[moment]) else f"{row[moment]:%Y-%m-%d %H:%M}"
@@ -243,7 +243,7 @@ def records(shown: Mapping[str, Row]) -> list[Details]:
     shown
         Records by id, in order.
     """
-    return [_details(record, whole=len(shown) <= columns.MOST_ROWS) for record in shown.values()]
+    return [_details(record, whole=len(shown) <= report.MOST_ROWS) for record in shown.values()]
 
 
 def _details(record: Row, *, whole: bool) -> Details:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, solver_metrics
-from opticoll.analysis.plots import solver_plots
-from opticoll.analysis.report.columns import Column, Table, table
+from opticoll.analysis.plots import store_plots
+from opticoll.analysis.report import Column, Table, table
 from opticoll.analysis.report.drawings import ReportFigure
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                     "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
                     f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
                     f"a curve ends at the share solved.{note}",
-                    solver_plots.profiles(comparison.profiles[name], comparison.solvers),
+                    store_plots.profiles(comparison.profiles[name], comparison.solvers),
                 )
             )  # fmt: skip
         if f"{name}-shared" in comparison.profiles:
@@ -185,7 +185,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 ReportFigure.of(
                     f"solvers-profile-{name}-shared", f"Performance profiles where all solvers ran, {words}",
                     f"The same axes, over the {shared} problems that every solver could try.",
-                    solver_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
+                    store_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
                 )
             )  # fmt: skip
         made.append(
@@ -193,7 +193,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 f"solvers-times-{name}", f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver's time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
-                solver_plots.times_by_problem(part, comparison.solvers),
+                store_plots.times_by_problem(part, comparison.solvers),
             )
         )  # fmt: skip
     if len(comparison.gaps_over_time):
@@ -202,7 +202,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "solvers-gap-over-time", "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the runs of every solver, by its time in "
                 "seconds; 1 before the first incumbent. Lower left is better.",
-                solver_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
+                store_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
                 comparison.gaps_over_time,
             )
         )  # fmt: skip
@@ -213,7 +213,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "solvers-accuracy", "Accuracy by time, linear programs",
                 f"Worst recomputed KKT residual by solver's time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
-                solver_plots.accuracy_over_time(linear, comparison.solvers),
+                store_plots.accuracy_over_time(linear, comparison.solvers),
             )
         )  # fmt: skip
     return made

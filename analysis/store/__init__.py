@@ -1,15 +1,6 @@
-"""The results store: one immutable file per run, safe for many writers, read as tables.
+"""The results store: one immutable file per run, safe for many writers, read as tables through DuckDB.
 
-Layout
-    ``records/NAME.json``       one record, see :mod:`opticoll.analysis.store.schema`
-    ``solutions/NAME~ID.npz``   the verified values and duals of that run, compressed
-    ``locks/KEY.lock``          held while a process works on a cell; empty, and released by the system if it dies
-
-``NAME`` is ``KEY.ATTEMPT`` for a cell of a study, where KEY is the resume key, so that a cell has one name
-wherever it is run; and ``KEY.sID`` with a unique ID for a single solve. Records are never changed or removed.
-
-A file that is no record, or does not match its checksum, is left out of tables and studies with a warning that names
-it: a study tries its cell again.
+Read-only queries of the store through DuckDB: typed views over the record files.
 """
 
 from __future__ import annotations
@@ -18,12 +9,14 @@ import errno
 import os
 import secrets
 import tempfile
+import threading
 import time
 import zipfile
 import zlib
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -32,18 +25,180 @@ from msgspec import structs
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.schema import damaged, environment, read_record_file, warn
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.atomic import STALE_S, AlreadyStored, publish, sweep
+from opticoll.solvers.shared_files import STALE_S, AlreadyStored, publish, sweep
 from opticoll.solvers.task import Needed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import duckdb
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.solvers.task import Environment, Run
+
+
+#: Proofs from the strongest to none: the order in which ``latest`` prefers the runs of one cell.
+_PROOF_ORDER = ("exact", "optimal", "certified-gap", "feasible", "bound-only", "none")
+
+#: Room for one record [bytes]: more where a record needs it.
+_BUFFER = 1 << 24
+
+
+def query(records: Path, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
+    """Answer reading statements over the views ``runs`` and ``latest``; the records are read once for all of them.
+
+    Raises
+    ------
+    BadInput
+        If a statement is wrong, is not a single one, does anything but read the views, or takes too long.
+    BadFile
+        If the folder holds records of a later version.
+    """
+    for sql in queries:
+        try:
+            sql.encode()
+        except UnicodeEncodeError as error:
+            msg = f"results: character {error.start} of the query is no valid text; write the query in UTF-8"
+            raise BadInput(msg) from None
+    with closing(connect(records)) as connection:
+        return [_answer(connection, sql, time_limit_s) for sql in queries]
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float | None) -> pd.DataFrame:
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            msg = f"results: write exactly one statement, not {len(statements)}"
+            raise BadInput(msg)
+        if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+            msg = "results: the store is read-only; write a SELECT over the views runs and latest"
+            raise BadInput(msg)
+        with _interrupted_after(connection, time_limit_s):
+            return connection.execute(statements[0]).df()
+    except duckdb.InterruptException as error:
+        msg = f"results: the query was stopped after {time_limit_s:g} s; narrow it, or raise --time-limit"
+        raise BadInput(msg) from error
+    except duckdb.Error as error:
+        reason = " ".join(str(error).split("LINE 1:")[0].split())
+        msg = f"results: {reason}"
+        raise BadInput(msg) from error
+
+
+@contextmanager
+def _interrupted_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None) -> Iterator[None]:
+    """Stop what the connection does after a time."""
+    if limit_s is None:
+        yield
+        return
+    done = threading.Event()
+
+    def interrupt() -> None:
+        wait_s = limit_s
+        while not done.wait(wait_s):  # again and again: an interrupt before the query has started is lost
+            connection.interrupt()
+            wait_s = 0.1
+
+    watch = threading.Thread(target=interrupt, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watch.join()
+
+
+def connect(records: Path) -> duckdb.DuckDBPyConnection:
+    """Open an in-memory database with the views ``runs`` and ``latest``, locked and closed to the outside."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.execute("SET enable_progress_bar = false")  # it goes to stdout
+        _load(connection, records)
+    except BaseException:
+        connection.close()
+        raise
+    columns = ", ".join(f'{expression} AS "{name}"' for name, expression in schema.flat_columns())
+    failures = ", ".join(f"'{word}'" for word in (*schema.FAILURES, schema.UNAVAILABLE))
+    connection.execute(f"CREATE VIEW runs AS SELECT {columns} FROM records")
+    connection.execute(
+        f"""
+        CREATE VIEW latest AS SELECT * FROM runs QUALIFY row_number() OVER (
+            PARTITION BY coalesce(key, id)
+            ORDER BY answer DESC, coalesce(verified, false) DESC, coalesce(termination NOT IN ({failures}), false) DESC,
+                coalesce(list_position({list(_PROOF_ORDER)}, proof), 99), gap ASC NULLS LAST,
+                finished DESC NULLS LAST, attempt DESC NULLS LAST, id
+        ) = 1
+        """
+    )
+    for setting in ("python_enable_replacements", "enable_external_access"):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _load(connection: duckdb.DuckDBPyConnection, records: Path) -> None:
+    columns = schema.json_columns()
+    with _unnamed_file() as (file, name):
+        largest = _gather(records, file)
+        if not largest:
+            listed = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+            connection.execute(f"CREATE TABLE records ({listed})")
+            return
+        connection.execute(
+            f"CREATE TABLE records AS SELECT * FROM read_json($file, columns={columns!r}, "
+            "format='newline_delimited', maximum_object_size=$largest)",
+            {"file": name, "largest": max(_BUFFER, largest + 1)},
+        )
+    newest = connection.execute("SELECT max(schema) FROM records").fetchone()
+    if newest and newest[0] is not None and newest[0] > schema.VERSION:
+        msg = (
+            f"store {records.parent}: holds records of schema {newest[0]}, this opticoll reads up to "
+            f"{schema.VERSION}; upgrade opticoll"
+        )
+        raise BadFile(msg)
+
+
+@contextmanager
+def _unnamed_file() -> Iterator[tuple[BinaryIO, str]]:
+    """A file in memory, where the system has such, and its name for DuckDB: nothing is left if we are killed."""
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("opticoll-query"), "wb") as file:  # noqa: PTH123  a descriptor
+            yield file, f"/proc/self/fd/{file.fileno()}"
+        return
+    with TemporaryDirectory(prefix="opticoll-query-") as folder, (Path(folder) / "records.json").open("wb") as file:
+        yield file, file.name
+
+
+def _gather(records: Path, target: BinaryIO) -> int:
+    """Copy all sound records into one file, since DuckDB takes long to open a file; the size of the largest one."""
+    largest, bad = 0, []
+    if not records.is_dir():
+        return 0
+    folder = os.open(records, os.O_RDONLY)
+    try:
+        with os.scandir(records) as entries:
+            for entry in entries:
+                if not entry.name.endswith(".json") or entry.name.startswith("."):
+                    continue
+                try:
+                    line = schema.sound(read_record_file(entry.name, folder))
+                except (OSError, ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+                    bad.append(damaged(Path(entry.path), error))
+                    continue
+                largest = max(largest, len(line))
+                target.write(line)
+    finally:
+        os.close(folder)
+    target.flush()
+    warn(bad)
+    return largest
+
 
 _DUAL = "dual."
 #: Solutions above this size are compressed fast rather than well.
@@ -272,9 +427,9 @@ class Store:
 
     def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
         """Answer several queries as :meth:`sql` does, over the same records, which are read once."""
-        from opticoll.analysis.store import query as reader
+        pass
 
-        return reader.query(self.records, *queries, time_limit_s=time_limit_s)
+        return query(self.records, *queries, time_limit_s=time_limit_s)
 
 
 def _write_line(file: BinaryIO, record: StoredRecord) -> None:

@@ -1,46 +1,245 @@
-"""Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell."""
+"""Run and record one cell of a study, in this process, another one, or on another machine.
+
+Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell.
+"""
 
 from __future__ import annotations
 
 import itertools
 import sys
 import time
+import traceback
 from collections import Counter
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec import structs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from opticoll.analysis.study.cells import (
-    Attempt,
-    CellJob,
-    CellResult,
-    answer_of,
-    attempt,
-    check_writable,
-    claim_cell,
-    record_attempt,
-    record_failure,
-    result_of,
-    run_cell,
-)
-from opticoll.analysis.study.study_file import find, load
-from opticoll.errors import BadInput, OpticollError
+from opticoll.analysis.store import Store, schema
+from opticoll.analysis.store.schema import environment
+from opticoll.analysis.study.study_file import find, load, unplanned_key
+from opticoll.errors import BadInput, LimitSpent, MethodMismatch, OpticollError, SolverUnavailable
+from opticoll.solvers.adapters.command_line import adopt
 from opticoll.solvers.executor import JobCrashed
+from opticoll.solvers.memory import TooLarge
+from opticoll.solvers.shared_files import AlreadyStored, claim
+from opticoll.solvers.task import Proof, Record, Requested, Run, Termination, one_line
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     import pandas as pd
 
-    from opticoll.analysis.store import Store
-    from opticoll.analysis.study.cells import CellResult
+    from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.instances.readers.untrusted import Json
     from opticoll.solvers.executor import Executor
+    from opticoll.solvers.task import Environment
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The result of a cell.
+
+    ``status`` is ``done`` (an answer was recorded, see :func:`opticoll.analysis.store.schema.is_answer`), ``failed`` or
+    ``unavailable`` (recorded too), ``skipped`` (there is an answer already), or ``busy`` (another study is working on
+    it; nothing was done).
+    """
+
+    key: str
+    status: str
+    termination: str | None = None
+    proof: str | None = None
+    gap: float | None = None
+    solve_s: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """A cell to run for a study, and the folder of the store that gets its record."""
+
+    cell: Cell
+    root: str
+    study: str
+
+
+def run_cell(job: CellJob) -> CellResult:
+    """Run a cell if it has no answer in the store yet, and record the result."""
+    with claim_cell(job) as ours:
+        if not ours:
+            return CellResult(job.cell.key, "busy")
+        return answer_of(job) or record_attempt(job, attempt(job.cell))
+
+
+def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
+    """Hold a cell during the block; yield False if another study is working on it."""
+    return claim(Store(job.root).locks / f"{job.cell.key}.lock")
+
+
+def answer_of(job: CellJob) -> CellResult | None:
+    """The result of a cell that has an answer in the store, else None."""
+    return _answer_among(job.cell, Store(job.root).attempts(job.cell.key))
+
+
+def _answer_among(cell: Cell, attempts: list[StoredRecord | None]) -> CellResult | None:
+    answers = [record for record in attempts if record is not None and schema.is_answer(record)]
+    return result_of(cell, answers[-1], "skipped") if answers else None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The run of a cell, where and when; without its plan, so that it can be sent between machines."""
+
+    run: Run
+    environment: Environment
+    started: datetime
+    finished: datetime
+
+
+def attempt(cell: Cell) -> Attempt:
+    """Run a cell on any machine, without a store."""
+    started = datetime.now(UTC)
+    adopt(cell.solver)
+    run = _keyed(cell, _solve(cell))
+    return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
+
+
+def _keyed(cell: Cell, run: Run) -> Run:
+    """The run under the cell's key; a failed run if it solved something other than the key identifies."""
+    solved = run.record.key
+    if solved is not None:
+        own = cell.planned or unplanned_key(cell.task, str(run.record.instance_hash)) != cell.key
+        if own and solved != cell.key:
+            run = failed_run(
+                cell, Termination.ERROR,
+                "a file that a setting names has changed since the study was read, or opticoll or a solver has another "
+                "version where the cell ran; start the study again",
+            )  # fmt: skip
+    return replace(run, record=structs.replace(run.record, key=cell.key))
+
+
+def _without_plan(run: Run) -> Run:
+    needed = None if run.needed is None else _without_plan(run.needed)
+    return replace(run, plan=None, needed=needed)
+
+
+def record_attempt(job: CellJob, made: Attempt) -> CellResult:
+    """Record the run of a cell, unless the store has the same already."""
+    cell, store, run = job.cell, Store(job.root), made.run
+    # Read the attempts only once: a record that another study adds from here on takes the name of our attempt.
+    earlier = store.attempts(cell.key)
+    answered = _answer_among(cell, earlier)
+    if answered is not None:  # by a study that could not see our lock
+        return answered
+    if earlier and earlier[-1] is not None and _nothing_new(earlier[-1], run.record):
+        return result_of(cell, run.record, _status(run.record))
+    try:
+        store.save(
+            run, attempt=len(earlier) + 1, study=job.study, started=made.started, finished=made.finished,
+            where=made.environment,
+        )  # fmt: skip
+    except AlreadyStored:  # a study that could not see our lock was faster
+        theirs = store.attempts(cell.key)[-1]
+        return result_of(cell, run.record if theirs is None else theirs, "skipped")
+    return result_of(cell, run.record, _status(run.record))
+
+
+def _solve(cell: Cell) -> Run:
+    """Run the task; any exception becomes a record."""
+    from opticoll.solvers import runner
+
+    if cell.unavailable is not None:
+        return failed_run(cell, Termination.UNAVAILABLE, cell.unavailable)
+    try:
+        return runner.solve(cell.task)
+    except (SolverUnavailable, MethodMismatch) as error:  # nothing was tried, so the solver did not fail
+        return failed_run(cell, Termination.UNAVAILABLE, str(error))
+    except TooLarge as error:
+        return failed_run(cell, Termination.REFUSED, str(error))
+    except LimitSpent as error:
+        return failed_run(cell, Termination(error.termination), str(error))
+    except OpticollError as error:
+        return failed_run(cell, Termination.ERROR, str(error))
+    except Exception as error:  # noqa: BLE001  a failing cell never stops a study
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        at = f"{last.filename}:{last.lineno}"
+        return failed_run(cell, Termination.ERROR, f"{type(error).__name__}: {error} (at {at})")
+
+
+def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
+    """Make a run without an answer from the fields of the cell."""
+    from opticoll.formulations import formulation
+
+    task = cell.task
+    model = formulation(task.formulation)
+    record = Record(
+        formulation=model.name,
+        paper=model.paper,
+        instance=cell.canonical,
+        method=task.method,
+        form=task.form,
+        termination=termination,
+        proof=Proof.NONE,
+        sense=model.sense,
+        verified=False,
+        message=one_line(message),
+        requested=Requested.of(task),
+        **cell.facts,
+    )
+    return Run(task, record)
+
+
+def _nothing_new(last: Record, record: Record) -> bool:
+    """Whether the solver or the memory is missing, as in the last attempt."""
+    if last.termination == record.termination == Termination.REFUSED:
+        return True  # the message differs: it states the available memory
+    return last.termination == record.termination == schema.UNAVAILABLE and last.message == record.message
+
+
+def _status(record: Record) -> str:
+    if schema.is_answer(record):
+        return "done"
+    return "unavailable" if record.termination == schema.UNAVAILABLE else "failed"
+
+
+def result_of(cell: Cell, record: Record, status: str) -> CellResult:
+    """Summarize a record of a cell."""
+    return CellResult(
+        cell.key, status, record.termination, record.proof, record.gap, record.time.solve_s, record.message or ""
+    )
+
+
+def record_failure(job: CellJob, message: str) -> CellResult:
+    """Record the failure of a worker that died while it ran a cell."""
+    cell, store = job.cell, Store(job.root)
+    run = failed_run(cell, Termination.CRASHED, message)
+    run = replace(run, record=structs.replace(run.record, key=cell.key))
+    with suppress(AlreadyStored):
+        store.save(run, attempt=len(store.attempts(cell.key)) + 1, study=job.study)
+    return result_of(cell, run.record, "failed")
+
+
+def check_writable(store: Store) -> None:
+    """Create a store, or refuse one that cannot be written before any cell runs.
+
+    Raises
+    ------
+    BadInput
+        If its folder cannot be written.
+    """
+    store.check_writable()
+    try:
+        store.records.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"store {store.root}: cannot be created: {error.strerror}; choose another folder"
+        raise BadInput(msg) from error
 
 
 #: First and longest wait [s] before retrying cells that another study is running.
@@ -56,7 +255,7 @@ class Summary:
     interrupted: bool = False
 
     def count(self, status: str) -> int:
-        """Cells that ended with a status, see :class:`~opticoll.analysis.study.cells.CellResult`."""
+        """Cells that ended with a status, see :class:`~opticoll.analysis.study.CellResult`."""
         return Counter(result.status for result in self.results.values())[status]
 
     @property

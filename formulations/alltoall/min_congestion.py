@@ -25,7 +25,7 @@ The optimum is that of the path set (``paths``, ``k``, ``lmax``; the paper sampl
 over all paths if it equals the bound from the fluid optimum over all paths: ``metrics.unrestricted_proven``.
 
 Routes over sets that are too large to list (``paths=all``) bring their own paths, as in
-:mod:`opticoll.formulations.flows.path_flow`. The model itself is :mod:`opticoll.formulations.flows.single_path`.
+:mod:`opticoll.formulations.flows.path_flow`. The model itself is :mod:`opticoll.formulations.flows.path_flow`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,21 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER, path_mcf
 from opticoll.formulations.arrays import BANDWIDTHS, SHARDS, Links
-from opticoll.formulations.flows import single_path
+from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_metrics, demand_parameter
 from opticoll.formulations.flows.path_flow import (
     PathFlow,
+    chosen_paths,
     known_paths,
     label_invariant,
     path_sets,
     prepare_paths,
+    quantum,
     restriction,
+    round_up,
+    unsplit_bounds,
 )
 from opticoll.formulations.flows.path_sets import PathRule, rule_parameters
-from opticoll.formulations.flows.single_path import chosen_paths, quantum, round_up, unsplit_bounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 
 if TYPE_CHECKING:
@@ -166,7 +169,7 @@ def decode(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> dict[tu
 def links(data: PathFlow, values: Mapping[str, NDArray[np.float64]]) -> Links:
     """Routes over every arc, each of its share of the demand, within the time Lambda / kappa."""
     capacity = data.topology.capacity
-    load = single_path.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity
+    load = path_flow.carried(data, known_paths(data, values), np.asarray(values["x"], dtype=float)) * capacity
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)
 
 
@@ -184,18 +187,18 @@ FORMULATION = Formulation(
     ),
     label_invariant=label_invariant,
     prepare=prepare,
-    build={"cvxpy": single_path.build_cvxpy, "pyomo": single_path.build_pyomo},
-    residuals=single_path.residuals,
-    objective=single_path.objective,
+    build={"cvxpy": path_flow.build_cvxpy, "pyomo": path_flow.build_pyomo},
+    residuals=path_flow.residuals,
+    objective=path_flow.objective,
     bounds=bounds,
-    arrays=single_path.arrays,
+    arrays=path_flow.arrays,
     certify=certify,
-    dual_arrays=single_path.dual_arrays,
-    repair=single_path.repair,
+    dual_arrays=path_flow.dual_arrays,
+    repair=path_flow.repair,
     metrics=metrics,
     restriction=restriction,
-    estimate=single_path.estimate,
-    derived=single_path.derived,
+    estimate=path_flow.estimate,
+    derived=path_flow.derived,
     size="|P| + 1 variables",
     meaning="largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]",
     shards=True,

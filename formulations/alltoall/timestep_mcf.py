@@ -26,7 +26,7 @@ Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, 
 ``--set demand=...`` (:mod:`opticoll.instances.demands`) the demand of that pair; pairs without demand have no group.
 ``aggregate=source`` has one group per source, D_uk = 1 (the demand) at every other rank, and N - 1 times fewer
 variables. It is exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0)
-to the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.flows.time_expanded`; the slack of causality
+to the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.alltoall`; the slack of causality
 is the flow that waits). A single-source flow decomposes into paths and cycles; paths that end in (u, L) are commodity
 (s_k, u), and one that passes its own destination or its source again can wait there instead. Two similar aggregations
 are not exact and not offered: groups of several sources (s -> t and t -> s together have no demand), and (19) summed as
@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import outward
-from opticoll.formulations.alltoall import PAPER
+from opticoll.formulations.alltoall import PAPER, TimeExpanded, holding, step_distances, step_hops, unroll
 from opticoll.formulations.arrays import (
     BANDWIDTHS,
     SHARDS,
@@ -70,7 +70,6 @@ from opticoll.formulations.arrays import (
 )
 from opticoll.formulations.flows import concurrent_flow as static
 from opticoll.formulations.flows.flow_bounds import bounds as fluid_bounds
-from opticoll.formulations.flows.time_expanded import TimeExpanded, holding, step_distances, step_hops, unroll
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.digraph import Topology

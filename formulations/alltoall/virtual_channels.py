@@ -45,8 +45,7 @@ from opticoll.formulations.arrays import (
     pair_names,
     path_names,
 )
-from opticoll.formulations.flows.path_flow import arc_load
-from opticoll.formulations.flows.single_path import chosen_paths
+from opticoll.formulations.flows.path_flow import arc_load, chosen_paths
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ r"""Batches of all-reduces that run at the same time because they share no GPU.
 Source  LuMorph, appendix C (conflict graph, independent sets); Guan & Zhu 1997 (max-coloring)
 Sets    k, j in 0..K-1 calls of more than one GPU, longest first; g GPUs
 Data    G_k the GPUs of call k; t_k its time [us], to 0.001 us, by the authors' costs with ``algorithm`` and ``variant``
-        (:mod:`opticoll.formulations.lumorph.authors_costs`; a group takes the time of the next power of two)
+        (:mod:`opticoll.formulations.lumorph`; a group takes the time of the next power of two)
 Vars    x[j,k] in {0,1} call k runs in the batch whose first (longest) call is j; for j = k, and for j < k where G_j and
         G_k are disjoint. In files, x is listed flat by k, then j
 
@@ -29,8 +29,7 @@ import numpy as np
 
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array
-from opticoll.formulations.lumorph import PAPER
-from opticoll.formulations.lumorph.authors_costs import LUMORPH_2, LUMORPH_4, RING, formula
+from opticoll.formulations.lumorph import LUMORPH_2, LUMORPH_4, PAPER, RING, formula
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.servers import TrainingIteration
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.arrays import Names
-    from opticoll.formulations.lumorph.authors_costs import Variant
+    from opticoll.formulations.lumorph import Variant
     from opticoll.instances.readers.untrusted import Json, Settings
 
     F64 = NDArray[np.float64]

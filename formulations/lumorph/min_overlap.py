@@ -2,7 +2,7 @@ r"""Routes of least overlap: one path per circuit, fewest circuits on the busies
 
 Source  LuMorph paper, Algorithm 2 (Appendix A), (10)-(16), and section 3.1 (k shortest paths as route sets)
 Sets    a in A arcs (m); v in V vertices (n); k = (s_k, d_k) in L circuits; p in P_k candidate paths of k
-Data    L, see :mod:`opticoll.formulations.lumorph.circuits`; for the path form A arc-path and B circuit-path incidence
+Data    L, see :mod:`opticoll.formulations.lumorph`; for the path form A arc-path and B circuit-path incidence
 Vars    x_ak in {0,1} circuit k uses arc a, (m, |L|), or x_p in {0,1} path taken, (|P|,); Lambda in 0 .. |L| integer,
         the overlap
 
@@ -33,7 +33,7 @@ Its optimum is one *of the route set*.
 Overlap counts circuits and ignores wavelengths and capacities, as in the paper; parallel arcs count separately. Any
 topology is allowed, also with missing links, if every circuit has a path.
 
-Bounds: cuts (:mod:`opticoll.formulations.lumorph.circuits`), a closed form for recursive exchanges on intact meshes,
+Bounds: cuts (:mod:`opticoll.formulations.lumorph`), a closed form for recursive exchanges on intact meshes,
 and
 for any lengths l >= 0, Lambda >= ceil( sum_k dist_l(s_k, d_k) / sum_a l_a ) by LP duality; lengths are rounded to
 integers first, so that the rounding up is exact.
@@ -61,12 +61,12 @@ from opticoll.formulations.arrays import (
     pair_names,
     vertex_names,
 )
-from opticoll.formulations.flows import single_path
+from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, bounded_distances, known_paths, path_sets
 from opticoll.formulations.flows.path_sets import PathRule, PathSet, assemble, check_reach, read_rule, rule_parameters
-from opticoll.formulations.lumorph import PAPER
-from opticoll.formulations.lumorph.circuits import (
+from opticoll.formulations.lumorph import (
     FORMS,
+    PAPER,
     Circuits,
     CircuitSpec,
     cut_bounds,
@@ -304,18 +304,18 @@ def _arc_pyomo(data: Overlap) -> PyomoModel:
 
 def build_cvxpy(data: Overlap) -> CvxpyModel:
     """The chosen form in CVXPY."""
-    return _arc_cvxpy(data) if data.model == "arc" else single_path.build_cvxpy(data)
+    return _arc_cvxpy(data) if data.model == "arc" else path_flow.build_cvxpy(data)
 
 
 def build_pyomo(data: Overlap) -> PyomoModel:
     """The chosen form in Pyomo."""
-    return _arc_pyomo(data) if data.model == "arc" else single_path.build_pyomo(data)
+    return _arc_pyomo(data) if data.model == "arc" else path_flow.build_pyomo(data)
 
 
 def estimate(data: Overlap) -> dict[str, int]:
     """Size of the model; in path form the route set is listed for this, as the model needs it anyway."""
     if data.model == "path":
-        return single_path.estimate(data)
+        return path_flow.estimate(data)
     topology, count = data.topology, data.circuits.count
     degree = {"in": topology.in_degree, "out": topology.out_degree}
     some = {side: d > 0 for side, d in degree.items()}
@@ -347,7 +347,7 @@ def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
     if data.model == "arc" and "path_arcs" not in names:
         shape = (data.topology.arcs, data.circuits.count)
         return {"x": Array(shape, axes=("arc", "circuit")), "Lambda": Array(unit=data.load_unit)}
-    return single_path.arrays(data, names)
+    return path_flow.arrays(data, names)
 
 
 def index_sets(data: Overlap, values: Mapping[str, F64]) -> dict[str, Names]:
@@ -373,7 +373,7 @@ def residuals(data: Overlap, values: Mapping[str, F64]) -> dict[str, float]:
     between the ends of its circuit, else infinite), ``binary`` and ``choose``. ``congestion`` is relative to Lambda.
     """
     if not _on_arcs(data, values):
-        return single_path.residuals(data, values)
+        return path_flow.residuals(data, values)
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     count = data.circuits.count
     blocks = ("binary", "balance", "enter_once", "leave_once", "depart", "no_return", "no_exit", "arrive", "congestion")
@@ -433,7 +433,7 @@ def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
         If the values do not hold exactly one path per circuit.
     """
     if not _on_arcs(data, values):
-        return single_path.chosen_paths(data, values)
+        return path_flow.chosen_paths(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     if found is None:
         msg = f"{NAME}: the arcs of some circuit do not lead from its source to its destination"
@@ -462,7 +462,7 @@ def overlap(paths: PathSet) -> int:
 def objective(data: Overlap, values: Mapping[str, F64]) -> float:
     """The overlap of the routes, recomputed; infinite if the values hold no routes."""
     if not _on_arcs(data, values):
-        return single_path.objective(data, values)
+        return path_flow.objective(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     return np.inf if found is None else float(overlap(found))
 
@@ -470,7 +470,7 @@ def objective(data: Overlap, values: Mapping[str, F64]) -> float:
 def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Integral routes traced in x, without cycles, and their overlap as Lambda; None if x holds no routes."""
     if not _on_arcs(data, values):
-        return single_path.repair(data, values)
+        return path_flow.repair(data, values)
     found = traced(data, np.asarray(values["x"], dtype=float))
     if found is None:
         return None
@@ -574,7 +574,7 @@ FORMULATION = Formulation(
     closed_forms=bounds,
     arrays=arrays,
     certify=certify,
-    dual_arrays=single_path.dual_arrays,
+    dual_arrays=path_flow.dual_arrays,
     repair=repair,
     metrics=metrics,
     restriction=restriction,

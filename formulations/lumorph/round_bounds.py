@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.round_sets import RoundProgram, Version
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
 
     I64 = NDArray[np.int64]
     F64 = NDArray[np.float64]

@@ -3,7 +3,7 @@ r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
         p phases, whose rounds follow each other; g images (c, d) of the first delivery under the symmetries of the mesh
-Data    Pre, Post collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of a tile;
+Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile;
         W waveguides of an arc; P_sd, by default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]
         without Pre[c] and s in Pre[c] or Post[c], in the first round s in Pre[c]; R[r] in {0,1} round r is used;
@@ -41,7 +41,7 @@ here is the best of :func:`opticoll.formulations.lumorph.round_bounds.round_boun
 ``rmin`` above that is refused, since nothing proves it. R_max is ``rmax``, or by default the least of the closed forms
 of :mod:`opticoll.formulations.lumorph.round_sets`, which suffice on every instance. Possession of chunks cannot express
 sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
-(:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
+(:func:`opticoll.formulations.rounds.phases`), each phase p in its own rounds.
 
 The program's optimum is over its routes P_sd and, for an all-reduce, over such compositions. The check accepts any
 schedule over any routes, where two vertices may exchange whole buffers in one round. The analytic bounds hold for all:
@@ -75,8 +75,7 @@ from opticoll.formulations.lumorph import PAPER, round_builds, round_programs
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.rounds import select
-from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
+from opticoll.formulations.rounds import CollectiveSpec, Phase, collective, phases, select
 from opticoll.formulations.rounds.round_schedule import (
     Limits,
     RoundSchedule,
@@ -97,7 +96,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.round_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.instances.readers.untrusted import Json, Settings
 
     I64 = NDArray[np.int64]

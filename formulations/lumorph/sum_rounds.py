@@ -4,7 +4,7 @@ Source  LuMorph, Algorithm 1 and section 3.2 (all-reduce); possession of chunks 
         ours
 Sets    r in 0..T-1 rounds, T = ``rmax``; c chunks; V_c = Pre[c] or Post[c]; s != d in V_c; u in Pre[c] contributions;
         i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
-Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of
+Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of
         a tile; W waveguides of an arc; P_sd, by default the two routes of one bend; R_min
 Vars    C[r,s,d,c,i,w] in {0,1} s sends its partial sum of c to d on route i and wavelength w in round r;
         F[r,d,c] in {0,1} d replaces its partial sum in round r by what it receives, instead of adding to it;
@@ -55,13 +55,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.arrays import Array, round_links, round_sets
-from opticoll.formulations.lumorph import PAPER, sum_builds
+from opticoll.formulations.lumorph import PAPER, round_builds
 from opticoll.formulations.lumorph.round_bounds import round_bounds, sum_bounds
 from opticoll.formulations.lumorph.round_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.lumorph.rounds import prepare as prepare_rounds
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
-from opticoll.formulations.rounds import select
-from opticoll.formulations.rounds.collectives import CollectiveSpec
+from opticoll.formulations.rounds import CollectiveSpec, select
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, direct, from_values, schedule_arrays, violations
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
     from opticoll.instances.readers.untrusted import Json, Settings
@@ -468,7 +467,7 @@ FORMULATION: Formulation[SumModel] = Formulation(
     problem="MILP",
     parameters=PARAMETERS,
     prepare=prepare,
-    build={"cvxpy": sum_builds.build_cvxpy, "pyomo": sum_builds.build_pyomo},
+    build={"cvxpy": round_builds.build_cvxpy, "pyomo": round_builds.build_pyomo},
     residuals=residuals,
     objective=objective,
     bounds=bounds,

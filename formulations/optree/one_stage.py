@@ -27,8 +27,7 @@ import numpy as np
 from opticoll.formulations.arrays import Array, Links, Names, arc_names, pair_labels
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import PAPER
-from opticoll.formulations.rounds import select
-from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds import collective, select
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, direct, violations
 from opticoll.formulations.rounds.wavelengths import (
     arcs_taken,

@@ -3,7 +3,7 @@ r"""All-gather tree on an optical line or ring: integer radices of the stages fo
 Source  OpTree, Theorems 1 and 2, in integers
 Sets    P in 1 .. n products of radices so far, n standing for every product of at least n; e in E stages (P,m):
         P < n, 2 <= m <= ceil(n/P), from P to min(P m, n), by P, then m
-Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree.tree_theory`); k = ``depth`` (0: any)
+Data    c_e steps of the stage, by ``count`` (:mod:`opticoll.formulations.optree`); k = ``depth`` (0: any)
 Vars    y_e in {0,1} whether the tree has stage e, (|E|,)
 
 min sum_e c_e y_e  s.t.
@@ -34,13 +34,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations import optree as theory
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Names, Size, round_links
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import PAPER
-from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations.optree import COUNTS, MOST_NODES, PAPER, Fabric, check_radices, walks
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
-from opticoll.formulations.optree.tree_theory import COUNTS, MOST_NODES, Fabric, check_radices, walks
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.optree.tree_theory import Walks
+    from opticoll.formulations.optree import Walks
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.photonic import WdmFibres
     from opticoll.instances.readers.untrusted import Json, Settings

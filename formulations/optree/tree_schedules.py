@@ -7,7 +7,7 @@ stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s =
 order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in place q of a subgroup
 goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's places). So
 a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks each, no stage
-takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.tree_theory`:
+takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree`:
 
     stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`,
                          alternately mirrored
@@ -28,8 +28,8 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.optree.tree_theory import Fabric, check_radices
-from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.optree import Fabric, check_radices
+from opticoll.formulations.rounds import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
 from opticoll.formulations.rounds.round_schedule import violations as round_violations
 from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign

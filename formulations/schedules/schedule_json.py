@@ -19,7 +19,7 @@ kind "rounds"
     Circuits of light and transfers over them: ``rounds``, a list of ``{"circuits": [[path, wavelength], ...],
     "transfers": [[from, to, chunk, "copy" | "add"], ...]}``. A path lists the vertices of a circuit; of parallel arcs,
     circuits of one wavelength take one after the other. ``collective`` and ``chunks`` are optional; chunks are numbered
-    as by :func:`opticoll.formulations.rounds.collectives.collective`.
+    as by :func:`opticoll.formulations.rounds.collective`.
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D.

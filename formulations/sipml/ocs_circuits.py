@@ -15,7 +15,7 @@ min (max V / B) t  s.t.
     light_out[i,q] sum_{p from i} x_pq <= 1
     light_in[j,q]  sum_{p to j} x_pq <= 1
 
-with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml.transfers`).
+with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml`).
 high_p = D + 1 - (pairs at the end of p with more pairs): every other pair there takes a port.
 
 Both models have the same optimum: by Koenig's theorem circuits within the ports split into D matchings, one per switch.
@@ -41,8 +41,8 @@ from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import matchings
-from opticoll.formulations.sipml import PAPER
-from opticoll.formulations.sipml.transfers import (
+from opticoll.formulations.sipml import (
+    PAPER,
     TIME_ROUNDINGS,
     Transfers,
     chord_count,

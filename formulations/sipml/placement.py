@@ -30,7 +30,7 @@ other). Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
 group. The placement is repeated in every group (:func:`opticoll.analysis.papers.sipml.claims.hybrid_traffic`).
 
-Bounds: :mod:`opticoll.formulations.sipml.placement_bounds`.
+Bounds: :mod:`opticoll.formulations.sipml`.
 
 A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 """
@@ -47,9 +47,8 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml import PAPER
-from opticoll.formulations.sipml.placement_bounds import bounds, chains
-from opticoll.instances.op_graph import OpGraph
+from opticoll.formulations.sipml import PAPER, bounds, chains
+from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -21,12 +21,12 @@ min (max V / B) t  s.t.
     free[d,s,w]    sum_{p over s} x_pdw <= 1
     serve[p]       c_p - sum_dw x_pdw <= 0
 
-with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml.transfers`). high_p is the least
+with v_p = V_p / max V: the chords of t >= v_p / c_p (:mod:`opticoll.formulations.sipml`). high_p is the least
 number of circuits with which p meets the bounds ``arc-load`` and ``cut`` on T, at most 2 W.
 
 Bounds. For weights w_p >= 0, sum w_p c_p is at most W times (heaviest set clockwise + anticlockwise), which a dynamic
 program finds. With circuits rounded up to integers this bounds T
-(:func:`opticoll.formulations.sipml.transfers.least_times`). Weights: shortest distances (``arc-load``), pairs that
+(:func:`opticoll.formulations.sipml.least_times`). Weights: shortest distances (``arc-load``), pairs that
 leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
 Every pair needs a circuit at all times, so the problem may be infeasible (``refute``). An assignment may also be given
@@ -45,9 +45,8 @@ from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Size
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
-from opticoll.formulations.sipml import PAPER
-from opticoll.formulations.sipml.arc_sets import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
-from opticoll.formulations.sipml.transfers import (
+from opticoll.formulations.sipml import (
+    PAPER,
     TIME_ROUNDINGS,
     Transfers,
     chord_count,
@@ -58,7 +57,8 @@ from opticoll.formulations.sipml.transfers import (
     ring_links,
     transfers_of,
 )
-from opticoll.instances.families.server_pools import servers
+from opticoll.formulations.sipml.arc_sets import Walks, circuits_of_sets, heaviest_set, state_walks, strip, walks
+from opticoll.instances.families.machines import servers
 from opticoll.instances.photonic import WdmRing
 from opticoll.instances.servers import ServerPool
 

@@ -17,7 +17,7 @@ min C + sum_kc (t_kc + (R_kc + alpha_c A_kc) / (n d b)) x_kc  s.t.
 
 ``operators=list-1`` takes the layers of List 1, with t = 0. ``operators=measured`` takes the operators that the authors
 measured on this number of servers (16 or 128), with their times: parts run one after the other, so that t adds up to
-Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.compute_times.measured_kinds`,
+Eq. (1)'s computing time, and it depends on the strategy (:func:`~opticoll.instances.training_jobs.measured_kinds`,
 which states what a shard takes). A way that was not measured is not allowed; operators without weights add to C.
 
 ``alpha`` > 0 is Eq. (1)'s slow-down by forwarding in some topology. With ``alpha=0`` every way has the least slow-down
@@ -40,12 +40,10 @@ import numpy as np
 from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import PAPER
-from opticoll.formulations.topoopt.design import server_pool
-from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.instances.compute_times import measured_kinds
+from opticoll.formulations.topoopt import PAPER, server_pool
+from opticoll.formulations.topoopt.routing import travelled
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.training_jobs import JOBS, TrainingJob, traffic_of, training_job
+from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -8,8 +8,8 @@ Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pa
 Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = sum_u D_uk with all rings; S_r bytes of
         a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
         unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
-        traffic alone (:func:`opticoll.formulations.topoopt.design.lower_bounds`,
-        :mod:`opticoll.formulations.topoopt.forwarding`)
+        traffic alone (:func:`opticoll.formulations.topoopt.lower_bounds`,
+        :mod:`opticoll.formulations.topoopt.routing`)
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
 
@@ -33,7 +33,7 @@ from parallel circuits: p = 1.
 
 ``parallel`` = p limits the circuits of a pair (0: the number of ports). With ``rings=default`` every group's all-reduce
 uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
-groups of at most ``MOST_MEMBERS`` servers. The solution is a :mod:`opticoll.formulations.topoopt.design`, which checks
+groups of at most ``MOST_MEMBERS`` servers. The solution is a :mod:`opticoll.formulations.topoopt`, which checks
 it.
 
 Closed form: demand only from each server to its successors on d rings over all servers has tax 1.
@@ -49,13 +49,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations import outward
+from opticoll.formulations import outward, topoopt
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import PAPER, design
-from opticoll.formulations.topoopt.design import Ring, TopologyDesign, default_rings, server_pool
-from opticoll.formulations.topoopt.forwarding import travelled
-from opticoll.formulations.topoopt.routing import routed_by_flow
+from opticoll.formulations.topoopt import PAPER, Ring, TopologyDesign, default_rings, server_pool
+from opticoll.formulations.topoopt.routing import routed_by_flow, travelled
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -172,7 +170,7 @@ class Wiring:
     def byte_hops(self) -> float:
         """Least byte-hops of any design [bytes], rounded down."""
         within = travelled(self.fixed, self.degree) + (self.pool.all_reduce_bytes if self.free_rings else 0.0)
-        by_depth = design.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
+        by_depth = topoopt.lower_bounds(self.judged)["bandwidth-tax"].value * self.total
         return float(outward.down(max(within, by_depth), self.n**2 + len(self.pool.groups) + 3))
 
     @cached_property
@@ -280,7 +278,7 @@ def prepare(instance: object, parameters: Settings | None = None) -> Wiring:
 def derived(data: Wiring) -> list[Fraction]:
     """The demands in units of U, and U over all demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
-    found, total = design.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
+    found, total = topoopt.demand_fractions(data.pool, data.fixed, pairs, free_rings=data.free_rings)
     return [value / outward.entered(data.unit) for value in found] + [outward.entered(data.unit) / total]
 
 
@@ -473,7 +471,7 @@ def design_from_flow(data: Wiring, count: I64, rings: tuple[Ring, ...], flow: F6
     tail, head = np.nonzero(count)
     number = count[tail, head]
     circuits = np.repeat(np.stack([tail, head], axis=1), number, axis=0)
-    sources = np.flatnonzero(design.ring_demand(data.pool, rings).sum(axis=1) > 0)
+    sources = np.flatnonzero(topoopt.ring_demand(data.pool, rings).sum(axis=1) > 0)
     shared = flow[sources][:, tail, head] / number
     return routed_by_flow(data.pool, circuits, rings, sources, np.repeat(shared.T, number, axis=0))
 
@@ -490,7 +488,7 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if they are given."""
-    found = design.arrays(data.pool)
+    found = topoopt.arrays(data.pool)
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
         return found
     n, pair = data.n, ("src", "dst")
@@ -505,16 +503,16 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
 
 
 def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block of :func:`opticoll.formulations.topoopt.design.residuals`, and of the parameters.
+    """Worst violation of every block of :func:`opticoll.formulations.topoopt.residuals`, and of the parameters.
 
     ``parallel`` counts circuits of a pair above the limit; ``default_rings`` is infinite for other than default rings.
     """
-    found, read = design.residuals(data.pool, values), design.read_design(data.pool, values)
+    found, read = topoopt.residuals(data.pool, values), topoopt.read_design(data.pool, values)
     if read is None:
         return {**found, "parallel": np.inf, "default_rings": np.inf}
     _, number = np.unique(read.circuits, axis=0, return_counts=True)
     found["parallel"] = float(max(int(number.max(initial=0)) - data.parallel, 0))
-    own = design.ring_demand(data.pool, read.rings)
+    own = topoopt.ring_demand(data.pool, read.rings)
     same = data.free_rings or np.allclose(own, data.pool.traffic, rtol=1e-9, atol=0.0)
     found["default_rings"] = 0.0 if same else np.inf
     return found
@@ -522,24 +520,24 @@ def residuals(data: Wiring, values: Mapping[str, F64]) -> dict[str, float]:
 
 def objective(data: Wiring, values: Mapping[str, F64]) -> float:
     """Maximum load [bytes] or bandwidth tax of the routes; infinite if they are malformed."""
-    read = design.read_design(data.pool, values)
+    read = topoopt.read_design(data.pool, values)
     return np.inf if read is None else data.worth(read)
 
 
 def bounds(data: Wiring) -> list[Bound]:
-    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.forwarding`)."""
+    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.routing`)."""
     n, d, hops = data.n, data.degree, data.byte_hops
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))
     value = outward.quotient_down(hops, n * d if data.objective == "max-load" else bytes_)
-    return [design.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
+    return [topoopt.lower_bounds(data.judged)[data.objective], Bound("transport", value, reason, "topoopt")]
 
 
 def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     """Summary of a verified design."""
-    read = design.read_design(data.pool, values)
+    read = topoopt.read_design(data.pool, values)
     assert read is not None
-    return design.describe(read)
+    return topoopt.describe(read)
 
 
 def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
@@ -550,7 +548,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
     NotApplicable
         If the values are malformed.
     """
-    read = design.read_design(data.pool, values)
+    read = topoopt.read_design(data.pool, values)
     if read is None:
         msg = f"{NAME}: the values are not a design; give circuits, rings and routes"
         raise NotApplicable(msg)
@@ -559,7 +557,7 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> TopologyDesign:
 
 def index_sets(data: Wiring, values: Mapping[str, F64]) -> dict[str, Names]:
     """Names of circuits, routes and commodities; servers have their numbers."""
-    found = design.index_sets(decode(data, values))
+    found = topoopt.index_sets(decode(data, values))
     if data.by_pair:
         source, target = np.nonzero(data.most > 0)
         pairs = [f"{s} -> {t}" for s, t in zip(source.tolist(), target.tolist(), strict=True)]
@@ -596,5 +594,5 @@ FORMULATION = Formulation(
     size="n (n-1)^2 flows, p n (n-1) circuits",
     meaning=lambda data: MEANINGS[data.objective],
     index_sets=index_sets,
-    links=lambda data, values: design.links(decode(data, values)),
+    links=lambda data, values: topoopt.links(decode(data, values)),
 )  # fmt: skip

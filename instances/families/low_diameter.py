@@ -1,18 +1,225 @@
-"""Low-diameter graphs: Petersen, Slim Fly (McKay-Miller-Siran) and Dragonfly."""
+"""Low-diameter graphs: Kautz, de Bruijn, Petersen, Slim Fly and Dragonfly; Cayley graphs of metacyclic groups.
+
+Kautz, de Bruijn and generalized Kautz digraphs: dense digraphs of given degree and diameter.
+
+Low-diameter graphs: Petersen, Slim Fly (McKay-Miller-Siran) and Dragonfly.
+
+Cayley graphs of metacyclic groups: vertex-transitive graphs of every order and degree.
+"""
 
 from __future__ import annotations
 
 import itertools
+from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.instances.digraph import Topology, both_ways, check_size
-from opticoll.instances.spec import check_positive, family
+from opticoll.instances.digraph import MAX_VERTICES, Topology, both_ways, check_size
+from opticoll.instances.spec import Dimensions, check_positive, family
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+
+def _power(d: int, exponent: int, name: str) -> int:
+    """``d**exponent``, refused as soon as it exceeds the largest number of vertices."""
+    value = 1
+    for _ in range(exponent if d > 1 else 0):
+        value *= d
+        if value > MAX_VERTICES:
+            msg = f"{name}: {d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance"
+            raise BadInput(msg)
+    return value
+
+
+def _digraph(head: NDArray[np.int64], loops: str, name: str, labels: tuple[str, ...] | None = None) -> Topology:
+    """The topology in which node v has arcs to ``head[v]``; ``head`` has shape ``(n, d)``."""
+    n, d = head.shape
+    tail, heads = np.repeat(np.arange(n), d), head.ravel()
+    keep = np.ones(n * d, dtype=bool) if loops == "keep" else tail != heads
+    return Topology(n, tail[keep], heads[keep], spec=name, labels=labels)
+
+
+def _check_loops(loops: str, name: str) -> None:
+    if loops not in {"drop", "keep"}:
+        msg = f"{name}: loops={loops!r} is unknown; write loops=drop or loops=keep"
+        raise BadInput(msg)
+
+
+def _spelled(words: NDArray[np.int64]) -> tuple[str, ...]:
+    """Labels for words ``(n, length)``, with dots between the letters if one needs two digits."""
+    between = "" if words.max(initial=0) < 10 else "."
+    return tuple(between.join(map(str, word)) for word in words.tolist())
+
+
+def _letter_swaps(words: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Swaps of neighbouring letters, as permutations of the words ``(n, length)`` that name the vertices."""
+    count = int(words.max()) + 1
+    place_values = count ** np.arange(words.shape[1])
+    keys = words @ place_values
+    order = np.argsort(keys)
+    for a, b in pairwise(range(count)):
+        letter = np.arange(count)
+        letter[[a, b]] = b, a
+        yield order[np.searchsorted(keys, letter[words] @ place_values, sorter=order)]
+
+
+def _kautz_words(d: int, D: int) -> NDArray[np.int64]:
+    """Letters of every vertex: the first one, and each later one by its distance - 1 from the one before."""
+    length = D if d > 1 else min(D, 2)  # two letters alternate: the first one determines the word
+    shorter = d ** (D - 1)
+    first, steps = np.divmod(np.arange(shorter * (d + 1)), shorter)
+    words = np.empty((first.size, length), dtype=np.int64)
+    words[:, 0] = first
+    for k in range(1, length):
+        words[:, k] = (words[:, k - 1] + steps // d ** (D - 1 - k) % d + 1) % (d + 1)
+    return words
+
+
+def _debruijn_words(d: int, D: int) -> NDArray[np.int64]:
+    """The digits of 0 .. d^D - 1 in base d, most significant first."""
+    return np.asarray(np.arange(d**D)[:, None] // d ** np.arange(D - 1, -1, -1) % d, dtype=np.int64)
+
+
+def _genkautz_swaps(n: int, d: int, **_: object) -> Iterator[NDArray[np.int64]]:
+    r"""Letter swaps for :math:`n = d^k`, where the generalized Kautz digraph is the de Bruijn digraph.
+
+    With :math:`(d+1) c = -d \pmod n`, the digits of :math:`x - c` in base :math:`-d` are shifted by one along each
+    arc.
+    """
+    length = round(log(n, d)) if 1 < d < n else 0
+    if d**length != n:
+        return
+    rest = (np.arange(n) + d * pow(d + 1, -1, n)) % n
+    words = np.empty((n, length), dtype=np.int64)
+    for k in range(length):
+        words[:, k] = rest % d
+        rest = (words[:, k] - rest) // d % d ** (length - k)
+    yield from _letter_swaps(words)
+
+
+@family(
+    "kautz",
+    example="kautz:d=2,D=2",
+    source="Kautz, Proc. 1968 Symp. Switching & Automata Theory",
+    automorphisms=lambda d, D: _letter_swaps(_kautz_words(d, D)),
+)
+def kautz(d: int, D: int) -> Topology:
+    r"""Kautz digraph: words without equal neighbours, shifted by one letter along each arc.
+
+    Nodes are the words :math:`x_1 … x_D` over :math:`d + 1` letters with :math:`x_i \ne x_{i+1}`; arcs
+    :math:`x_1 … x_D \to x_2 … x_D y` for each :math:`y \ne x_D`. Order :math:`d^D + d^{D-1}`, out- and
+    in-degree :math:`d`, diameter :math:`D`, no loops; isomorphic to ``genkautz`` of that order and degree
+    (Imase & Itoh 1983). Labels are the words.
+
+    Parameters
+    ----------
+    d
+        Degree, at least 1.
+    D
+        Diameter (length of the words), at least 1.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(d, "d", "kautz")
+    check_positive(D, "D", "kautz")
+    shorter = _power(d, D - 1, "kautz")
+    n = shorter * (d + 1)
+    check_size(n, n * d, "kautz")
+    words = _kautz_words(d, D)
+    first, steps = np.divmod(np.arange(n), shorter)
+    new = np.arange(d)
+    if words.shape[1] == 1:
+        head = (first[:, None] + new + 1) % (d + 1)
+    else:
+        head = (words[:, 1] * shorter + steps * d % shorter)[:, None] + new
+    return _digraph(head, "keep", "kautz", _spelled(words))
+
+
+@family(
+    "debruijn",
+    example="debruijn:d=2,D=3",
+    source="de Bruijn, Proc. Kon. Ned. Akad. Wet. 49, 1946",
+    automorphisms=lambda d, D, **_: _letter_swaps(_debruijn_words(d, D)),
+)
+def debruijn(d: int, D: int, loops: str = "drop") -> Topology:
+    r"""De Bruijn digraph: all words, shifted by one letter along each arc.
+
+    Node :math:`i` has arcs to :math:`d i + j \bmod d^D` for :math:`0 \le j < d`; its label is its word,
+    :math:`i` in base :math:`d`. Order :math:`d^D`, diameter :math:`D`. The :math:`d` constant words carry
+    a self-loop each, which carries no flow: dropped by default, so that those nodes have degree
+    :math:`d - 1` and all others :math:`d`.
+
+    Parameters
+    ----------
+    d
+        Degree and number of letters, at least 2.
+    D
+        Diameter (length of the words), at least 1.
+    loops
+        ``drop`` or ``keep``.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(d, "d", "debruijn", least=2)
+    check_positive(D, "D", "debruijn")
+    _check_loops(loops, "debruijn")
+    n = _power(d, D, "debruijn")
+    check_size(n, n * d, "debruijn")
+    head = (d * np.arange(n)[:, None] + np.arange(d)) % n
+    return _digraph(head, loops, "debruijn", _spelled(_debruijn_words(d, D)))
+
+
+@family(
+    "genkautz",
+    example="genkautz:n=16,d=4",
+    source="Imase & Itoh, IEEE Trans. Computers C-32(8), 1983",
+    automorphisms=_genkautz_swaps,
+)
+def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
+    r"""Generalized Kautz (Imase-Itoh) digraph: every order and degree, near the shortest distances.
+
+    Node :math:`i` has arcs to :math:`-d i - j \bmod n` for :math:`1 \le j \le d`. Out- and in-degree
+    :math:`d`, counting loops and parallel arcs; diameter at most :math:`\lceil \log_d n \rceil` for
+    :math:`d \ge 2`; strongly connected for :math:`d \ge 2`. With :math:`g = \gcd(d+1, n)` exactly
+    :math:`g \lfloor d/g \rfloor` arcs are self-loops (none if and only if :math:`d+1` divides :math:`n`).
+    A self-loop carries no flow: dropped by default, so that its node has degree below :math:`d`. Parallel
+    arcs, which exist if and only if :math:`d > n`, are kept, each with capacity 1.
+
+    Parameters
+    ----------
+    n
+        Number of nodes, at least 2.
+    d
+        Degree, at least 1 (1 gives the involution :math:`i \to -i-1`, disconnected for :math:`n > 2`).
+    loops
+        ``drop`` or ``keep``.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(n, "n", "genkautz", least=2)
+    check_positive(d, "d", "genkautz")
+    _check_loops(loops, "genkautz")
+    check_size(n, n * d, "genkautz")
+    nodes = np.arange(n)
+    head = (-d * nodes[:, None] - np.arange(1, d + 1)) % n
+    return _digraph(head, loops, "genkautz")
 
 
 @family("petersen", example="petersen", source="Petersen, L'Intermediaire des Mathematiciens 5, 1898")
@@ -173,3 +380,81 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     v = np.concatenate([(group * a + right).ravel(), peer[once]])
     names = tuple(f"{G}.{r}" for G in range(groups) for r in range(a))
     return Topology(groups * a, *both_ways(u, v), spec="dragonfly", labels=names)
+
+
+def product(m: int, k: int, r: int, left: I64 | int, right: I64 | int) -> I64:
+    r"""Product of elements of :math:`Z_m \rtimes_r Z_k`, numbered :math:`bm + a` for :math:`(a, b)`."""
+    power = np.array([pow(r, b, m) for b in range(k)], dtype=np.int64)
+    b, a = np.divmod(left, m)
+    e, c = np.divmod(right, m)
+    return np.asarray((b + e) % k * m + (a + power[b] * c) % m, dtype=np.int64)
+
+
+def inverse(m: int, k: int, r: int, element: I64 | int) -> I64:
+    """Inverse of elements of the same group."""
+    back = np.array([pow(r, -b % k, m) for b in range(k)], dtype=np.int64)
+    b, a = np.divmod(element, m)
+    return np.asarray(-b % k * m + -back[b] * a % m, dtype=np.int64)
+
+
+def _left_translations(m: int, k: int, r: int, generators: Dimensions, directed: bool = False) -> Iterator[I64]:
+    """Left translations by (1, 0) and (0, 1): they generate a group that is transitive on the nodes."""
+    nodes = np.arange(m * k)
+    yield product(m, k, r, 1 % m, nodes)
+    yield product(m, k, r, m % (m * k), nodes)
+
+
+@family(
+    "cayley",
+    example="cayley:m=7,k=3,r=2,generators=1x8",
+    source="Biggs, Algebraic Graph Theory, 2nd ed. 1993, chapter 16; Curran & Gallian, Discrete Mathematics 156, 1996",
+    automorphisms=_left_translations,
+)
+def cayley(m: int, k: int, r: int, generators: Dimensions, directed: bool = False) -> Topology:
+    r"""Cayley graph of a metacyclic group: vertex-transitive, of any order and degree.
+
+    The group :math:`Z_m \rtimes_r Z_k` has the elements :math:`(a, b)`, node :math:`bm + a`, and the product
+    :math:`(a, b)(c, e) = (a + r^b c \bmod m, \; b + e \bmod k)`. Node :math:`x` has arcs to :math:`xg` for every
+    generator :math:`g`, and unless ``directed`` to :math:`xg^{-1}`. With :math:`k = 1` it is a circulant graph, with
+    :math:`r = 1` an abelian group, with :math:`k = 2`, :math:`r = m - 1` a dihedral one. Degree: one for each
+    generator; two-way, two for each that is not its own inverse. Connected if and only if the generators generate the
+    group; others are accepted.
+
+    Parameters
+    ----------
+    m, k
+        Orders of the two cyclic groups, at least 1.
+    r
+        Multiplier, with :math:`r^k \equiv 1 \pmod m`.
+    generators
+        Out-neighbours of node 0, in :math:`1 .. mk-1`, such as ``1x8``; two-way graphs take only one of :math:`g` and
+        :math:`g^{-1}`.
+    directed
+        Whether arcs run one way only; otherwise every arc has a reverse.
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range, ``r`` does not fit, or a generator is repeated.
+    """
+    check_positive(m, "m", "cayley")
+    check_positive(k, "k", "cayley")
+    n = m * k
+    check_positive(n, "m k", "cayley", least=2)
+    check_size(n, n * len(generators) * (1 if directed else 2), "cayley")
+    if not 0 <= r < max(m, 2) or pow(r, k, m) != 1 % m:
+        msg = f"cayley: r={r} must lie in 0..{m - 1} with r^{k} = 1 modulo {m}; r=1 always does"
+        raise BadInput(msg)
+    seen: dict[int, int] = {}
+    for g in generators:
+        if not 1 <= g < n:
+            msg = f"cayley: generator {g} must lie in 1..{n - 1}"
+            raise BadInput(msg)
+        for element in {g} if directed else {g, int(inverse(m, k, r, g))}:
+            if element in seen:
+                msg = f"cayley: generators {seen[element]} and {g} give the same links; leave one out"
+                raise BadInput(msg)
+            seen[element] = g
+    nodes = np.arange(n)
+    head = product(m, k, r, nodes[:, None], np.array(sorted(seen), dtype=np.int64)[None, :])
+    return Topology(n, np.repeat(nodes, len(seen)), head.ravel(), spec="cayley")

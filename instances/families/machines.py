@@ -1,14 +1,37 @@
-"""Machines (DGX-1, optical lines and rings), and topologies and programs from files."""
+"""Machines: DGX-1, optical lines and rings, server pools, switched networks; topologies and programs from files.
+
+Machines (DGX-1, optical lines and rings), and topologies and programs from files.
+
+Server pools, whose topology a formulation chooses, and logged or random iterations of training.
+
+Networks of servers behind switches: fat-trees, the ideal switch, and optical circuit switches (TopoOpt, SiP-ML).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from opticoll.instances.digraph import Topology, both_ways, check_size
+from opticoll.errors import BadInput, BadSpec
+from opticoll.instances.digraph import Instance, Topology, both_ways, check_size
 from opticoll.instances.matrix_program import MatrixProgram, read_program
 from opticoll.instances.photonic import WdmLine, WdmRing
-from opticoll.instances.readers.files import read_specified
-from opticoll.instances.spec import check_positive, family
+from opticoll.instances.published import GPUS, MODELS, iteration
+from opticoll.instances.readers.files import read_matrix, read_specified
+from opticoll.instances.servers import AllReduceCall, AllReduceGroup, ServerPool, TrainingIteration, check_servers
+from opticoll.instances.spec import check_positive, family, nearest
+from opticoll.instances.training_jobs import JOBS, check_placement, traffic_of, training_job
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.training_jobs import Traffic
+
 
 #: NVLinks between the eight V100 of a DGX-1: pairs joined by one link, and by two.
 _SINGLE = ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))
@@ -142,3 +165,404 @@ def from_matrix_file(path: str) -> MatrixProgram:
         If the file cannot be read, is too large, or holds no linear or mixed-integer program.
     """
     return read_program(path)
+
+
+#: TopoOpt, section 2.1: size of one ring-AllReduce transfer with all tables replicated, and without them.
+_REPLICATED_BYTES, _HYBRID_BYTES = 44e9, 4e9
+#: TopoOpt, appendix D: 8192 samples a server, 512 activations a sample, 8 bytes each (32 MiB).
+_ACTIVATION_BYTES = 8192 * 512 * 8
+#: TopoOpt, section 2.1: the servers of the four embedding tables, of 16.
+_TABLES = (0, 3, 8, 13)
+#: Traffic that is not from a training job.
+_PLAIN = ("alltoall", "random", "file:PATH.csv")
+#: Most calls of a random iteration.
+_MOST_CALLS = 10_000
+
+
+def example_dlrm(n: int) -> Traffic:
+    r"""Traffic of the DLRM of TopoOpt's section 2.1 under hybrid parallelism (its figure 1b) [bytes].
+
+    An all-reduce of the replicated part, 4 GB over each hop of its ring; and for each of the four embedding tables
+    32 MiB (8192 samples · 512 activations · 8 bytes) from its server to every other, and as much back (gradients).
+    The tables are on servers 0, 3, 8, 13 of 16, and in general on
+    :math:`\lfloor n \cdot (0, 3, 8, 13) / 16 \rfloor`, which may coincide.
+    """
+    matrix = np.zeros((n, n))
+    for table in _TABLES:
+        owner = table * n // 16
+        matrix[owner, :] += _ACTIVATION_BYTES
+        matrix[:, owner] += _ACTIVATION_BYTES
+    np.fill_diagonal(matrix, 0.0)
+    return matrix, (AllReduceGroup(tuple(range(n)), _HYBRID_BYTES),)
+
+
+def replicated_dlrm(n: int) -> Traffic:
+    """Traffic of the same DLRM under pure data parallelism (figure 1a): 44 GB over each hop of a ring [bytes]."""
+    return np.zeros((n, n)), (AllReduceGroup(tuple(range(n)), _REPLICATED_BYTES),)
+
+
+def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64]:
+    if traffic.startswith("file:"):
+        return read_matrix(traffic.removeprefix("file:"), n)
+    if traffic == "alltoall":
+        matrix = np.full((n, n), float(volume))
+    elif traffic == "random":
+        matrix = np.random.default_rng(seed).uniform(0.0, 2.0 * volume, size=(n, n))
+    else:
+        known = [*_PLAIN, "dlrm-replicated", *JOBS]
+        msg = f"servers: unknown traffic {traffic!r}; {nearest(traffic, known)}"
+        if "known" not in msg:
+            msg += f" (known: {', '.join(known)})"
+        raise BadSpec(msg)
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: int) -> Traffic | None:
+    """Traffic of a training job; None for other traffic, for which the settings of a job are refused."""
+    example = traffic == "dlrm" and section in {"", "2.1"}
+    options = {"parallel": parallel != "auto", "section": bool(section), "batch": batch != 0, "shards": shards != 2}
+    reads = {"parallel", "section"} if example else {"parallel", "section", "batch"} if traffic in JOBS else set()
+    if parallel == "hybrid" and traffic in JOBS and not example and not training_job(traffic).tables:
+        reads = {*reads, "shards"}
+    unread = [name for name, is_given in options.items() if is_given and name not in reads]
+    if unread:
+        msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; leave that out, or name a section"
+        raise BadSpec(msg)
+    check_placement(parallel)
+    if traffic == "dlrm-replicated" or (example and parallel == "data"):
+        return replicated_dlrm(n)
+    if example:
+        return example_dlrm(n)
+    if traffic in JOBS:
+        return traffic_of(training_job(traffic, section or "5.3", batch), n, parallel, shards)
+    return None
+
+
+@family(
+    "servers",
+    example="servers:n=12,degree=4,traffic=dlrm",
+    source="TopoOpt (Wang et al., NSDI 2023), sections 2.1 and D; SiP-ML (Khani et al., SIGCOMM 2021)",
+)
+def servers(
+    n: int,
+    degree: int,
+    traffic: str = "alltoall",
+    seed: int = 0,
+    volume: float = 1e6,
+    parallel: str = "auto",
+    section: str = "",
+    batch: int = 0,
+    shards: int = 2,
+) -> ServerPool:
+    r"""Servers with optical ports and a traffic matrix; their topology is what a formulation chooses.
+
+    Parameters
+    ----------
+    n
+        Number of servers, ``2 <= n <= 8192``.
+    degree
+        Optical interfaces of each server, at least 1.
+    traffic
+        ``alltoall``: ``volume`` bytes between every ordered pair. ``random``: independent and uniform on
+        :math:`[0, 2\,volume)`, so ``volume`` in the mean. ``file:PATH.csv``: an n×n matrix in bytes,
+        comma or space separated, zero on the diagonal. Or one iteration of a training job, all-reduce groups
+        and point-to-point traffic: ``dlrm``, ``candle``, ``bert``, ``ncf``, ``resnet50``, ``vgg``, see
+        :mod:`opticoll.instances.training_jobs`; ``dlrm`` without a section is the example of section 2.1, see
+        :func:`example_dlrm`, and ``dlrm-replicated`` that example under data parallelism.
+    seed
+        Seed of ``random``; unused otherwise.
+    volume
+        Bytes per pair for ``alltoall`` and ``random``; unused otherwise.
+    parallel
+        Placement of a training job: ``data``, ``hybrid``, or ``auto`` (hybrid for jobs with embedding tables).
+    section
+        The section of TopoOpt whose row of List 1 the job takes (``5.3``, ``5.4``, ``5.6``, ``6``).
+    batch
+        Samples per GPU; 0 for that of List 1.
+    shards
+        Parts of every split layer, for hybrid jobs without tables; a divisor of n.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown name of traffic, section or placement, or settings of a job for other traffic.
+    BadInput
+        For sizes out of range, or traffic that is negative, not finite, not square or on the diagonal.
+    BadFile
+        For a traffic file that cannot be read.
+    """
+    check_servers(n)
+    check_positive(degree, "degree", "servers")
+    check_positive(seed, "seed", "servers", least=0)
+    if not volume > 0:
+        msg = f"servers: volume must be a positive number of bytes, not {volume}"
+        raise BadSpec(msg)
+    job = _job(n, traffic, parallel, section, batch, shards)
+    matrix, groups = (_plain(n, traffic, seed, volume), ()) if job is None else job
+    return ServerPool(n, degree, matrix, groups=groups, spec="servers")
+
+
+@family(
+    "training",
+    example="training:bert,gpus=256",
+    source="LuMorph, section 6 and appendix C; logs of the authors' simulator, https://github.com/lumorphnetwork/code",
+)
+def training(model: str, gpus: int, calls: int = 0, seed: int = 0) -> TrainingIteration:
+    """One iteration of training: all-reduce calls in order, and transfers between layers.
+
+    Parameters
+    ----------
+    model
+        ``bert``, ``ncf`` or ``inception``: the authors' logs on 4, 8, 16, 32, 64, 128 or 256 GPUs. ``random``:
+        independent calls among 2 to gpus / 2 random GPUs, of 4 KiB to 64 MiB (a random power of two).
+    gpus
+        Number of GPUs; at least 4.
+    calls
+        Number of calls of ``random``; 0 for as many as GPUs.
+    seed
+        Seed of ``random``.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown model, a number of GPUs without a log, settings of ``random`` for another model, or sizes out of
+        range.
+    """
+    known = (*MODELS, "random")
+    if model not in known:
+        msg = f"training: unknown model {model!r}; {nearest(model, list(known))}"
+        raise BadSpec(msg)
+    check_servers(gpus)
+    if model != "random":
+        if gpus not in GPUS:
+            msg = f"training: {model} has no log on {gpus} GPUs; take {', '.join(map(str, GPUS))}"
+            raise BadSpec(msg)
+        if calls or seed:
+            msg = f"training: {model} is a log, which does not use calls or seed; leave them out, or take random"
+            raise BadSpec(msg)
+        return TrainingIteration(gpus, *iteration(model, gpus), spec="training")
+    check_positive(gpus, "gpus", "training", least=4)
+    check_positive(calls, "calls", "training", least=0)
+    check_positive(seed, "seed", "training", least=0)
+    if calls > _MOST_CALLS:
+        msg = f"training: calls={calls} exceeds the limit of {_MOST_CALLS}; choose fewer"
+        raise BadSpec(msg)
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(calls or gpus):
+        ranks = random.choice(gpus, int(random.integers(2, gpus // 2, endpoint=True)), replace=False)
+        made.append(AllReduceCall(tuple(sorted(ranks.tolist())), 2 ** int(random.integers(12, 26, endpoint=True))))
+    return TrainingIteration(gpus, made, spec="training")
+
+
+_FAT_TREE = "Al-Fares, Loukissas & Vahdat, SIGCOMM 2008; oversubscribed: TopoOpt (Wang et al., NSDI 2023), section 5.1"
+
+
+def _check_capacity(capacity: float, what: str) -> None:
+    if not 0 < capacity < np.inf:
+        msg = f"{what}: capacity={capacity} link bandwidths; give a positive finite number"
+        raise BadInput(msg)
+
+
+@family("fat-tree", example="fat-tree:k=4", source=_FAT_TREE)
+def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topology:
+    r"""Fat-tree of switches with k ports: k³/4 servers, three layers of switches.
+
+    Pod :math:`p` has edge switches :math:`e` and aggregation switches :math:`a`, :math:`0 \le e, a < k/2`; each edge
+    switch has :math:`k/2` servers and a link to every aggregation switch of its pod. Core switch :math:`(a, c)`,
+    :math:`0 \le c < k/2`, joins the aggregation switches :math:`a` of all pods. Servers come first, numbered by pod,
+    edge switch and place; switches hold no shards.
+
+    Parameters
+    ----------
+    k
+        Ports of a switch, even and at least 2.
+    oversubscription
+        Servers of an edge switch per uplink, a divisor of :math:`k/2`: only aggregation switches
+        :math:`a < k / (2 \cdot oversubscription)` and their core switches are kept. 1 is full bisection bandwidth.
+    capacity
+        Capacity of every link [link bandwidths].
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(k, "k", "fat-tree", least=2)
+    check_positive(oversubscription, "oversubscription", "fat-tree")
+    half = k // 2
+    if k % 2 or half % oversubscription:
+        msg = f"fat-tree: k={k}, oversubscription={oversubscription}; k must be even, and k/2 divisible by the other"
+        raise BadInput(msg)
+    _check_capacity(capacity, "fat-tree")
+    kept = half // oversubscription
+    servers, pods = k * half * half, np.arange(k)
+    check_size(servers + k * (half + kept) + kept * half, 2 * (servers + 2 * k * half * kept), "fat-tree")
+    edges = servers + np.arange(k * half).reshape(k, half)
+    above = edges.max() + 1 + np.arange(k * kept).reshape(k, kept)
+    cores = above.max() + 1 + np.arange(kept * half).reshape(kept, half)
+    u = [np.arange(servers)]
+    v = [np.repeat(edges.ravel(), half)]
+    for pod in pods:
+        u += [np.repeat(edges[pod], kept), np.repeat(above[pod], half)]
+        v += [np.tile(above[pod], half), cores.ravel()]
+    n = int(cores.max()) + 1
+    names = [f"server[{s}]" for s in range(servers)]
+    names += [f"edge[{p},{e}]" for p in range(k) for e in range(half)]
+    names += [f"aggregation[{p},{a}]" for p in range(k) for a in range(kept)]
+    names += [f"core[{a},{c}]" for a in range(kept) for c in range(half)]
+    first, second = np.concatenate(u), np.concatenate(v)
+    return Topology(
+        n, *both_ways(first, second, np.full(first.size, float(capacity))), spec="fat-tree",
+        terminals=np.arange(servers), labels=tuple(names),
+    )  # fmt: skip
+
+
+@family("ideal-switch", example="ideal-switch:n=8", source="TopoOpt (Wang et al., NSDI 2023), section 5.1")
+def ideal_switch(n: int, capacity: float = 1.0) -> Topology:
+    """Servers with one link each to a switch that is never a bottleneck.
+
+    Parameters
+    ----------
+    n
+        Number of servers, at least 2; vertex n is the switch, which holds no shards.
+    capacity
+        Capacity of every link, each way [link bandwidths].
+
+    Raises
+    ------
+    BadInput
+        If a parameter is out of range.
+    """
+    check_positive(n, "n", "ideal-switch", least=2)
+    _check_capacity(capacity, "ideal-switch")
+    check_size(n + 1, 2 * n, "ideal-switch")
+    servers = np.arange(n)
+    names = (*(f"server[{s}]" for s in range(n)), "switch")
+    ends = both_ways(servers, np.full(n, n), np.full(n, float(capacity)))
+    return Topology(n + 1, *ends, spec="ideal-switch", terminals=servers, labels=names)
+
+
+#: Rule -> interval [s], pause [s], forwarding, discount on the demand of a pair after each of its circuits.
+RULES: dict[str, tuple[float, float, bool, float]] = {
+    "topoopt": (math.inf, 0.0, True, 0.5),
+    "sip-ocs": (math.inf, 0.0, True, 1.0),
+    "ocs-reconfig": (0.05, 0.01, True, 0.5),
+    "sip-ring": (0.05, 25e-6, False, 1.0),
+    "sip-ring-wavelengths": (250e-6, 25e-6, False, 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CircuitNetwork(Instance):
+    """Servers with optical interfaces, and the rule by which circuits between them are chosen.
+
+    Parameters
+    ----------
+    n, degree
+        Number of servers, and interfaces of each: circuits out of it, and into it, at one time. With rule
+        ``sip-ring-wavelengths``, wavelengths of each of the two fibres.
+    rule
+        Key of :data:`RULES`.
+    interval
+        Time from one choice of circuits to the next [s]; infinite if they are chosen once for a job.
+    pause
+        Time without traffic after each later choice [s].
+    forwarding
+        Whether servers forward traffic for pairs without a circuit.
+    discount
+        Factor on the demand of a pair after each of its circuits.
+    """
+
+    n: int
+    degree: int
+    rule: str
+    interval: float
+    pause: float
+    forwarding: bool
+    discount: float
+    spec: str = "circuits"
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_servers(self.n)
+        check_positive(self.degree, "degree", "circuits")
+        if self.rule not in RULES:
+            msg = f"circuits: unknown rule {self.rule!r}; {nearest(self.rule, list(RULES))}"
+            raise BadSpec(msg)
+        if not (self.interval > self.pause >= 0 and math.isfinite(self.pause)):
+            msg = (
+                f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be shorter, and at least 0"
+            )
+            raise BadInput(msg)
+        if not 0 < self.discount <= 1:
+            msg = f"circuits: discount={self.discount}; take a factor above 0 and at most 1"
+            raise BadInput(msg)
+        if math.isinf(self.interval) and not self.forwarding:
+            msg = "circuits: pairs without a circuit would wait for ever; set an interval, or forwarding=true"
+            raise BadInput(msg)
+
+    @property
+    def most_circuits(self) -> int:
+        """Most circuits out of a server, and into it, at one time."""
+        return self.degree * (2 if self.rule == "sip-ring-wavelengths" else 1)
+
+    @property
+    def periodic(self) -> bool:
+        """Whether circuits change during an iteration."""
+        return math.isfinite(self.interval)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of all parameters."""
+        values = (self.n, self.degree, self.rule, self.interval, self.pause, self.forwarding, self.discount)
+        return hashlib.sha256(f"opticoll-circuits-1{values!r}".encode()).hexdigest()
+
+
+@family(
+    "circuits",
+    example="circuits:n=8,degree=2,rule=ocs-reconfig",
+    source="TopoOpt (Wang et al., NSDI 2023), sections 4.3, 5.1, E.4 and F; SiP-ML (Khani et al., SIGCOMM 2021)",
+)
+def circuits(
+    n: int,
+    degree: int,
+    rule: str = "topoopt",
+    interval_ms: float | None = None,
+    pause_us: float | None = None,
+    forwarding: bool | None = None,
+) -> CircuitNetwork:
+    """Optical circuit switches between servers, with circuits for the traffic of a job.
+
+    Parameters
+    ----------
+    n, degree
+        Number of servers, and optical interfaces of each (``sip-ring-wavelengths``: wavelengths of each fibre).
+    rule
+        ``topoopt``: chosen once by TopologyFinder (Algorithm 1). ``ocs-reconfig``: by the demand that is left
+        (Algorithm 5), every 50 ms with a pause of 10 ms. ``sip-ring``: appendix F's substitute for SiP-Ring, the
+        same without discount, with a pause of 25 us and without forwarding. ``sip-ocs``: chosen once by demand,
+        without discount. ``sip-ring-wavelengths``: a ring of two fibres, one each way, on which a
+        wavelength is used once in a segment (SiP-ML, section 3.3); circuits by the demand that is left, every 250 us
+        with a pause of 25 us (a duty cycle of 90 %), without forwarding.
+    interval_ms, pause_us
+        Time from one choice to the next [ms] and the pause after it [us], instead of those of the rule.
+    forwarding
+        Whether servers forward traffic, instead of what the rule says.
+
+    Raises
+    ------
+    BadSpec
+        For an unknown rule.
+    BadInput
+        For sizes out of range, a pause as long as its interval, or circuits that neither change nor forward.
+    """
+    interval, pause, forwards, discount = RULES.get(rule, RULES["topoopt"])
+    return CircuitNetwork(
+        n, degree, rule,
+        interval if interval_ms is None else interval_ms / 1e3,
+        pause if pause_us is None else pause_us / 1e6,
+        forwards if forwarding is None else forwarding,
+        discount,
+    )  # fmt: skip

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology
-from opticoll.instances.units import parse_rate, split_rate
+from opticoll.instances.digraph import MAX_ARCS, MAX_VERTICES, Topology, parse_rate, split_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

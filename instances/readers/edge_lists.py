@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.digraph import split_rate
 from opticoll.instances.readers.draft import (
     CAPACITY_NAMES,
     NEUTRAL,
@@ -42,7 +43,6 @@ from opticoll.instances.readers.draft import (
     is_number,
 )
 from opticoll.instances.readers.untrusted import parses_as_float
-from opticoll.instances.units import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

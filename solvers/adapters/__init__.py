@@ -6,8 +6,7 @@ from functools import cache
 
 from opticoll.errors import MethodMismatch
 from opticoll.instances import plugins
-from opticoll.instances.registry import contributed, modules_of
-from opticoll.instances.spec import nearest
+from opticoll.instances.spec import contributed, modules_of, nearest
 from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
 

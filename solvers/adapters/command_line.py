@@ -47,7 +47,7 @@ from opticoll.instances.spec import nearest
 from opticoll.solvers import solver_log
 from opticoll.solvers.adapters.common import ProgressLog, rounded_bounds, set_solution
 from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState
-from opticoll.solvers.scratch import scratch_folder
+from opticoll.solvers.shared_files import scratch_folder
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 

@@ -147,7 +147,7 @@ def write(path: Path, run: Run) -> CertificateFacts:
     BadInput
         As :func:`certificate`, or if the file cannot be written.
     """
-    from opticoll.solvers import atomic
+    from opticoll.solvers import shared_files
 
     document = certificate(run)
     text = json.dumps(document, separators=(",", ":")).encode() + b"\n"
@@ -160,7 +160,7 @@ def write(path: Path, run: Run) -> CertificateFacts:
             file.write(text)
 
     try:
-        atomic.rewrite(path, fill)
+        shared_files.rewrite(path, fill)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
@@ -338,7 +338,7 @@ def _prices(data: Any, duals: Mapping[str, NDArray[np.float64]]) -> list[dict[st
 
 def _line(topology: Topology, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]) -> list[NDArray[np.float64]]:
     """A price of 1 on the arcs across that line of a grid which most pairs an arc cross, if it is a grid."""
-    from opticoll.formulations.lumorph.circuits import grid_shape
+    from opticoll.formulations.lumorph import grid_shape
 
     shape = grid_shape(topology)
     if shape is None:
@@ -362,7 +362,7 @@ def _routing(data: Any, values: Mapping[str, NDArray[np.float64]], duals: Mappin
 
         paths = routes(data, values)
     else:
-        from opticoll.formulations.flows.single_path import chosen_paths
+        from opticoll.formulations.flows.path_flow import chosen_paths
 
         paths = chosen_paths(data, values)
     solution = {"paths": [paths.path(k) for k in range(paths.paths)], "colour": None}

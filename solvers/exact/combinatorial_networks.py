@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.outward import decimal
-from opticoll.solvers.exact import combinatorial_check, wiring_check
+from opticoll.solvers.exact import ExactForm, Leaf, combinatorial_check, wiring_check
 from opticoll.solvers.exact.combinatorial_check import Refused
-from opticoll.solvers.exact.form import ExactForm, Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from opticoll.instances import Topology
     from opticoll.instances.readers.untrusted import Json
-    from opticoll.solvers.exact.form import ExactAnswer
+    from opticoll.solvers.exact import ExactAnswer
     from opticoll.solvers.isolation import Report
 
     Parts = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
@@ -125,7 +124,7 @@ def design_problem(data: Any) -> dict[str, Json]:
 
 def designing(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: object) -> Parts:
     """The flows on the links are solved exactly."""
-    from opticoll.formulations.topology.degree_design import topology_of
+    from opticoll.formulations.degree_design import topology_of
 
     topology = topology_of(data, values)
     form, answer = _flow(topology)

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.solvers.exact.form import ExactAnswer, Leaf, Split
+from opticoll.solvers.exact import ExactAnswer, Leaf, Split
 from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.certified_branching import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.solvers.exact.form import Changes, ExactForm
+    from opticoll.solvers.exact import Changes, ExactForm
     from opticoll.solvers.methods.certified_branching import Node
 
     F64 = NDArray[np.float64]

@@ -6,7 +6,7 @@ to all sources and the arc lengths to all arcs, with shortest distances as the o
 A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
 arc lengths are the same.
 
-All is checked on the whole problem (:func:`opticoll.solvers.exact.form.fault`): no property of the symmetries, and no
+All is checked on the whole problem (:func:`opticoll.solvers.exact.fault`): no property of the symmetries, and no
 equality of optima, is taken on trust.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.errors import NoSolution
 from opticoll.formulations.outward import decimal
 from opticoll.solvers.compile import compile_model
-from opticoll.solvers.exact.form import ExactAnswer, ExactForm, Leaf, common
+from opticoll.solvers.exact import ExactAnswer, ExactForm, Leaf, common
 from opticoll.solvers.exact.integer import nearby
 
 if TYPE_CHECKING:

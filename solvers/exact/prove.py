@@ -24,7 +24,7 @@ from opticoll.formulations.outward import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
 from opticoll.solvers.choice import fastest_form
 from opticoll.solvers.compile import compile_built, import_layer
-from opticoll.solvers.exact.form import ExactAnswer, ExactForm, fault
+from opticoll.solvers.exact import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.lifting import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.isolation import call_isolated
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 
 #: Programs of more nonzeros are not solved exactly.

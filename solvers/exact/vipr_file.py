@@ -1,6 +1,6 @@
 r"""Write and read certificates in VIPR format: a problem, a claim, solutions, and derivations of the claim.
 
-The problem of a file is that of an :class:`~opticoll.solvers.exact.form.ExactForm`: the same variables in the same
+The problem of a file is that of an :class:`~opticoll.solvers.exact.ExactForm`: the same variables in the same
 order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite sides of
 the rows; a row with equal sides is one equation. The format has no constant in the objective, so values in the file are
 those of the form without its offset, which a comment states.
@@ -23,14 +23,14 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile, BadInput, ModelError
 from opticoll.instances.readers import untrusted
-from opticoll.solvers.exact.form import Leaf, Split
+from opticoll.solvers.exact import Leaf, Split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from flint import fmpq
 
-    from opticoll.solvers.exact.form import ExactAnswer, ExactForm
+    from opticoll.solvers.exact import ExactAnswer, ExactForm
 
 #: Endings of certificate files.
 ENDINGS = (".vipr", ".vipr.gz")
@@ -93,7 +93,7 @@ def write(
     BadInput
         If the file cannot be written.
     """
-    from opticoll.solvers import atomic
+    from opticoll.solvers import shared_files
 
     facts: dict[str, int] = {}
 
@@ -112,7 +112,7 @@ def write(
             stream.write("".join(pieces).encode())
 
     try:
-        atomic.rewrite(path, fill)
+        shared_files.rewrite(path, fill)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error

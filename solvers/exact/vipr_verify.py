@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, NoSolution
-from opticoll.solvers.exact.form import ExactForm, Leaf
+from opticoll.solvers.exact import ExactForm, Leaf
 from opticoll.solvers.exact.vipr_file import Derivation, Reader, Row, safe_names
 from opticoll.solvers.task import check_record
 

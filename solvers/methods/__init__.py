@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opticoll.instances import plugins
-from opticoll.instances.registry import contributed
+from opticoll.instances.spec import contributed
 from opticoll.solvers.adapters import own_adapters
 from opticoll.solvers.methods.method import MODULES, Method
 

@@ -6,7 +6,7 @@
 
 A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
 the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible (Farkas).
-Both are recomputed rigorously (:mod:`opticoll.solvers.weak_duality`). A leaf that they do not close keeps the bound of
+Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). A leaf that they do not close keeps the bound of
 its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
 """
 
@@ -26,8 +26,7 @@ from opticoll.solvers.compile import compile_model, import_layer
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import objective_step, rounded
 from opticoll.solvers.task import SolveRequest, Termination
-from opticoll.solvers.verify import FEASIBLE, matrix_violations
-from opticoll.solvers.weak_duality import WeakDuality
+from opticoll.solvers.verify import FEASIBLE, WeakDuality, matrix_violations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 tree-search
     The best tree of every depth, by dynamic programming over products of radices: about n ln n log2 n operations
-    (:meth:`opticoll.formulations.optree.tree_theory.Walks.layers`).
+    (:meth:`opticoll.formulations.optree.Walks.layers`).
 uniform-tree
     The paper's tree: Theorem 2's depth k, and the least radix m with m^k >= n in every stage. Superfluous stages are
     left out and the last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.optree import best_by_depth, theorem_2, uniform_tree
 from opticoll.formulations.optree.one_stage import values_of
-from opticoll.formulations.optree.tree_theory import best_by_depth, theorem_2, uniform_tree
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances import Instance
-    from opticoll.solvers.scratch import Report
+    from opticoll.solvers.shared_files import Report
     from opticoll.solvers.task import Run
 
     Arrays = dict[str, NDArray[Any]]

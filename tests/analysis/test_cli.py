@@ -16,7 +16,7 @@ import pytest
 
 from opticoll.analysis.cli import main
 from opticoll.analysis.store import Store
-from opticoll.solvers import scratch
+from opticoll.solvers import shared_files
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -345,7 +345,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "opticoll.analysis.cli", *arguments, "--json", "--no-store", "--time-limit", "600"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), scratch.NESTED: str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), shared_files.NESTED: str(tmp_path)},
     )  # fmt: skip
     end = time.monotonic() + 240
     while not reported(tmp_path) and process.poll() is None and time.monotonic() < end:

@@ -20,7 +20,7 @@ from opticoll.analysis.study.study_file import load
 from opticoll.instances import plugins
 from opticoll.solvers.executor import DaskCluster
 from opticoll.solvers.isolation import probe
-from opticoll.solvers.worker_start import ROOT
+from opticoll.solvers.worker import ROOT
 
 NAMES = {
     "formulation": "broadcast",

@@ -20,10 +20,9 @@ from opticoll.formulations.flows.flow_bounds import length_bound_and_load
 from opticoll.formulations.lumorph.min_overlap import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
-from opticoll.formulations.sipml import ocs_circuits
+from opticoll.formulations.sipml import ocs_circuits, transfers_of
 from opticoll.formulations.sipml.ocs_circuits import Circuits
-from opticoll.formulations.sipml.transfers import transfers_of
-from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.formulations.topoopt.routing import travelled
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
 

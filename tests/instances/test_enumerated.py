@@ -12,7 +12,7 @@ from reference import labelled_digraphs
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import Topology, parse
-from opticoll.instances.families.enumerated import (
+from opticoll.instances.families.regular_graphs import (
     LARGEST_DIGRAPHS,
     LARGEST_GRAPHS,
     digraph_spec,

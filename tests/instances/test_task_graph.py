@@ -9,7 +9,6 @@ import pytest
 
 from opticoll.errors import BadInput, BadSpec
 from opticoll.instances import parse
-from opticoll.instances.compute_times import compute_time, dense_weights, operators
 from opticoll.instances.task_graph import (
     ALL_REDUCE,
     MODELS,
@@ -17,7 +16,7 @@ from opticoll.instances.task_graph import (
     operator_sequence,
     training_iteration,
 )
-from opticoll.instances.training_jobs import traffic_of, training_job
+from opticoll.instances.training_jobs import compute_time, dense_weights, operators, traffic_of, training_job
 
 #: Model, section, name and batch of its operator times, gradient bytes of a server as in the published task graphs.
 PUBLISHED = [

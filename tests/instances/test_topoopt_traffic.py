@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.instances import BadInput, BadSpec, ServerPool, parse
-from opticoll.instances.compute_times import operators, split_operators
 from opticoll.instances.servers import AllReduceGroup
-from opticoll.instances.training_jobs import JOBS, bert_layers, traffic_of, training_job
+from opticoll.instances.training_jobs import JOBS, bert_layers, operators, split_operators, traffic_of, training_job
 
 EVERY = [(name, section) for name, (_, sections) in JOBS.items() for section in sections]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opticoll.instances import BadInput, BadSpec, TrainingIteration, parse
-from opticoll.instances.published.lumorph_tables import GPUS, MODELS, all_reduces, iteration
+from opticoll.instances.published import GPUS, MODELS, all_reduces, iteration
 from opticoll.instances.servers import AllReduceCall, LayerTransfer
 
 #: From a separate pass over the raw logs, per model: calls of more than one GPU, and the sum of their buffers.

@@ -19,7 +19,7 @@ from opticoll.solvers.compile import compile_model
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.task import Proof, Task, Termination
 from opticoll.solvers.verify import whole
-from opticoll.solvers.worker_start import interpreter
+from opticoll.solvers.worker import interpreter
 
 GAP_GRAPH = "genkautz:n=8,d=3"
 

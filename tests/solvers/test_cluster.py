@@ -23,7 +23,8 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
-from opticoll.solvers import runner, worker_start
+from opticoll.solvers import runner
+from opticoll.solvers import worker as worker_start
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task
 

@@ -22,8 +22,7 @@ from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_built
-from opticoll.solvers.exact import lifting, prove, vipr_check, vipr_file
-from opticoll.solvers.exact.form import ExactForm, Leaf, Split, fault
+from opticoll.solvers.exact import ExactForm, Leaf, Split, fault, lifting, prove, vipr_check, vipr_file
 from opticoll.solvers.exact.integer import solve_integer
 from opticoll.solvers.exact.linear import _System, solve_linear
 from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly

@@ -12,7 +12,7 @@ import pytest
 
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers.executor import Executor, InProcess, JobCrashed, LocalProcesses, make_executor
-from opticoll.solvers.worker_start import end_waiting
+from opticoll.solvers.worker import end_waiting
 
 
 def work(item: Any) -> Any:

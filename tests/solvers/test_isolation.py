@@ -18,7 +18,8 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
-from opticoll.solvers import isolation, scratch, worker_start
+from opticoll.solvers import isolation, shared_files
+from opticoll.solvers import worker as worker_start
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import Answer, call_isolated, solve_isolated
 from opticoll.solvers.standard_form import StandardForm
@@ -79,7 +80,7 @@ def misbehave(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) ->
 
 def nest(arguments: dict[str, Any], arrays: dict[str, Any], report: Any) -> Payload:
     def relay(values: dict[str, Any], found: dict[str, Any]) -> None:
-        report({"inner": values["pid"], "outer": os.getpid(), "folder": os.environ[scratch.NESTED]})
+        report({"inner": values["pid"], "outer": os.getpid(), "folder": os.environ[shared_files.NESTED]})
 
     answer = call_isolated(f"{HERE}:tell_and_sleep", {"seconds": arguments["seconds"]}, on_progress=relay)
     return {"inner": answer.values}, {}
@@ -116,15 +117,15 @@ def kill_workers() -> None:
 
 
 def folders() -> set[Path]:
-    places = {Path("/dev/shm"), Path(scratch.tempfile.gettempdir())}
-    return {folder for place in places if place.is_dir() for folder in place.glob(f"{scratch.PREFIX}*")}
+    places = {Path("/dev/shm"), Path(shared_files.tempfile.gettempdir())}
+    return {folder for place in places if place.is_dir() for folder in place.glob(f"{shared_files.PREFIX}*")}
 
 
 @pytest.fixture(autouse=True)
 def own_scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Scratch folders of each test in a place of their own, empty at the end."""
     place = tmp_path_factory.mktemp("scratch")
-    monkeypatch.setenv(scratch.NESTED, str(place))
+    monkeypatch.setenv(shared_files.NESTED, str(place))
     yield place
     assert list(place.iterdir()) == []
 
@@ -315,17 +316,17 @@ def test_killed_parent_takes_the_worker_along(tmp_path: Path, own_scratch: Path)
     for folder in own_scratch.iterdir():  # what it left: the next session sweeps it
         old = time.time() - 3600
         os.utime(folder, (old, old))
-    scratch._sweep.cache_clear()
-    with scratch.scratch_folder(0):
+    shared_files._sweep.cache_clear()
+    with shared_files.scratch_folder(0):
         assert len(list(own_scratch.iterdir())) == 1
 
 
 def test_sweep_spares_folders_in_use(own_scratch: Path) -> None:
-    with scratch.scratch_folder(0) as folder:
+    with shared_files.scratch_folder(0) as folder:
         old = time.time() - 3600
         os.utime(folder, (old, old))
-        scratch._sweep.cache_clear()
-        scratch._sweep()
+        shared_files._sweep.cache_clear()
+        shared_files._sweep()
         assert folder.exists()
 
 
@@ -393,16 +394,16 @@ def test_impossible_limits_are_refused(limits: dict[str, float]) -> None:
 
 
 def test_half_written_report_leaves_the_previous_one(tmp_path: Path) -> None:
-    report = scratch.Report(tmp_path)
+    report = shared_files.Report(tmp_path)
     report({"objective": 1.0}, {"x": np.zeros(2)})
     (tmp_path / "progress.json.part").write_text("{", encoding="utf-8")
-    state = scratch.read_progress(tmp_path)
+    state = shared_files.read_progress(tmp_path)
     assert state is not None
     assert state[1] == {"objective": 1.0}
 
 
 def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
-    report = scratch.Report(tmp_path)
+    report = shared_files.Report(tmp_path)
     for k in range(5):
         report({"objective": k}, {"x": np.full(2, k)})
     assert len(list(tmp_path.glob("*.npy"))) == 1

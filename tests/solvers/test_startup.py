@@ -14,17 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from opticoll.formulations.lumorph import round_bounds
-from opticoll.formulations.lumorph.circuits import cut_bounds
+from opticoll.formulations.lumorph import cut_bounds, round_bounds
 from opticoll.formulations.lumorph.min_overlap import length_bound, prepare
-from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds import collective
 from opticoll.instances import Topology, parse
 from opticoll.solvers import methods as methods_package
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
 from opticoll.solvers.methods.lumorph.overlap_search import reroute_first, straight_or_shortest
 from opticoll.solvers.methods.method import MODULES
-from opticoll.solvers.worker_start import interpreter
+from opticoll.solvers.worker import interpreter
 
 MODULES_ROOT = "opticoll.solvers.methods"
 #: Packages that take longer to be imported than small commands to be answered.

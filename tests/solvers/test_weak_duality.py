@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from opticoll.solvers import verify
 from opticoll.solvers.standard_form import StandardForm
-from opticoll.solvers.weak_duality import WeakDuality
+from opticoll.solvers.verify import WeakDuality
 
 INF = np.inf
 

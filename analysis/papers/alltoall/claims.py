@@ -1,7 +1,7 @@
 """Claims of the all-to-all paper about its linear programs: equivalence, time steps, and running times.
 
 Times T are in shards over link bandwidth, T = 1 / F. Optima of small graphs are certified in this process
-(:func:`~opticoll.analysis.ledger.sweeps.certified_flow`); those of larger graphs come from stored runs, proven to the
+(:func:`~opticoll.analysis.ledger.certified_flow`); those of larger graphs come from stored runs, proven to the
 stated tolerance.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import SAME, Sweep, certified_flow, linear_optimum
 from opticoll.analysis.ledger.claim import (
     TWO_ORDERS,
     Claim,
@@ -21,7 +22,6 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.ledger.sweeps import SAME, Sweep, certified_flow, linear_optimum
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows.concurrent_flow import build_matrix, by_source, length_bound

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.papers import PaperFigure, argument
+from opticoll.analysis.plots import INK, MUTED, label, legend_below, log_axes, new_figure, series, style
 from opticoll.analysis.plots.store_plots import family_of, solve_time
-from opticoll.analysis.plots.style import INK, MUTED, label, legend_below, log_axes, new_figure, series, style
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.ledger.claim import (
     ABOUT,
     Claim,
@@ -15,7 +16,6 @@ from opticoll.analysis.ledger.claim import (
     similar,
     verdict_if,
 )
-from opticoll.analysis.ledger.sweeps import SAME, Sweep, certified_flow, spread
 from opticoll.analysis.papers.alltoall.claims import (
     FORMULAS_LOST,
     NUMBERS_LOST,

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import Sweep, spread
 from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading, verdict_if
-from opticoll.analysis.ledger.sweeps import Sweep, spread
-from opticoll.analysis.papers.lumorph.built_schedules import optical
-from opticoll.formulations.lumorph.authors_costs import LUMORPH_4, formula
-from opticoll.formulations.rounds.collectives import collective
+from opticoll.analysis.papers.lumorph import optical
+from opticoll.formulations.lumorph import LUMORPH_4, formula
+from opticoll.formulations.rounds import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology, parse
 from opticoll.solvers.exact.prove import FARKAS
+from opticoll.solvers.methods.lumorph import index_all_to_all, recursive
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
     layer_to_layer,
     random_groups,
 )
-from opticoll.solvers.methods.lumorph.patterns import index_all_to_all, recursive
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ r"""The points that LuMorph's figures draw, beside ours: equal, bounded, or unkn
 Every digitised point of figures 5, 6, 7, 8, 10 and 11 has an interval of ours, a single value where it is computed:
 
     5, 6   routes of least overlap: the optimum, straight routes that attain a cut; random routes: at least the optimum
-    7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.authors_costs.formula`; 8b is LUMORPH-2
+    7, 8b  the closed form as plotted, see :func:`opticoll.formulations.lumorph.formula`; 8b is LUMORPH-2
     8a     the same, with the buffer that the ring's time implies: the paper states none
     10     the share of the logged calls among more than one GPU that are at most this large
     11     N batch / time: the time is at least that with free communication, which is drawn, and at most as much longer
@@ -22,9 +22,9 @@ from functools import cache
 from itertools import accumulate
 from math import ceil
 
-from opticoll.analysis.papers.lumorph.built_schedules import GRIDS
+from opticoll.analysis.papers.lumorph import GRIDS
 from opticoll.analysis.papers.lumorph.route_claims import MCF, VARIANTS, least_by_cuts, overlaps, proven_overlap
-from opticoll.formulations.lumorph.authors_costs import (
+from opticoll.formulations.lumorph import (
     LUMORPH_2,
     LUMORPH_4,
     RING,
@@ -33,7 +33,7 @@ from opticoll.formulations.lumorph.authors_costs import (
     formula,
     layer_time,
 )
-from opticoll.instances.published.lumorph_tables import BATCH, GPUS, MODELS, drawn, figure, iteration
+from opticoll.instances.published import BATCH, GPUS, MODELS, drawn, figure, iteration
 
 MIB = 2.0**20
 FREE = "Zero-cost"

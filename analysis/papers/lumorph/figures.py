@@ -1,18 +1,26 @@
-"""Figures 6-8 of the LuMorph paper, rounds of every algorithm over the best bound, and programs of Algorithm 1."""
+"""Figures 6-8 of the LuMorph paper, rounds of every algorithm over the best bound, and programs of Algorithm 1.
+
+Benchmarks of LuMorph's models: rounds of circuits, and routes of least overlap.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.benchmark import Row, Table, timed_command
 from opticoll.analysis.papers import PaperFigure, argument
-from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
 
 #: Grids of 256 tiles: eight wafers of 4x8 as a square, or in a row.
 WIDE = ("16x16", "8x32", "4x64")
@@ -44,7 +52,7 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _split_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph.built_schedules import reconfigurations
+    from opticoll.analysis.papers.lumorph import reconfigurations
 
     # LUMORPH-2 has one bundle of all wavelengths per GPU, so both ways of counting agree.
     ways = (("LUMORPH-2", True), ("LUMORPH-4", True), ("LUMORPH-4", False))
@@ -101,8 +109,7 @@ def _split_finding(rows: pd.DataFrame) -> str:
 
 
 def _time_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph.built_schedules import GRIDS, optical, switch_times
-    from opticoll.analysis.papers.lumorph.cost import LIGHTPATH, least_time
+    from opticoll.analysis.papers.lumorph import GRIDS, LIGHTPATH, least_time, optical, switch_times
 
     rows = []
     for n in (64, 128, 256):
@@ -156,8 +163,7 @@ def _time_finding(rows: pd.DataFrame) -> str:
 
 
 def _sweep_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph.built_schedules import optical, switch_times
-    from opticoll.analysis.papers.lumorph.cost import Machine
+    from opticoll.analysis.papers.lumorph import Machine, optical, switch_times
 
     rows = []
     for size in BUFFERS:
@@ -378,3 +384,161 @@ FIGURES: tuple[PaperFigure, ...] = (
         "lumorph-programs", _program_rows, _programs, _program_finding,
     ),
 )  # fmt: skip
+
+
+MESHES = ("4x8", "8x8", "8x16", "16x16")
+LASERS = (1, 4, 8, 16)
+GUIDES = (1, 2, 4, 16, 32)
+#: Where no closed form helps: specs, collectives and settings.
+IRREGULAR = (
+    ("lightpath:8x8,lasers=4,waveguides=3", "all-to-all", ()),
+    ("lightpath:16x16,lasers=16,waveguides=3", "all-to-all", ()),
+    ("lightpath:4x64,lasers=4,waveguides=4", "all-to-all", ()),
+    ("lightpath:4x64,lasers=4,waveguides=4", "all-gather", ()),
+    ("lightpath:6x10,lasers=4,waveguides=2", "all-to-all", ()),
+    ("lightpath:8x8,lasers=4,waveguides=2+fail=8,seed=1", "all-to-all", ()),
+    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-gather", ()),
+    ("lightpath:8x16,lasers=8,waveguides=2+fail=30,seed=1", "all-reduce", ()),
+    ("lightpath:4x8,lasers=8,waveguides=2", "all-to-all", ("wavelengths=fixed",)),
+    ("lightpath:4x8,lasers=8,waveguides=2", "all-gather", ("wavelengths=fixed",)),
+)
+
+
+#: The ways in which the smallest cases are solved: mesh, method, settings.
+PROGRAMS = (
+    ("2x4", "highs", ("bounds=false",)),
+    ("2x4", "certified-rounds", ()),
+    ("4x4", "round-program", ()),
+)
+
+
+def _solved(
+    instance: str, collective: str, settings: tuple[str, ...] = (), method: str = "certified-rounds"
+) -> tuple[float, dict[str, object]]:
+    chosen = [word for setting in (f"collective={collective}", *settings) for word in ("--set", setting)]
+    seconds, out = timed_command(
+        "solve", "lumorph.rounds", instance, "--method", method, *chosen, "--json", "--no-store"
+    )
+    return seconds, json.loads(out)
+
+
+def grid() -> list[Row]:
+    """Every size and collective over the grid: cases, proven ones, those that are not, and the slowest command."""
+    rows: list[Row] = []
+    for size in MESHES:
+        for collective in ("all-to-all", "all-gather"):
+            proven, worst, most_gap = 0, 0.0, 0.0
+            open_cases = []
+            for lasers in LASERS:
+                for waveguides in GUIDES:
+                    instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
+                    seconds, record = _solved(instance, collective)
+                    if record["proof"] in PROVEN:
+                        proven, worst = proven + 1, max(worst, seconds)
+                    else:
+                        open_cases.append(f"L={lasers} W={waveguides}: {record['bound']}..{record['objective']}")
+                        most_gap = max(most_gap, float(record["objective"]) - float(record["bound"]))  # type: ignore[arg-type]
+            rows.append(
+                {
+                    "mesh": size, "collective": collective, "cases": len(LASERS) * len(GUIDES), "proven": proven,
+                    "not proven": ", ".join(open_cases) or "none", "largest gap [rounds]": most_gap,
+                    "slowest proof, whole command [s]": worst,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def program() -> list[Row]:
+    """Algorithm 1's program: alone (no analytic bound, proof by its relaxation), against constructions, and at 4x4."""
+    rows: list[Row] = []
+    for size, method, settings in PROGRAMS:
+        for collective in ("all-to-all", "all-gather"):
+            seconds, solving, proofs = [], [], 0
+            for lasers in (1, 2, 4, 8):
+                for waveguides in (1, 2):
+                    instance = f"lightpath:{size},lasers={lasers},waveguides={waveguides}"
+                    wall, record = _solved(instance, collective, settings, method)
+                    seconds.append(wall)
+                    solving.append(float(record["time"]["solve_s"]))  # type: ignore[index]
+                    proofs += record["proof"] in PROVEN
+            rows.append(
+                {
+                    "mesh": size, "method": " ".join((method, *settings)), "collective": collective, "cases": 8,
+                    "proven": proofs, "slowest solve [s]": max(solving), "slowest whole command [s]": max(seconds),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def irregular() -> list[Row]:
+    """Failed links, odd shapes, three waveguides, fixed wavelengths: rounds, bound and how they were found."""
+    rows: list[Row] = []
+    for instance, collective, settings in IRREGULAR:
+        seconds, record = _solved(instance, collective, settings)
+        metrics = record["metrics"]
+        assert isinstance(metrics, dict)
+        rows.append(
+            {
+                "instance": instance, "collective": " ".join((collective, *settings)), "rounds": record["objective"],
+                "bound": record["bound"], "proof": record["proof"], "found by": metrics["found_by"],
+                "whole command [s]": seconds,
+            }
+        )  # fmt: skip
+    return rows
+
+
+#: Instance, circuits and method; HiGHS gets the printed arc form with a limit [s].
+_CASES = (
+    ("lightpath:8x16", "recursive-doubling:6", "auto"), ("lightpath:16x16", "recursive-quadrupling:3", "auto"),
+    ("lightpath:8x16", "permutation", "auto"), ("lightpath:16x16", "permutation", "auto"),
+    ("lightpath:8x32", "permutation", "auto"), ("lightpath:4x64", "permutation", "auto"),
+    ("lightpath:8x16+fail=23,seed=1", "permutation", "auto"), ("lightpath:16x16+fail=48,seed=2", "permutation", "auto"),
+    ("lightpath:4x8", "permutation", "highs"), ("lightpath:8x8", "permutation", "highs"),
+    ("lightpath:8x16", "permutation", "highs"),
+)  # fmt: skip
+_LIMIT_S = 60
+
+
+def least_overlap() -> list[Row]:
+    """``opticoll solve`` from start to verified finish."""
+    rows = []
+    for instance, circuits, method in _CASES:
+        seconds, out = _command(instance, circuits, method)
+        record = json.loads(out)
+        rows.append(
+            {
+                "instance": instance,
+                "circuits": circuits,
+                "method": record["method"],
+                "overlap": record["objective"],
+                "bound": record["bound"],
+                "proof": record["proof"],
+                "solver's own bound": record["solver_claims"]["bound"],
+                "variables": record["size"]["variables"],
+                "solve [s]": record["time"]["solve_s"],
+                "whole command [s]": seconds,
+            }
+        )
+    return rows
+
+
+def _command(instance: str, circuits: str, method: str) -> tuple[float, str]:
+    """Wall seconds and record; a limit reached without routes (exit status 3) is a row too."""
+    start = time.perf_counter()
+    try:
+        return timed_command(
+            "solve", "lumorph.min-overlap", instance, "--set", f"circuits={circuits}", "--method", method,
+            "--time-limit", str(_LIMIT_S), "--json", "--no-store",
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 3:
+            raise
+        return time.perf_counter() - start, str(error.stdout)
+
+
+TABLES = (
+    Table("rounds-program", "Rounds of circuits at 8 and 16 GPUs: lasers {1,2,4,8} x waveguides {1,2}", program),
+    Table("rounds", "Rounds of circuits: lasers {1,4,8,16} x waveguides {1,2,4,16,32}, whole commands", grid),
+    Table("rounds-irregular", "Rounds of circuits where no closed form helps (single runs)", irregular),
+    Table("least-overlap", "LuMorph, Algorithm 2: routes of least overlap (single runs)", least_overlap),
+)

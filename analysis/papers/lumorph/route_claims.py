@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Choice, Claim, Measurement, Verdict, decide, reading
-from opticoll.analysis.papers.lumorph.built_schedules import GRIDS
-from opticoll.instances.published.lumorph_tables import figure
+from opticoll.analysis.papers.lumorph import GRIDS
+from opticoll.instances.published import figure
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import (
     Choice,
     Claim,
@@ -20,11 +21,9 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.ledger.sweeps import spread
-from opticoll.analysis.papers.lumorph.built_schedules import GRIDS, optical
-from opticoll.analysis.papers.lumorph.cost import LIGHTPATH, recursive_time, usable
-from opticoll.formulations.lumorph.authors_costs import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
-from opticoll.instances.published.lumorph_tables import figure
+from opticoll.analysis.papers.lumorph import GRIDS, LIGHTPATH, optical, recursive_time, usable
+from opticoll.formulations.lumorph import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
+from opticoll.instances.published import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

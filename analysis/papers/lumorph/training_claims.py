@@ -27,7 +27,7 @@ from opticoll.analysis.ledger.claim import (
 from opticoll.analysis.papers.lumorph.drawn_points import gains
 from opticoll.analysis.papers.lumorph.route_claims import VARIANTS as ROUTED
 from opticoll.analysis.papers.lumorph.route_claims import circuits, proven_overlap
-from opticoll.instances.published.lumorph_tables import all_reduces, figure
+from opticoll.instances.published import all_reduces, figure
 
 PAPER = "lumorph"
 MODELS = ("bert", "inception", "ncf")

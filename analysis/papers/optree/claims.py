@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import Sweep, spread
 from opticoll.analysis.ledger.claim import (
     Choice,
     Claim,
@@ -22,9 +23,8 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.ledger.sweeps import Sweep, spread
-from opticoll.formulations.optree import tree_theory as theory
-from opticoll.formulations.optree.tree_theory import Fabric, best_tree
+from opticoll.formulations import optree as theory
+from opticoll.formulations.optree import Fabric, best_tree
 from opticoll.formulations.rounds import wavelengths as wl
 from opticoll.solvers.task import PROVEN
 

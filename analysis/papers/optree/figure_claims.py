@@ -23,7 +23,7 @@ from opticoll.analysis.ledger.claim import (
     verdict_if,
 )
 from opticoll.analysis.papers.optree.claims import DEPTHS, PAPER, STEPS, WRHT_LOST, optree_steps, percent, specs
-from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations import optree as theory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

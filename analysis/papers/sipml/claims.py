@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger import Sweep
 from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading, verdict_if
-from opticoll.analysis.ledger.sweeps import Sweep
 from opticoll.errors import BadInput
 from opticoll.instances.servers import ServerPool
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger import Sweep
 from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement, decide, reading
-from opticoll.analysis.ledger.sweeps import Sweep
 from opticoll.analysis.papers.sipml.claims import PAPER, hybrid_traffic
 from opticoll.solvers.task import PROVEN
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.sipml.placement import Placement
-    from opticoll.instances.op_graph import OpGraph
+    from opticoll.instances.families.op_graphs import OpGraph
     from opticoll.solvers.task import Json
 
     #: A seed, a problem and the GPU of every sub-operation.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def random_graph(random: np.random.Generator, n: int) -> OpGraph:
     """A random graph of n sub-operations with durations 1 to 8, in topological order."""
-    from opticoll.instances.op_graph import OpGraph
+    from opticoll.instances.families.op_graphs import OpGraph
 
     tail, head = np.nonzero(np.triu(random.random((n, n)) < random.uniform(0.1, 0.5), 1))
     return OpGraph(random.integers(1, 9, n), np.arange(n), tail, head, np.ones(tail.size))
@@ -249,7 +249,7 @@ def with_weights(data: Placement, groups: int) -> Placement:
     """The same problem with parameters in every sub-operation, so that the groups synchronise."""
     from dataclasses import replace
 
-    from opticoll.instances.op_graph import OpGraph
+    from opticoll.instances.families.op_graphs import OpGraph
 
     graph = data.graph
     weighted = OpGraph(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import Claim, Measurement, PrintedNumber, Verdict, decide, reading, verdict_if
-from opticoll.analysis.ledger.sweeps import spread
-from opticoll.formulations.topoopt.design import lower_bounds
+from opticoll.formulations.topoopt import lower_bounds
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES, traffic_of, training_job
 from opticoll.solvers.methods.topoopt import totient_rings as rings

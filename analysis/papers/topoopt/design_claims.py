@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict, reading, verdict_if
-from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

@@ -10,11 +10,10 @@ import numpy as np
 
 from opticoll.analysis.papers import PaperFigure, argument
 from opticoll.analysis.papers.topoopt import network_claims as cost
-from opticoll.analysis.plots.style import INK, MUTED, legend_below, log_axes, new_figure, series, style
-from opticoll.formulations.topoopt.design import iteration_time, point_to_point_loads, slowdown
+from opticoll.analysis.plots import INK, MUTED, legend_below, log_axes, new_figure, series, style
+from opticoll.formulations.topoopt import iteration_time, point_to_point_loads, slowdown
 from opticoll.instances import parse
-from opticoll.instances.compute_times import compute_time
-from opticoll.instances.training_jobs import NUMBER_BYTES, training_job
+from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, training_job
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.formulations.topoopt.design import TopologyDesign
+    from opticoll.formulations.topoopt import TopologyDesign
 
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)

@@ -12,8 +12,8 @@ import numpy as np
 
 from opticoll.analysis.papers import PaperFigure
 from opticoll.analysis.papers.topoopt.iteration_table import BATCHES, FIELDS, LINKS, MODELS, NETWORKS, main, table
-from opticoll.analysis.plots.style import INK, legend_below, log_axes, new_figure, series, style
-from opticoll.instances.compute_times import shared_cluster
+from opticoll.analysis.plots import INK, legend_below, log_axes, new_figure, series, style
+from opticoll.instances.training_jobs import shared_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from opticoll.instances.compute_times import PublishedIterations
+    from opticoll.instances.training_jobs import PublishedIterations
 
 #: Fat-tree over TopoOpt, averaged over the links: section 5.3.
 PRINTED_RATIOS = {"candle": 2.8, "vgg": 2.8, "bert": 3.0, "dlrm": 2.8, "ncf": 2.1}

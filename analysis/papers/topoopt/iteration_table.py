@@ -24,12 +24,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from opticoll.formulations.topoopt.design import iteration_time
+from opticoll.formulations.topoopt import iteration_time
 from opticoll.instances import parse
-from opticoll.instances.compute_times import MEASURED_SERVERS
 from opticoll.instances.task_graph import training_iteration
-from opticoll.instances.training_jobs import training_job
-from opticoll.solvers.atomic import rewrite
+from opticoll.instances.training_jobs import MEASURED_SERVERS, training_job
+from opticoll.solvers.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,7 +102,7 @@ def simulated(
     precision
         Ends of flows are put together within this part of the time of Eq. (1), or of the time since the start.
     """
-    from opticoll.instances.families.switched_networks import CircuitNetwork
+    from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.solvers.methods.flows.flow_simulator import simulate_circuits, simulate_flows
 
     graph = graph_of(model, section, batch, overlap)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.ledger import spread
 from opticoll.analysis.ledger.claim import (
     Claim,
     Measurement,
@@ -23,10 +24,9 @@ from opticoll.analysis.ledger.claim import (
     reading,
     verdict_if,
 )
-from opticoll.analysis.ledger.sweeps import spread
 from opticoll.analysis.papers.topoopt.claims import PAPER, decided, dlrm_weights
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt.design import point_to_point_loads, slowdown
+from opticoll.formulations.topoopt import point_to_point_loads, slowdown
 from opticoll.instances import parse
 from opticoll.instances.training_jobs import NUMBER_BYTES
 from opticoll.solvers.methods.topoopt import totient_rings as rings

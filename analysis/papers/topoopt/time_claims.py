@@ -31,10 +31,9 @@ from opticoll.analysis.papers.topoopt.network_claims import (
     equal_cost_bandwidth,
     job,
 )
-from opticoll.formulations.topoopt.design import iteration_time, slowdown
+from opticoll.formulations.topoopt import iteration_time, slowdown
 from opticoll.instances import parse
-from opticoll.instances.compute_times import compute_time, dense_weights, shared_cluster
-from opticoll.instances.training_jobs import NUMBER_BYTES
+from opticoll.instances.training_jobs import NUMBER_BYTES, compute_time, dense_weights, shared_cluster
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:

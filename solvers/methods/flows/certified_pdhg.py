@@ -31,12 +31,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, MethodMismatch
-from opticoll.formulations.arrays import Array
+from opticoll.formulations.arrays import Array, named_arrays
 from opticoll.formulations.model import Parameter
 from opticoll.instances.readers.untrusted import PREFIX, pinned, read_pinned
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.solution import MAX_BYTES, read_document
-from opticoll.solvers.solution_arrays import named_arrays
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

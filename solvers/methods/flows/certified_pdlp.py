@@ -45,7 +45,7 @@ def run(context: Context) -> Answer:
     """Run PDLP at ever smaller tolerances until the certified gap is closed; at a limit, return the best so far."""
     from opticoll.solvers.compile import compile_model, import_layer
     from opticoll.solvers.methods.flows.time_form import reformulate
-    from opticoll.solvers.scaling import scaling_steps, solve_scaled
+    from opticoll.solvers.relaxation import scaling_steps, solve_scaled
 
     model, task = context.formulation, context.task
     layer = task.form or ("matrix" if "matrix" in model.build else model.forms[0])

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import outward
+from opticoll.formulations.flows.path_flow import largest, quantum, round_up, unsplit_bounds
 from opticoll.formulations.flows.path_sets import subset
-from opticoll.formulations.flows.single_path import largest, quantum, round_up, unsplit_bounds
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.routes import (

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.iteration import Routing
-    from opticoll.instances.families.switched_networks import CircuitNetwork
+    from opticoll.instances.families.machines import CircuitNetwork
     from opticoll.instances.task_graph import TaskGraph
 
     F64 = NDArray[np.float64]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.flows.path_flow import PathFlow, arc_load
+from opticoll.formulations.flows.path_flow import PathFlow, arc_load, largest
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
@@ -17,7 +17,6 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
-from opticoll.formulations.flows.single_path import largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` c
 
 1. Candidate routes: the straight ones of a mesh, and shortest ones that avoid loaded arcs.
 2. First fit of all circuits in several orders, then ejection search for fewer rounds
-   (:mod:`opticoll.solvers.methods.lumorph.packing`).
+   (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
 3. Bound: arc prices by multiplicative weights on the fluid routing problem. Prices grow with the load that shortest
    paths put on the arcs (Plotkin, Shmoys & Tardos, Mathematics of Operations Research 20, 1995). The bound is rigorous
    for any prices (:func:`opticoll.formulations.lumorph.round_bounds.priced_bound`).
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.model import Bound
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 
@@ -93,7 +93,7 @@ def intact(mesh: LightpathMesh) -> bool:
 
 def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed: int) -> tuple[I64, I64]:
     """One route per pair, sources in random order, over arcs with little load so far; empty where unreachable."""
-    from opticoll.solvers.methods.lumorph.route_kernels import routes_by_trees
+    from opticoll.solvers.methods.lumorph.search_kernels import routes_by_trees
 
     order = np.argsort(sources, kind="stable")
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
@@ -146,7 +146,7 @@ class Assignment(NamedTuple):
 
 @dataclass
 class Packing:
-    """The circuits as items for :mod:`opticoll.solvers.methods.lumorph.packing`.
+    """The circuits as items for :mod:`opticoll.solvers.methods.lumorph.search_kernels`.
 
     ``first``, ``start``, ``needs``, ``tie``, ``room`` as there; ``wavelengths`` is L; ``bin_of`` and ``choice`` are the
     current colour and route of every circuit (-1: none).
@@ -197,7 +197,7 @@ def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | No
 
 def pack_first(items: Packing, order: I64) -> int:
     """First fit of all items in this order, in place; returns the number of rounds."""
-    from opticoll.solvers.methods.lumorph.packing import first_fit
+    from opticoll.solvers.methods.lumorph.search_kernels import first_fit
 
     most = 64
     while True:
@@ -225,7 +225,7 @@ def orders(items: Packing, random: np.random.Generator) -> list[I64]:
 
 def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Callable[[], float]) -> bool:
     """Repack into ``rounds`` rounds by ejection search while ``left()`` is positive; in place if it succeeds."""
-    from opticoll.solvers.methods.lumorph.packing import eject
+    from opticoll.solvers.methods.lumorph.search_kernels import eject
 
     bins = rounds * items.wavelengths
     if bins <= 0 or too_large(items, rounds):
@@ -342,7 +342,7 @@ def tight_bound(
 
     Only chunks with one holder and one destination determine the prices.
     """
-    from opticoll.solvers.methods.lumorph.route_kernels import loads_by_trees
+    from opticoll.solvers.methods.lumorph.search_kernels import loads_by_trees
 
     demand, _ = single_demand(collective)
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))

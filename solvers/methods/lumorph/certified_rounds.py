@@ -40,10 +40,10 @@ from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.isolation import solve_isolated
+from opticoll.solvers.methods.lumorph import whole_exchange
 from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
-from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Method

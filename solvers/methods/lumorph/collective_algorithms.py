@@ -39,10 +39,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.circuits import grid_shape
+from opticoll.formulations.lumorph import grid_shape
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.rounds.collectives import MOST_PAIRS, Collective, phases
-from opticoll.solvers.methods.lumorph.patterns import (
+from opticoll.formulations.rounds import MOST_PAIRS, Collective, phases
+from opticoll.solvers.methods.lumorph import (
     Pattern,
     beside,
     binomial_tree,

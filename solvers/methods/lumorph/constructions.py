@@ -50,7 +50,7 @@ from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
 
     I64 = NDArray[np.int64]

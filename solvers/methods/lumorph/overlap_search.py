@@ -19,7 +19,7 @@ The reported bound is recomputed by the formulation, from cuts or from the arc l
 The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
 numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs
 ``1 + FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
-reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.route_kernels`).
+reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.lumorph.circuits import cut_bounds, grid_shape
+from opticoll.formulations.lumorph import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds import offsets
@@ -304,7 +304,7 @@ def negotiated(
     NotApplicable
         If the table of routes would be too large.
     """
-    from opticoll.solvers.methods.lumorph.route_kernels import negotiate
+    from opticoll.solvers.methods.lumorph.search_kernels import negotiate
 
     count = routes.pairs
     if count * topology.n > MOST_ENTRIES:
@@ -342,7 +342,7 @@ class FluidLengths:
 
     def improve(self, rounds: int) -> float:
         """Run more rounds; return the best ratio so far, a lower bound on the fluid optimum up to round-off."""
-        from opticoll.solvers.methods.lumorph.route_kernels import weigh
+        from opticoll.solvers.methods.lumorph.search_kernels import weigh
 
         rate = 1.0 / (1.0 + 0.02 * self.rounds)
         self.rounds += rounds

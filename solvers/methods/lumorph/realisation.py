@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.instances import Topology
-    from opticoll.solvers.methods.lumorph.patterns import Pattern
+    from opticoll.solvers.methods.lumorph import Pattern
 
     I64 = NDArray[np.int64]
 

@@ -31,6 +31,7 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import chained, from_values, together
 from opticoll.instances import parse
 from opticoll.instances.photonic import LightpathMesh
+from opticoll.solvers.methods.lumorph import whole_exchange
 from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
 from opticoll.solvers.methods.lumorph.collective_algorithms import (
     ALGORITHMS,
@@ -40,7 +41,6 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     square_order,
     square_radices,
 )
-from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Task, Termination
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances import Topology
+    from opticoll.solvers.methods.lumorph import Pattern
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
-    from opticoll.solvers.methods.lumorph.patterns import Pattern
     from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
 

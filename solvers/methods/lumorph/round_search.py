@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances import Topology
     from opticoll.solvers.methods.lumorph.assignment import Assignment, Packing
@@ -69,7 +69,7 @@ class TiedRoutes:
 
 def compile_search(*, copies: bool) -> None:
     """Compile the searches, so that compilation does not count towards time limits."""
-    from opticoll.formulations.rounds.collectives import collective
+    from opticoll.formulations.rounds import collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 
@@ -361,7 +361,7 @@ def _chunk_images(collective: Collective, turn: I64) -> I64 | None:
 
 
 class Quotient:
-    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.packing.eject_ordered`.
+    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.search_kernels.eject_ordered`.
 
     ``items`` are (chunk, vertex) of one delivery of every orbit, ``(K, 2)``; candidate p is route ``route[p]`` of
     ``routes``.
@@ -467,7 +467,7 @@ def symmetric_copies(
 
     If ``routes`` with their wavelengths ``wave``, ``(P,)``, are given, only these are used.
     """
-    from opticoll.solvers.methods.lumorph.packing import eject_ordered
+    from opticoll.solvers.methods.lumorph.search_kernels import eject_ordered
 
     quotient = Quotient(topology, collective, limits, routes, wave)
     random = np.random.default_rng(seed)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances import Topology
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
+from opticoll.formulations.sipml import bounds
 from opticoll.formulations.sipml.placement import starts
-from opticoll.formulations.sipml.placement_bounds import bounds
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 from opticoll.solvers.task import Termination

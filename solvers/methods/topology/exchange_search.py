@@ -20,14 +20,14 @@ import numpy as np
 from numba import njit
 
 from opticoll.instances.digraph import Topology
-from opticoll.instances.families.enumerated import DIGITS, digraph_spec
+from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.topology.degree_design import Design
+    from opticoll.formulations.degree_design import Design
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]

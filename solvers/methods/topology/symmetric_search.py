@@ -4,7 +4,7 @@ On a vertex-transitive topology of degree d whose distances from a node add up t
 the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds. The search
 therefore minimises S over the generators of Cayley graphs, and T over the best of those:
 
-1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.cayley`), with circulants, abelian
+1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants, abelian
    groups of rank two and dihedral groups among them
 2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not grow
 3. T of the candidates of least S, and of the named families of that size and degree
@@ -12,7 +12,7 @@ therefore minimises S over the generators of Cayley graphs, and T over the best 
    (:mod:`opticoll.solvers.methods.topology.exchange_search`); with limits on the cables of racks, of these alone
 
 The result is a heuristic's. What proves it best possible is a bound on every topology
-(:mod:`opticoll.formulations.topology.degree_design`).
+(:mod:`opticoll.formulations.degree_design`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ import numpy as np
 from numba import njit
 
 from opticoll.errors import BadInput
+from opticoll.formulations.degree_design import Design, least_time
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topology.degree_design import Design, least_time
 from opticoll.instances import parse
-from opticoll.instances.families.cayley import inverse, product
+from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topology.exchange_search import MOST_EXCHANGED, exchanged
 from opticoll.solvers.task import Termination

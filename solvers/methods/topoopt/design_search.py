@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.model import Parameter
-from opticoll.formulations.topoopt import topology
-from opticoll.formulations.topoopt.design import default_rings, sorted_circuits
-from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.formulations.topoopt import default_rings, sorted_circuits, topology
+from opticoll.formulations.topoopt.routing import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topology.exchange_search import annealed
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.topoopt.design import Ring, TopologyDesign
+    from opticoll.formulations.topoopt import Ring, TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.solvers.methods.method import Context
 

@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.topoopt import topology
-from opticoll.formulations.topoopt.design import Ring, default_rings, ports_left, sorted_circuits
-from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.formulations.topoopt import Ring, default_rings, ports_left, sorted_circuits, topology
+from opticoll.formulations.topoopt.routing import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.totient_rings import coin_routes, selected
 from opticoll.solvers.task import Termination
@@ -42,7 +41,7 @@ from opticoll.solvers.task import Termination
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from opticoll.formulations.topoopt.design import TopologyDesign
+    from opticoll.formulations.topoopt import TopologyDesign
     from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.servers import ServerPool
     from opticoll.solvers.methods.method import Context

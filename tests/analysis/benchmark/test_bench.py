@@ -10,7 +10,7 @@ from opticoll.analysis import bench
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.benchmark import Table, benchmark_set, tables
 from opticoll.analysis.ledger import Row, Verdict, claims
-from opticoll.analysis.plots.style import card, new_figure, style
+from opticoll.analysis.plots import card, new_figure, style
 from opticoll.analysis.report import frontpage
 from opticoll.analysis.report import frontpage as markers
 from opticoll.analysis.report.findings import PAPER_NAMES, best_runs

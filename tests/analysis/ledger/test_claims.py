@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import opticoll.analysis.ledger as book
+from opticoll.analysis import ledger
 from opticoll.analysis import ledger as journal
 from opticoll.analysis.cli import main
-from opticoll.analysis.ledger import Choice, Claim, Laboratory, Measurement, Verdict, decide, explain, sweeps
+from opticoll.analysis.ledger import Choice, Claim, Laboratory, Measurement, Verdict, decide
+from opticoll.analysis.ledger import claim as explain
 from opticoll.analysis.ledger.claim import PrintedNumber, similar
 from opticoll.analysis.papers import modules_about
 from opticoll.analysis.papers.alltoall import claims as alltoall_claims
@@ -24,7 +26,7 @@ from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse, plugins
-from opticoll.instances.registry import contributed
+from opticoll.instances.spec import contributed
 from opticoll.solvers.task import Environment, plain
 
 PAPERS = {"alltoall", "lumorph", "sipml", "topoopt", "optree"}
@@ -95,7 +97,7 @@ def test_a_dropped_qualifier_is_noticed(claim, monkeypatch):
         pytest.fail(f"{claim.id} solves before it has read its qualifiers")
 
     monkeypatch.setattr(Laboratory, "record", solved)
-    for module in (sweeps, alltoall_claims):
+    for module in (ledger, alltoall_claims):
         monkeypatch.setattr(module, "linear_optimum", solved)
     assert claim.scope, "what is measured has a scope"
     for qualifier in claim.scope:
@@ -131,19 +133,19 @@ def test_quick_claims(name, verdict):
 @pytest.mark.parametrize(("spec", "time"), [("path:4", 4.0), ("ring:8", 8.0), ("hypercube:3", 4.0), ("complete:5", 1.0),
                                             ("bipartite:4x4", 2.5), ("ring:5,directed", 10.0)])  # fmt: skip
 def test_certified_optima_are_the_closed_forms(spec, time):
-    assert 1 / sweeps.certified_flow(parse(spec)) == pytest.approx(time)
+    assert 1 / ledger.certified_flow(parse(spec)) == pytest.approx(time)
 
 
 def test_a_wrong_optimum_is_not_certified(monkeypatch):
-    true = sweeps.linear_optimum
-    monkeypatch.setattr(sweeps, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
+    true = ledger.linear_optimum
+    monkeypatch.setattr(ledger, "linear_optimum", lambda form: (true(form)[0] * 0.99, *true(form)[1:]))
     with pytest.raises(ArithmeticError, match="not certified"):
-        sweeps.certified_flow(parse("ring:5"))
+        ledger.certified_flow(parse("ring:5"))
 
 
 def test_regular_digraphs_are_all_there():
     """One of every class: the orbits of the labelled matrices with zero diagonal and row and column sums d."""
-    found = list(sweeps.regular_digraphs())
+    found = list(ledger.regular_digraphs())
     [(g.n, int(g.out_degree[0])) for g in found]
     assert all((g.out_degree == g.out_degree[0]).all() and g.connected for g in found)
     for n, d in ((4, 2), (5, 2), (5, 3), (6, 5)):
@@ -162,7 +164,7 @@ def test_regular_digraphs_are_all_there():
 
 
 def test_a_sweep_counts_and_keeps_the_smallest_case():
-    sweep = sweeps.Sweep()
+    sweep = ledger.Sweep()
     for size, ratio in ((9, 1.0), (7, 0.5), (5, 0.25)):
         sweep.add(ratio, holds=ratio == 1.0, size=size, case=f"n={size}")
     assert sweep.row == {"count": 3, "violations": 2, "tightness": {"min": 0.25, "median": 0.5, "max": 1.0},

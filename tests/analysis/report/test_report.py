@@ -12,12 +12,12 @@ from markupsafe import escape
 from rich.console import Console
 
 from opticoll.analysis import ledger as journal
+from opticoll.analysis import report as columns
 from opticoll.analysis.ledger import Row, claims
 from opticoll.analysis.papers import figures
-from opticoll.analysis.report import columns, drawings, sections
+from opticoll.analysis.report import Column, drawings, sections, table, written
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
-from opticoll.analysis.report.columns import Column, table, written
 from opticoll.analysis.report.console import show
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.report.sections import runs_behind

@@ -17,7 +17,7 @@ from opticoll.analysis.cli import main
 from opticoll.analysis.papers import figures
 from opticoll.analysis.report import drawings, sections
 from opticoll.analysis.store import Store
-from opticoll.analysis.study.cells import failed_run
+from opticoll.analysis.study import failed_run
 from opticoll.analysis.study.study_file import Cell
 from opticoll.formulations import formulations
 from opticoll.instances import parse

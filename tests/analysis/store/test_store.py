@@ -20,9 +20,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from opticoll.analysis.store import Store, query, schema
+from opticoll.analysis import store as query
+from opticoll.analysis.store import Store, schema
 from opticoll.errors import BadFile, BadInput
-from opticoll.solvers.atomic import AlreadyStored, publish
+from opticoll.solvers.shared_files import AlreadyStored, publish
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination, plain
 
 if TYPE_CHECKING:

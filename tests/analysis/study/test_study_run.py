@@ -18,13 +18,12 @@ import pytest
 from msgspec import structs
 
 from opticoll.analysis.store import Store
-from opticoll.analysis.study import run_study
-from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
+from opticoll.analysis.study import CellJob, attempt, record_attempt, run_cell, run_study
 from opticoll.analysis.study.study_file import Cell, Study, load
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.solvers import runner
-from opticoll.solvers.atomic import claim
 from opticoll.solvers.executor import InProcess, JobCrashed, make_executor
+from opticoll.solvers.shared_files import claim
 from opticoll.solvers.task import Proof, Record, Run, Task, Termination
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,8 +45,8 @@ import opticoll.solvers
 opticoll.solvers.runner = sys.modules["opticoll.solvers.runner"] = types.SimpleNamespace(solve=solve)
 if sys.argv[3] == "nolock":
     import contextlib
-    import opticoll.analysis.study.cells
-    opticoll.analysis.study.cells.claim = lambda path: contextlib.nullcontext(True)
+    import opticoll.analysis.study
+    opticoll.analysis.study.claim = lambda path: contextlib.nullcontext(True)
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import Cell, Study
@@ -331,7 +330,7 @@ def test_without_locks_cells_still_run(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("opticoll.solvers.atomic.fcntl.flock", refuse)
+    monkeypatch.setattr("opticoll.solvers.shared_files.fcntl.flock", refuse)
     with claim(tmp_path / "x.lock") as ours:
         assert ours
 

@@ -11,7 +11,7 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import min_congestion, path_mcf
-from opticoll.formulations.flows import single_path
+from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
 from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.instances import BadInput, Topology, parse
@@ -56,10 +56,10 @@ def test_whole_paths_on_unequal_links():
     _, data, form = compiled(ring, paths="all")
     assert optimum(form)[0] == pytest.approx(3.0)
     capacity = np.array([1.0, 2.0, 3.0])
-    assert single_path.round_up(2.1, capacity) == pytest.approx(7 / 3)
-    assert single_path.round_up(2.4, capacity) == 2.5
-    assert single_path.round_up(2.0, capacity) == 2.0
-    assert single_path.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
+    assert path_flow.round_up(2.1, capacity) == pytest.approx(7 / 3)
+    assert path_flow.round_up(2.4, capacity) == 2.5
+    assert path_flow.round_up(2.0, capacity) == 2.0
+    assert path_flow.round_up(2.0 + 1e-9, capacity) == pytest.approx(7 / 3)
     assert min_congestion.rounded(data, Bound("x", 0.4, "")).value == 2.5
     run = runner.solve(Task(NAME, ring, method="exact-routing", settings={"paths": "all"}))
     assert (run.objective, run.proof) == (3.0, Proof.OPTIMAL)
@@ -78,7 +78,7 @@ def test_lengths_certify_no_more_than_the_optimum(spec):
 def test_corrupted_routes_are_refused():
     run = runner.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.data
-    assert max(single_path.residuals(data, run.values).values()) == 0
+    assert max(path_flow.residuals(data, run.values).values()) == 0
     routes = min_congestion.decode(data, run.values)
     assert len(routes) == 7 * 6
     loads = np.bincount([a for (path,) in routes.values() for a in path])
@@ -91,7 +91,7 @@ def test_corrupted_routes_are_refused():
     ):  # fmt: skip
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         change(broken)
-        assert max(single_path.residuals(data, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data, broken).values()) > 1e-6
 
 
 def test_sssp_is_seeded_and_more_orders_are_no_worse():
@@ -167,13 +167,13 @@ def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
 def test_a_path_taken_twice_is_no_second_path():
     run = runner.solve(Task(NAME, "ring:4", "exact-routing", settings={"paths": "all", "kappa": 2, "steps": 1000}))
     data, values = run.plan.data, {name: np.array(array, dtype=float) for name, array in run.values.items()}
-    assert max(single_path.residuals(data, values).values()) == 0
+    assert max(path_flow.residuals(data, values).values()) == 0
     values["path_arcs"][1] = values["path_arcs"][0]
-    assert single_path.residuals(data, values)["paths"] == np.inf
+    assert path_flow.residuals(data, values)["paths"] == np.inf
     for change in (("Lambda", (), -1.0), ("x", (0,), -1.0)):
         broken = {name: np.array(array, dtype=float) for name, array in run.values.items()}
         broken[change[0]][change[1]] += change[2]
-        assert max(single_path.residuals(data, broken).values()) > 1e-6
+        assert max(path_flow.residuals(data, broken).values()) > 1e-6
 
 
 @pytest.mark.parametrize(("settings", "method", "word"), [

@@ -15,8 +15,8 @@ from strategies import topologies
 
 from opticoll.analysis.cli import main
 from opticoll.formulations import formulation
+from opticoll.formulations.alltoall import step_distances, unroll
 from opticoll.formulations.alltoall import timestep_mcf as model
-from opticoll.formulations.flows.time_expanded import step_distances, unroll
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse
 from opticoll.solvers import runner, verify

@@ -21,7 +21,7 @@ import opticoll as oc
 from opticoll.analysis.cli import cli
 from opticoll.analysis.instance_bounds import bounds as instance_bounds
 from opticoll.analysis.store import Store
-from opticoll.analysis.study.cells import CellJob, attempt, record_attempt, run_cell
+from opticoll.analysis.study import CellJob, attempt, record_attempt, run_cell
 from opticoll.analysis.study.study_file import Cell
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation

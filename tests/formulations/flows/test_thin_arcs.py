@@ -79,7 +79,7 @@ def test_columns_of_tiny_coefficients_are_measured_in_another_unit():
     """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
     import scipy.sparse as sp
 
-    from opticoll.solvers.scaling import unit_columns
+    from opticoll.solvers.relaxation import unit_columns
     from opticoll.solvers.standard_form import StandardForm
     from opticoll.solvers.task import Outcome, Termination
 

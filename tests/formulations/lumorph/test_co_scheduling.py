@@ -10,7 +10,7 @@ import pytest
 from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
-from opticoll.instances.published.lumorph_tables import GPUS, MODELS
+from opticoll.instances.published import GPUS, MODELS
 from opticoll.instances.servers import AllReduceCall
 from opticoll.solvers.runner import solve
 from opticoll.solvers.task import Task

@@ -15,9 +15,9 @@ from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadFile, MethodMismatch
 from opticoll.formulations import formulation
+from opticoll.formulations import lumorph as cuts
+from opticoll.formulations import lumorph as lists
 from opticoll.formulations.flows.path_sets import PathRule
-from opticoll.formulations.lumorph import circuits as cuts
-from opticoll.formulations.lumorph import circuits as lists
 from opticoll.formulations.lumorph import min_overlap
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import BadInput, Topology, parse

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.round_bounds import priced_bound, round_bounds, single_demand
-from opticoll.formulations.rounds.collectives import Collective, collective
+from opticoll.formulations.rounds import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology, parse
 from opticoll.solvers import runner

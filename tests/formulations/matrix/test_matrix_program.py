@@ -12,7 +12,7 @@ import pytest
 
 from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, OpticollError
-from opticoll.formulations.matrix.matrix_form import FORMULATION, NAME
+from opticoll.formulations.matrix_form import FORMULATION, NAME
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import runner

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.formulations import formulation
+from opticoll.formulations import optree as theory
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.optree import one_stage, tree
-from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations.optree import COUNTS, Fabric, best_by_depth, best_tree, one_stage, tree, uniform_tree, walks
 from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
     neighbour_exchange_schedule,
@@ -23,7 +23,6 @@ from opticoll.formulations.optree.tree_schedules import (
     tree_schedule,
     violations,
 )
-from opticoll.formulations.optree.tree_theory import COUNTS, Fabric, best_by_depth, best_tree, uniform_tree, walks
 from opticoll.formulations.rounds import wavelengths as wl
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import BadInput, WdmRing, parse
@@ -510,7 +509,7 @@ def test_swept_claims_name_their_smallest_counterexample():
 
 def test_figures_take_their_rows_from_runs(tmp_path):
     from opticoll.analysis.papers import figures
-    from opticoll.analysis.plots.style import png
+    from opticoll.analysis.plots import png
     from opticoll.analysis.report.findings import collect
     from opticoll.analysis.store import Store
 

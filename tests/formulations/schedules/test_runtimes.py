@@ -20,10 +20,9 @@ from opticoll.analysis.cli import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.schedules import interpreter
-from opticoll.formulations.schedules.collective_programs import lower_moves
 from opticoll.formulations.schedules.collective_steps import schedule_collective
 from opticoll.formulations.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
-from opticoll.formulations.schedules.lowering import XmlOptions, lower
+from opticoll.formulations.schedules.lowering import XmlOptions, lower, lower_moves
 from opticoll.formulations.schedules.msccl_xml import read_xml, write_xml
 from opticoll.formulations.schedules.program import (
     KINDS,

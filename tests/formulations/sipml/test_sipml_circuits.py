@@ -14,8 +14,7 @@ from reference import assert_one_matrix, optimum
 from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.wavelengths import matchings
-from opticoll.formulations.sipml import ocs_circuits
-from opticoll.formulations.sipml.transfers import transfers_of
+from opticoll.formulations.sipml import ocs_circuits, transfers_of
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model

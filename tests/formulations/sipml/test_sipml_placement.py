@@ -14,7 +14,7 @@ from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.sipml import ocs_circuits, placement
 from opticoll.instances import BadInput, parse
-from opticoll.instances.op_graph import OpGraph
+from opticoll.instances.families.op_graphs import OpGraph
 from opticoll.solvers import runner
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.sipml.degree_aware import Repair, Unrolled, hybrids

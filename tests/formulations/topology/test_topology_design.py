@@ -18,10 +18,10 @@ from opticoll.analysis import topology_design
 from opticoll.analysis.cli import main
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.topology.degree_design import NAME, depth_sum, design_data, least_time
+from opticoll.formulations.degree_design import NAME, depth_sum, design_data, least_time
 from opticoll.instances import parse
 from opticoll.instances.digraph import link_groups
-from opticoll.instances.families.cayley import inverse, product
+from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers import runner
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, groups, search
@@ -57,7 +57,7 @@ def digraph_of(topology):
 
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_no_topology_of_the_degree_is_below_the_bound(name):
-    from opticoll.instances.families.enumerated import all_digraphs, all_graphs
+    from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
 
     directed = "digraphs" in name
     n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
@@ -159,7 +159,7 @@ def test_the_search_is_solved_checked_and_compared_with_the_bound():
 
 
 def test_the_program_finds_what_enumeration_finds():
-    from opticoll.instances.families.enumerated import all_graphs
+    from opticoll.instances.families.regular_graphs import all_graphs
 
     best = min(all_to_all_time(parse(spec)) for spec in all_graphs(6, 3))
     assert oc.solve(NAME, "servers:n=6,degree=3", method="highs").metrics["T"] == pytest.approx(best, rel=1e-6)
@@ -347,8 +347,8 @@ def keeps_to(topology, rack, cables, uplinks):
 @pytest.mark.parametrize(("name", "limits"), RACKS)
 def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
     """All numberings of all topologies: the checker accepts those that keep to the limits, and the bound holds."""
-    from opticoll.formulations.topology.degree_design import rack_excess
-    from opticoll.instances.families.enumerated import all_digraphs, all_graphs
+    from opticoll.formulations.degree_design import rack_excess
+    from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
 
     directed = "digraphs" in name
     n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))

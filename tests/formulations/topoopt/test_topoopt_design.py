@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.analysis.papers.topoopt import network_claims as cost
+from opticoll.formulations import topoopt
+from opticoll.formulations import topoopt as iteration_time
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.topoopt import design
-from opticoll.formulations.topoopt import design as iteration_time
-from opticoll.formulations.topoopt.design import Ring, build_design, lower_bounds, read_design, residuals
+from opticoll.formulations.topoopt import Ring, build_design, lower_bounds, read_design, residuals
 from opticoll.instances import BadInput, ServerPool, parse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.solvers.methods import methods
@@ -49,7 +49,7 @@ def test_constructions_pass_the_checker_and_obey_the_bounds(spec):
         assert found.bandwidth_tax >= least["bandwidth-tax"].value * (1 - 1e-12)
         assert worst(pool, read_design(pool, found.values())) < 1e-12
         assert found.length @ found.route_bytes == pytest.approx(found.loads.sum())
-        assert design.describe(found)["max_load"] == found.max_load
+        assert topoopt.describe(found)["max_load"] == found.max_load
 
 
 @pytest.mark.parametrize("degree", [4, 8])
@@ -157,7 +157,7 @@ def test_a_design_renamed_is_as_good(order):
     moved = new[found.circuits]
     place = np.lexsort((moved[:, 1], moved[:, 0]))
     number = np.argsort(place)
-    again = design.TopologyDesign(
+    again = topoopt.TopologyDesign(
         renamed, moved[place], tuple(Ring(r.group, r.share, tuple(new[list(r.order)].tolist())) for r in found.rings),
         found.route_start, number[found.route_circuits], found.route_bytes,
     )  # fmt: skip
@@ -301,7 +301,7 @@ def test_the_rule_of_ratio_two_leaves_ports_to_the_matchings():
 ])  # fmt: skip
 def test_what_is_no_pool_is_refused(instance, says):
     with pytest.raises(NotApplicable, match=says):
-        design.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
+        topoopt.server_pool(parse(instance) if isinstance(instance, str) else instance, "here")
 
 
 @pytest.mark.parametrize("spec", ["n=4,degree=0", "n=1,degree=2", "n=9000,degree=2"])

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from reference import assert_one_matrix, optimum
 
 from opticoll.errors import BadInput
+from opticoll.formulations.topoopt import residuals as design_residuals
 from opticoll.formulations.topoopt import strategy
-from opticoll.formulations.topoopt.design import residuals as design_residuals
 from opticoll.instances import parse
-from opticoll.instances.compute_times import SPLIT_TABLE
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.training_jobs import JOBS, traffic_of, training_job
+from opticoll.instances.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
 from opticoll.solvers.choice import LARGEST
 from opticoll.solvers.compile import compile_model
 from opticoll.solvers.methods.topoopt.alternating import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.solvers.adapters.protobuf import varints
+from opticoll.solvers.adapters.or_tools import varints
 from opticoll.solvers.isolation import call_isolated
 
 
@@ -38,7 +38,7 @@ def fields(arguments: Any, arrays: dict[str, Any], report: Any) -> tuple[dict[st
     """Compare messages built from arrays and from lists; runs in a worker."""
     from ortools.math_opt import model_pb2
 
-    from opticoll.solvers.adapters.protobuf import extend
+    from opticoll.solvers.adapters.or_tools import extend
 
     by_array, by_list = model_pb2.ModelProto(), model_pb2.ModelProto()
     for model, put in (

@@ -27,8 +27,8 @@ from second_measurements import (
 )
 
 from opticoll.analysis.ledger import Laboratory, claims
-from opticoll.analysis.papers.alltoall import bound_claims, path_claims, route_claims, topology_claims
 from opticoll.analysis.papers.alltoall import claims as program_claims
+from opticoll.analysis.papers.alltoall import path_claims, route_claims, topology_claims
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
 
@@ -86,9 +86,9 @@ FALSIFIED = [
      (topology_claims, "sampled_ratio", constant((0.9, 0.01)))),
     ("dimension-order", {"largest side in two dimensions": 3, "tori of three dimensions": []}, NOT,
      (route_claims, "length_bound", constant(1.0))),
-    ("bisection", {"nodes, at most": 3}, NOT, (bound_claims, "least_cut", scaled(0.5))),
+    ("bisection", {"nodes, at most": 3}, NOT, (topology_claims, "least_cut", scaled(0.5))),
     ("coverage", {"N, at most": 12}, NOT, (topology_claims, "parse", lambda _true: lambda _spec: parse("path:3"))),
-    ("theorem-2", {}, NOT, (bound_claims, "classes", constant(((parse("petersen"), 0.5),)))),
+    ("theorem-2", {}, NOT, (topology_claims, "classes", constant(((parse("petersen"), 0.5),)))),
 ]  # fmt: skip
 SLOW_FALSIFIED = [
     ("shortest-paths", {"expanders": ["genkautz:n=16,d=4"], "tori": ["torus:4x4"], "k": [4]}, NOT),
@@ -143,11 +143,11 @@ def test_wrong_bounds_would_be_noticed(monkeypatch):
     small = tuple(
         (parse(s), program_claims.certified_flow(parse(s))) for s in ("ring:5", "complete:4", "bipartite:3x3")
     )
-    monkeypatch.setattr(bound_claims, "classes", lambda *, regular: small)
+    monkeypatch.setattr(topology_claims, "classes", lambda *, regular: small)
     assert examined(CLAIMS["alltoall.theorem-2"]).verdict is REPRODUCED
-    true = bound_claims.moore_bound
-    monkeypatch.setattr(bound_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
-    monkeypatch.setattr(bound_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
+    true = topology_claims.moore_bound
+    monkeypatch.setattr(topology_claims, "moore_bound", lambda data: replace(true(data), value=0.9 * true(data).value))
+    monkeypatch.setattr(topology_claims, "corollary_3", lambda n, d: program_claims.corollary_3(n, d) / 0.9)
     row = examined(CLAIMS["alltoall.theorem-2"])
     assert (row.verdict, row.count, row.witness.partition(":")[0]) == (NOT, 3, "complete")
 
@@ -169,8 +169,10 @@ def test_isomorphic_copies_count_once():
         if not any(nx.is_isomorphic(graph, other) for other in kinds):
             kinds.append(graph)
     assert len(labelled) == 9
-    assert len(bound_claims.distinct(labelled)) == len(kinds) < 9
-    assert len(bound_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
+    assert len(topology_claims.distinct(labelled)) == len(kinds) < 9
+    assert (
+        len(topology_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
+    )
 
 
 # second measurements ------------------------------------------------------------------------------------------------

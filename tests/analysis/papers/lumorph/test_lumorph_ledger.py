@@ -27,11 +27,10 @@ from second_measurements import (
 
 import opticoll.instances.published
 from opticoll.analysis.ledger import Laboratory, claims
+from opticoll.analysis.papers.lumorph import Line, route_claims, time_claims, training_claims
 from opticoll.analysis.papers.lumorph import claims as lumorph_claims
-from opticoll.analysis.papers.lumorph import route_claims, time_claims, training_claims
-from opticoll.analysis.papers.lumorph.built_schedules import Line
 from opticoll.instances import parse
-from opticoll.instances.published.lumorph_tables import all_reduces, figure
+from opticoll.instances.published import all_reduces, figure
 
 PAPER = "lumorph"
 CLAIMS = {name: claim for name, claim in claims().items() if claim.paper == PAPER}

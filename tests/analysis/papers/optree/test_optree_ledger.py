@@ -23,7 +23,7 @@ from second_measurements import (
 )
 
 from opticoll.analysis.ledger import Verdict, claims
-from opticoll.formulations.optree import tree_theory as theory
+from opticoll.formulations import optree as theory
 from opticoll.formulations.rounds import wavelengths
 
 PAPER = "optree"

@@ -31,7 +31,7 @@ from opticoll.analysis.ledger import Laboratory, Verdict, claims
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import design_claims, network_claims, time_claims
 from opticoll.errors import BadInput
-from opticoll.instances.compute_times import compute_time, dense_weights, operators
+from opticoll.instances.training_jobs import compute_time, dense_weights, operators
 from opticoll.solvers.methods.topoopt import alternating
 from opticoll.solvers.methods.topoopt import totient_rings as rings
 

@@ -11,27 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.circuits import exchange_overlap, read_circuits
+from opticoll.formulations.lumorph import exchange_overlap, read_circuits
 from opticoll.formulations.lumorph.rounds import FORMULATION, objective, prepare, residuals
 from opticoll.formulations.model import NotApplicable, read_parameters
-from opticoll.formulations.rounds.collectives import Collective, collective
+from opticoll.formulations.rounds import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse
 from opticoll.solvers.methods import methods
-from opticoll.solvers.methods.lumorph.collective_algorithms import (
-    ALGORITHMS,
-    all_reduces,
-    calls,
-    cycle_order,
-    greedy_rounds,
-    independent_sets,
-    layer_to_layer,
-    pattern_of,
-    random_groups,
-    square_order,
-    square_radices,
-)
-from opticoll.solvers.methods.lumorph.patterns import (
+from opticoll.solvers.methods.lumorph import (
     binomial_tree,
     circulant,
     depths,
@@ -44,6 +31,19 @@ from opticoll.solvers.methods.lumorph.patterns import (
     ring,
     tree_spread,
     two_trees,
+)
+from opticoll.solvers.methods.lumorph.collective_algorithms import (
+    ALGORITHMS,
+    all_reduces,
+    calls,
+    cycle_order,
+    greedy_rounds,
+    independent_sets,
+    layer_to_layer,
+    pattern_of,
+    random_groups,
+    square_order,
+    square_radices,
 )
 from opticoll.solvers.methods.lumorph.realisation import compacted, edge_colours, realised, split_rounds
 from opticoll.solvers.methods.method import Context

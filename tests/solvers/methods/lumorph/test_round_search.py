@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.round_bounds import round_bounds
 from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
+from opticoll.formulations.rounds import COLLECTIVES, Collective, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.instances import BadInput, parse
 from opticoll.solvers import runner

@@ -1,4 +1,15 @@
-"""Private folders through which a parent and its worker exchange JSON and arrays.
+"""Files that processes share: atomic writing and locks, and private folders of a worker.
+
+Atomic files and advisory locks, also on a file system that several machines share.
+
+A file is written under a temporary name in its own folder and then renamed (:func:`rewrite`) or linked
+(:func:`publish`) to its name, so that readers never see a part of it. ``link`` fails if the name exists, also between
+machines, so exactly one of several writers succeeds.
+
+The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
+only avoids duplicate work.
+
+Private folders through which a parent and its worker exchange JSON and arrays.
 
 A worker that is killed during a write leaves the previous state readable. The owner of a folder locks it; a folder
 whose owner was killed is removed by the next process that makes one.
@@ -8,25 +19,188 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
+import socket
 import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from opticoll.solvers.atomic import rewrite, try_lock
+from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     Arrays = Mapping[str, NDArray[Any]]
+
+
+TEMPORARY = ".tmp-"
+#: Age [s] from which a temporary file counts as abandoned by its writer.
+STALE_S = 24 * 3600.0
+#: Shortest time [s] between two flushes of a folder.
+SYNC_S = 1.0
+
+
+class AlreadyStored(Exception):
+    """The name is taken: another writer has published it first."""
+
+
+def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Create ``path`` with what ``write`` writes, complete and flushed to disk.
+
+    Raises
+    ------
+    AlreadyStored
+        If ``path`` exists; it is left as it is.
+    BadInput
+        If the folder cannot be written.
+    """
+    temporary = _temporary(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        _link(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        msg = f"store: cannot write {path}: {error.strerror or error}; choose another folder with --store"
+        raise BadInput(msg) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None], *, durable: bool = True) -> None:
+    """Replace the content of ``path``, given or written by a function: readers see the old file or the new one.
+
+    ``durable`` flushes it to the disk first, so that it also survives a crash of the machine.
+    """
+    temporary = _temporary(path.parent)
+    try:
+        with temporary.open("xb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary(folder: Path) -> Path:
+    return folder / f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        # A network file system may carry out a link and lose the answer: two names then mean that we won.
+        if temporary.stat().st_nlink == 2:
+            return
+        if isinstance(error, FileExistsError):
+            raise AlreadyStored(path.name) from None
+        raise
+
+
+_synced: dict[Path, float] = {}
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush new names in a folder to disk, at most once a second, where the system allows it.
+
+    A crash of the machine may lose the names of the last second, but never part of a file.
+    """
+    now = time.monotonic()
+    if now < _synced.get(folder, -SYNC_S) + SYNC_S:
+        return
+    _synced[folder] = now
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sweep(folder: Path, *, stale_s: float = STALE_S) -> int:
+    """Remove temporary files that writers left behind ``stale_s`` seconds ago or more; their number."""
+    removed = 0
+    oldest = time.time() - stale_s
+    for path in folder.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):  # another process may sweep too
+            if path.stat().st_mtime <= oldest:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def claim(path: Path) -> Iterator[bool]:
+    """Hold the lock file ``path`` during the block; yield False if another process holds it."""
+    descriptor = _lock(path)
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is still ours
+        os.close(descriptor)
+
+
+def _lock(path: Path) -> int | None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        locked = try_lock(descriptor)
+        if locked is False:
+            os.close(descriptor)
+            return None
+        if locked is None or _is_current(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # its holder removed the file between our opening and locking it
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file: False if another process holds the lock, None if the file system has no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_current(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
 
 PREFIX = "opticoll-"
 NESTED = "OPTICOLL_SCRATCH"
@@ -127,7 +301,7 @@ def scratch_folder(size_bytes: int) -> Iterator[Path]:
     """Make a private folder with room for ``size_bytes``, in memory if possible, and remove it afterwards."""
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_place(size_bytes)))
-    lock = _lock(folder)
+    lock = _folder_lock(folder)
     try:
         yield folder
     finally:
@@ -151,7 +325,7 @@ def _place(size_bytes: int) -> str | None:
     return None
 
 
-def _lock(folder: Path) -> int | None:
+def _folder_lock(folder: Path) -> int | None:
     """Lock a folder until the descriptor is closed; None if another process holds it or there are no locks."""
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     if try_lock(handle):
@@ -171,7 +345,7 @@ def _sweep() -> None:
                     continue
                 if not (folder / "lock").exists():
                     continue
-                handle = _lock(folder)
+                handle = _folder_lock(folder)
                 if handle is not None:
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(handle)

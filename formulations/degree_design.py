@@ -46,7 +46,7 @@ from opticoll.formulations import outward
 from opticoll.formulations.arrays import BANDWIDTHS, Array, Links
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.instances.digraph import Topology
-from opticoll.instances.families.enumerated import digraph_spec
+from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
+
 
 NAME = "topology.design"
 #: Most nodes: the flows of a solution are n^3 numbers.

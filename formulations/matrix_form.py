@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     Values = Mapping[str, F64]
 
+
 NAME = "matrix.program"
 #: Least size that a row's violation is relative to.
 LEAST_SIZE = 1e-3

@@ -10,10 +10,23 @@ return there for a while.
 
 With precedence (:func:`eject_ordered`) a candidate may be a copy from another receiver of the chunk, whose own item
 must then be in an earlier round. Ejecting an item ejects its copies.
+
+Compiled shortest-path kernels: negotiated congestion, multiplicative weights, and load-aware shortest-path trees.
+
+Source  McMurchie & Ebeling, PathFinder, FPGA 1995; Plotkin, Shmoys & Tardos, Math. of Operations Research 20, 1995
+
+Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
+carries ``load`` costs ``price (1 + FULLNESS load / limit + pressure max(0, load + 1 - limit))``. A sweep reroutes every
+circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their excess, and the
+pressure grows for all arcs.
+
+Multiplicative weights. Lengths of arcs grow with the load that shortest paths put on them; the ratio of the circuits'
+total distance to the total length bounds the fluid optimum.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +37,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     I32 = NDArray[np.int32]
+    F64 = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True)
@@ -318,3 +332,270 @@ def eject_ordered(first: I64, start: I64, needs: I64, after: I64, tie: I64, room
             users[into, slot[a] + used[into, a]] = k
             used[into, a] += 1
     return count, step
+
+
+@njit(cache=True, nogil=True)
+def lightest_paths(
+    first_out: I64, head: I64, weight: F64, source: int, target: int, distance: F64, parent: I64, heap: F64, node: I64
+) -> None:
+    """Dijkstra from ``source`` with a binary heap, until ``target`` is settled (all vertices if it is -1).
+
+    ``distance`` ``(n,)`` is filled, ``parent`` ``(n,)`` gets the arc into every vertex reached and keeps the others;
+    ``heap`` and ``node`` are work arrays with room for every arc and one more entry.
+    """
+    for v in range(distance.size):
+        distance[v] = np.inf
+    distance[source] = 0.0
+    heap[0], node[0], size = 0.0, source, 1
+    while size > 0:
+        key, u = heap[0], node[0]
+        size -= 1
+        last_key, last = heap[size], node[size]
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= size:
+                break
+            if child + 1 < size and heap[child + 1] < heap[child]:
+                child += 1
+            if heap[child] >= last_key:
+                break
+            heap[i], node[i] = heap[child], node[child]
+            i = child
+        heap[i], node[i] = last_key, last
+        if key > distance[u]:
+            continue
+        if u == target:
+            return
+        for a in range(first_out[u], first_out[u + 1]):
+            v = head[a]
+            reach = key + weight[a]
+            if reach < distance[v]:
+                distance[v], parent[v] = reach, a
+                i = size
+                size += 1
+                while i > 0:
+                    above = (i - 1) // 2
+                    if heap[above] <= reach:
+                        break
+                    heap[i], node[i] = heap[above], node[above]
+                    i = above
+                heap[i], node[i] = reach, v
+
+
+#: Weight of the relative load beside a price of 1, and random part of a price in each sweep.
+FULLNESS, NOISE = 0.05, 0.02
+#: Initial pressure, its growth per sweep, its maximum; price increase of an arc per excess circuit and sweep.
+FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
+
+
+@njit(cache=True, nogil=True)
+def _cost(load: int, limit: int, price: float, pressure: float) -> float:
+    over = load + 1 - limit
+    return price * (1.0 + FULLNESS * load / limit + (pressure * over if over > 0 else 0.0))
+
+
+@njit(cache=True, nogil=True)
+def _shift(arcs: I32, count: int, by: int, load: I64, limit: int, price: F64, pressure: float, weight: F64) -> int:
+    """Add a route to the loads (``by`` 1) or remove it (-1), update weights; return the change of total overload."""
+    change = 0
+    for i in range(count):
+        a = arcs[i]
+        change -= max(load[a] - limit, 0)
+        load[a] += by
+        change += max(load[a] - limit, 0)
+        weight[a] = _cost(load[a], limit, price[a], pressure)
+    return change
+
+
+@njit(cache=True, nogil=True)
+def negotiate(
+    first_out: I64, tail: I64, head: I64, source: I64, target: I64, limit: int, route: I32, length: I64, seed: int,
+    most: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Reroute circuits, in place, until no arc carries more than ``limit`` of them or ``most`` reroutings are made.
+
+    Parameters
+    ----------
+    first_out, tail, head
+        The graph; arcs out of vertex v are ``first_out[v] .. first_out[v + 1] - 1``.
+    source, target
+        Ends of the circuits, ``(K,)``.
+    route, length
+        Arcs of the circuits' routes, ``(K, n)``, and their number, ``(K,)``; on return those of least total overload.
+
+    Returns
+    -------
+    The total overload of these routes, and the number of reroutings.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
+    m, n, circuits = head.size, first_out.size - 1, source.size
+    load, price, noisy, weight = np.zeros(m, dtype=np.int64), np.ones(m), np.empty(m), np.empty(m)
+    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
+    heap, node = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
+    best_route, best_length = np.empty_like(route), np.empty_like(length)
+    order = np.arange(circuits)
+    total, steps, pressure = 0, 0, FIRST_PRESSURE
+    for k in range(circuits):
+        total += _shift(route[k], length[k], 1, load, limit, price, pressure, weight)
+    best = total + 1
+    while True:
+        if total < best:
+            best = total
+            for k in range(circuits):
+                best_length[k] = length[k]
+                for i in range(length[k]):
+                    best_route[k, i] = route[k, i]
+        if total == 0 or steps >= most:
+            break
+        for a in range(m):
+            noisy[a] = price[a] * (1.0 + NOISE * np.random.random())  # noqa: NPY002
+            weight[a] = _cost(load[a], limit, noisy[a], pressure)
+        for i in range(circuits - 1, 0, -1):
+            j = np.random.randint(i + 1)  # noqa: NPY002
+            order[i], order[j] = order[j], order[i]
+        for place in range(circuits):
+            k = int(order[place])
+            crowded = False
+            for i in range(length[k]):
+                crowded |= load[route[k, i]] > limit
+            if not crowded:
+                continue
+            total += _shift(route[k], length[k], -1, load, limit, noisy, pressure, weight)
+            lightest_paths(first_out, head, weight, source[k], target[k], distance, parent, heap, node)
+            count, v = 0, target[k]
+            while v != source[k]:
+                count += 1
+                v = tail[parent[v]]
+            length[k], v = count, target[k]
+            for i in range(count - 1, -1, -1):
+                route[k, i] = parent[v]
+                v = tail[parent[v]]
+            total += _shift(route[k], count, 1, load, limit, noisy, pressure, weight)
+            steps += 1
+            if total == 0 or steps >= most:
+                break
+        for a in range(m):
+            if load[a] > limit:
+                price[a] += PRICE_STEP * (load[a] - limit)
+        pressure = min(pressure * GROWTH, MOST_PRESSURE)
+    for k in range(circuits):
+        length[k] = best_length[k]
+        for i in range(length[k]):
+            route[k, i] = best_route[k, i]
+    return best, steps
+
+
+@njit(cache=True, nogil=True)
+def weigh(
+    first_out: I64, tail: I64, head: I64, starts: I64, first: I64, target: I64, exponent: F64, best: F64, ratio: F64,
+    rounds: int, rate: float,
+) -> float:  # fmt: skip
+    """Run multiplicative weights; return the largest ratio of the circuits' distances to the total length.
+
+    Parameters
+    ----------
+    starts, first, target
+        Circuits by source: those out of ``starts[i]`` end at ``target[first[i]:first[i + 1]]``.
+    exponent
+        Logarithms of the lengths, ``(m,)``, changed in place.
+    best
+        Lengths with the largest ratio so far, ``(m,)``, in place.
+    ratio
+        The ratio of ``best``, ``(1,)``, in place.
+    rate
+        Growth per round of the exponent of the busiest arc.
+    """
+    m, n = head.size, first_out.size - 1
+    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
+    heap, node = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
+    load, weight = np.empty(m), np.empty(m)
+    for _ in range(rounds):
+        peak = -np.inf
+        for a in range(m):
+            peak = max(peak, exponent[a])
+        cost = size = 0.0
+        for a in range(m):
+            weight[a] = math.exp(max(exponent[a] - peak, -25.0))
+            load[a] = 0.0
+            size += weight[a]
+        for i in range(starts.size):
+            lightest_paths(first_out, head, weight, starts[i], -1, distance, parent, heap, node)
+            for j in range(first[i], first[i + 1]):
+                v = target[j]
+                cost += distance[v]
+                while v != starts[i]:
+                    load[parent[v]] += 1.0
+                    v = tail[parent[v]]
+        better, busiest = cost / size > ratio[0], 1.0
+        ratio[0] = max(ratio[0], cost / size)
+        for a in range(m):
+            if better:
+                best[a] = weight[a]
+            busiest = max(busiest, load[a])
+        for a in range(m):
+            exponent[a] += rate * load[a] / busiest
+    return ratio[0]
+
+
+@njit(cache=True, nogil=True)
+def routes_by_trees(first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float,
+                    mean: float, seed: int) -> tuple[I64, I64]:  # fmt: skip
+    """One route per pair (pairs sorted by source), as paths of shortest-path trees in random order of the sources.
+
+    An arc weighs ``1 + aversion (load + routes so far / mean)`` plus a little noise.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
+    n, m, pairs = first_out.size - 1, head.size, sources.size
+    weight, new = np.empty(m), np.zeros(m)
+    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
+    heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
+    begin = np.searchsorted(sources, np.arange(n + 1))
+    route_start = np.zeros(pairs + 1, dtype=np.int64)
+    chosen = np.empty((pairs, 1), dtype=np.int64)
+    parents = np.full((n, n), -1, dtype=np.int64)
+    for s in np.random.permutation(n):  # noqa: NPY002
+        if begin[s] == begin[s + 1]:
+            continue
+        for a in range(m):
+            weight[a] = 1.0 + aversion * (load[a] + new[a] / mean) + 0.01 * np.random.random()  # noqa: NPY002
+        parent[:] = -1
+        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
+        parents[s] = parent
+        for k in range(begin[s], begin[s + 1]):
+            v, hops = targets[k], 0
+            while v != s and parent[v] >= 0:
+                new[parent[v]] += 1.0
+                v = tail[parent[v]]
+                hops += 1
+            chosen[k, 0] = hops if v == s else 0
+    for k in range(pairs):
+        route_start[k + 1] = route_start[k] + chosen[k, 0]
+    arcs = np.empty(route_start[-1], dtype=np.int64)
+    for k in range(pairs):
+        s, v = sources[k], targets[k]
+        for i in range(route_start[k + 1] - 1, route_start[k] - 1, -1):
+            arcs[i] = parents[s, v]
+            v = tail[arcs[i]]
+    return route_start, arcs
+
+
+@njit(cache=True, nogil=True)
+def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F64) -> F64:
+    """Load of every arc, ``(m,)``, if the demand ``(n, n)`` of each pair follows a lightest path."""
+    n, m = first_out.size - 1, head.size
+    load = np.zeros(m)
+    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
+    heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
+    for s in range(n):
+        if not demand[s].any():
+            continue
+        parent[:] = -1
+        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
+        for t in range(n):
+            if demand[s, t] > 0.0 and np.isfinite(distance[t]):
+                v = t
+                while v != s:
+                    load[parent[v]] += demand[s, t]
+                    v = tail[parent[v]]
+    return load

@@ -1,1 +1,0 @@
-"""Programs given as matrices, such as those of MPS files."""

@@ -1,1 +1,0 @@
-"""Design of topologies for a given number of ports."""

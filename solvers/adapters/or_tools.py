@@ -1,0 +1,497 @@
+"""Adapters for the solvers of OR-Tools: CP-SAT, GLOP and PDLP, with their options and arrays in protocol buffers.
+
+Options and arrays in protocol buffer messages, for the solvers of OR-Tools (GLOP, PDLP, CP-SAT).
+
+Arrays are appended to repeated fields as bytes in the wire format. Through Python lists, a matrix of five million
+nonzeros takes a gigabyte and many seconds.
+
+Adapter for CP-SAT (OR-Tools): integer programs with integer or rational data.
+
+Adapter for GLOP (OR-Tools) through the MathOpt protocol buffers, which return the vertex reached at a limit.
+
+Adapter for PDLP, the first-order method of OR-Tools.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.errors import BadOption, MethodMismatch
+from opticoll.solvers import solver_log
+from opticoll.solvers.adapters.common import ProgressLog, parse_value, rejected_value, set_solution, unknown_option
+from opticoll.solvers.adapters.interface import Adapter, Capabilities
+from opticoll.solvers.task import Outcome, Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from opticoll.instances.readers.untrusted import Json
+    from opticoll.solvers.adapters.interface import Progress
+    from opticoll.solvers.standard_form import StandardForm
+    from opticoll.solvers.task import SolveRequest
+
+
+_LENGTH_DELIMITED = 2
+
+
+def extend(message: Any, field: str, values: NDArray[Any]) -> None:
+    """Append ``values`` to the packed repeated field of ``message`` (double, bool, or integers >= 0).
+
+    Raises
+    ------
+    TypeError
+        If the field has another type.
+    """
+    kind = message.DESCRIPTOR.fields_by_name[field]
+    array = np.ascontiguousarray(values)
+    if array.size == 0:
+        return
+    if kind.type == kind.TYPE_DOUBLE:
+        payload = array.astype("<f8", copy=False).tobytes()
+    elif kind.type == kind.TYPE_BOOL:
+        payload = array.astype(np.uint8).tobytes()
+    elif kind.type in (kind.TYPE_INT64, kind.TYPE_INT32, kind.TYPE_UINT64, kind.TYPE_UINT32):
+        payload = varints(array)
+    else:
+        msg = f"field {field!r} has an unsupported type; doubles, booleans and integers are supported"
+        raise TypeError(msg)
+    head = np.array([kind.number << 3 | _LENGTH_DELIMITED])
+    message.MergeFromString(varints(head) + varints(np.array([len(payload)])) + payload)
+
+
+def varints(values: NDArray[Any]) -> bytes:
+    """Encode integers >= 0 as base-128 varints: seven bits per byte, least significant first, continuation bit set.
+
+    Raises
+    ------
+    ValueError
+        If any is negative.
+    """
+    if values.size == 0:
+        return b""
+    if values.min() < 0:
+        msg = "varints encode only integers >= 0"
+        raise ValueError(msg)
+    rest = values.astype(np.uint64)
+    width = max(1, -(-int(rest.max()).bit_length() // 7))
+    digits = np.empty((rest.size, width), dtype=np.uint8)
+    used = np.empty((rest.size, width), dtype=bool)
+    for place in range(width):
+        used[:, place] = rest > 0 if place else True
+        digits[:, place] = rest & np.uint64(0x7F)
+        rest >>= np.uint64(7)
+    digits[:, :-1] |= used[:, 1:].astype(np.uint8) << 7
+    return digits[used].tobytes()
+
+
+def set_options(solver: str, message: Any, options: Mapping[str, object], *, inside: str | None = None) -> None:
+    """Set fields of ``message`` by name; a dotted name addresses a nested message.
+
+    Fields of the nested message ``inside`` may also be given without its prefix.
+
+    Raises
+    ------
+    BadOption
+        If a name does not exist or a value is rejected.
+    """
+    names = _fields(message)
+    for name, value in options.items():
+        full = f"{inside}.{name}" if inside and f"{inside}.{name}" in names else name
+        if full not in names:
+            raise unknown_option(solver, name, names)
+        *path, last = full.split(".")
+        target = message
+        for part in path:
+            target = getattr(target, part)
+        field = target.DESCRIPTOR.fields_by_name[last]
+        try:
+            setattr(target, last, _value(solver, name, value, field))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise rejected_value(solver, name, value, str(error)) from error
+
+
+def effective(message: Any) -> dict[str, Json]:
+    """Return the fields that are set, by dotted name."""
+    options: dict[str, Any] = {}
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE and hasattr(value, "ListFields"):
+            options |= {f"{field.name}.{name}": inner for name, inner in effective(value).items()}
+        elif field.type == field.TYPE_ENUM and isinstance(value, int):
+            options[field.name] = field.enum_type.values_by_number[value].name
+        else:
+            options[field.name] = value if isinstance(value, (bool, int, float, str)) else str(value)
+    return options
+
+
+def _fields(message: Any) -> list[str]:
+    names = []
+    for field in message.DESCRIPTOR.fields:
+        if field.type != field.TYPE_MESSAGE:
+            names.append(field.name)
+        elif hasattr(getattr(message, field.name), "DESCRIPTOR"):
+            names += [f"{field.name}.{name}" for name in _fields(getattr(message, field.name))]
+    return names
+
+
+def _value(solver: str, name: str, value: Any, field: Any) -> Any:
+    if field.type == field.TYPE_ENUM:
+        known = field.enum_type.values_by_name
+        if str(value) in known:
+            return known[str(value)].number
+        if str(value).isdigit() and int(value) in field.enum_type.values_by_number:
+            return int(value)
+        raise rejected_value(solver, name, value, f"it must be one of {', '.join(known)}")
+    if field.type == field.TYPE_BOOL:
+        return parse_value(solver, name, value, bool)
+    if field.type in (field.TYPE_DOUBLE, field.TYPE_FLOAT):
+        return parse_value(solver, name, value, float)
+    if field.type == field.TYPE_STRING:
+        return str(value)
+    return parse_value(solver, name, value, int)
+
+
+_MAX_DENOMINATOR = 10**6
+_MAX_ACTIVITY = 2**60
+_ROUND = Fraction(1, 10**9)
+
+
+class CpSat(Adapter):
+    """CP-SAT: bounded integer columns, rows with rational coefficients."""
+
+    name = "cp-sat"
+    title = "CP-SAT (OR-Tools)"
+    package = "ortools"
+    distribution = "ortools"
+    algorithm = "constraint programming with clause learning"
+    capabilities = Capabilities(
+        lp=False, mip=True, bound=True, incumbents=True, warm_start=True, integer_data_only=True
+    )
+    install = "pip install ortools"
+    modules = ("ortools.sat.python.cp_model", "ortools.sat.sat_parameters_pb2")
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``; see :meth:`Adapter.solve`.
+
+        Raises
+        ------
+        MethodMismatch
+            If a column is unbounded, or a coefficient is not a fraction with denominator at most 10^6.
+        """
+        cp_model, messages = map(self.load, self.modules)
+        parameters = messages.SatParameters()
+        parameters.num_workers = request.threads
+        parameters.random_seed = request.seed
+        if request.time_limit_s is not None:
+            parameters.max_time_in_seconds = request.time_limit_s
+        set_options(self.name, parameters, request.options)
+
+        model = cp_model.CpModel()
+        scale = self._build(model.proto, form, request)
+        solver = cp_model.CpSolver()
+        solver.parameters.parse_text_format(str(parameters))
+        if solver_log.shown():
+            solver.parameters.log_search_progress = True
+            solver.parameters.log_to_stdout = True
+        flip = -1.0 if form.sense == "max" else 1.0
+        log = ProgressLog(form, progress)
+
+        def to_bound(value: float) -> float:
+            return flip * value / scale + form.offset
+
+        class ProgressCallback(cp_model.CpSolverSolutionCallback):  # type: ignore[name-defined]
+            def on_solution_callback(self) -> None:
+                response = self.response_proto
+                log.incumbent(np.array(list(response.solution), dtype=float), to_bound(self.best_objective_bound))
+
+        solver.best_bound_callback = lambda value: log.bound(to_bound(value))
+        start = time.perf_counter()
+        status = solver.solve(model, ProgressCallback())
+        wall = time.perf_counter() - start
+        raw = solver.status_name(status)
+        outcome = Outcome(self._termination(raw, wall, request), raw=raw, incumbents=log.incumbents)
+        if raw == "MODEL_INVALID":
+            msg = f"solver {self.name!r} rejects the problem: {model.validate() or 'a parameter is out of range'}"
+            raise BadOption(msg)
+        outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
+        outcome.message = solver.solution_info()
+        if raw in ("OPTIMAL", "FEASIBLE"):
+            set_solution(outcome, form, np.array(list(solver.response_proto.solution), dtype=float), accepted=True)
+        if raw != "INFEASIBLE":
+            bound = to_bound(solver.best_objective_bound) if form.cost.any() else form.offset
+            outcome.bound = bound if abs(solver.best_objective_bound) < _MAX_ACTIVITY else None
+        return outcome
+
+    def _termination(self, raw: str, wall: float, request: SolveRequest) -> Termination:
+        known = {"OPTIMAL": Termination.OPTIMAL, "INFEASIBLE": Termination.INFEASIBLE}
+        if raw in known:
+            return known[raw]
+        if request.time_limit_s is not None and wall >= 0.9 * request.time_limit_s:
+            return Termination.TIME_LIMIT
+        return Termination.ITERATION_LIMIT if raw in ("FEASIBLE", "UNKNOWN") else Termination.ERROR
+
+    def _build(self, proto: Any, form: StandardForm, request: SolveRequest) -> int:
+        """Fill the model; returns the factor by which the objective was scaled to integers."""
+        lower, upper = self._column_bounds(form)
+        for low, high in zip(lower, upper, strict=True):
+            proto.variables.add().domain.extend([low, high])
+        reach = np.maximum(np.abs(np.array(lower, dtype=float)), np.abs(np.array(upper, dtype=float)))
+        by_row = form.A.tocsr()
+        integral = bool(np.all(by_row.data == np.round(by_row.data)))
+        for i in range(form.A.shape[0]):
+            part = slice(by_row.indptr[i], by_row.indptr[i + 1])
+            columns, values = by_row.indices[part], by_row.data[part]
+            factor, coefficients = (1, [int(v) for v in values]) if integral else self._scaled(values, f"row {i}")
+            self._check_reach(coefficients, reach[columns], f"row {i}")
+            linear = proto.constraints.add().linear
+            linear.vars.extend(columns.tolist())
+            linear.coeffs.extend(coefficients)
+            linear.domain.extend(_row_domain(float(form.row_lower[i]), float(form.row_upper[i]), factor))
+        return self._objective(proto, form, reach, request)
+
+    def _objective(self, proto: Any, form: StandardForm, reach: NDArray[np.float64], request: SolveRequest) -> int:
+        used = np.flatnonzero(form.cost)
+        scale, coefficients = self._scaled(form.cost[used], "the objective")
+        self._check_reach(coefficients, reach[used], "the objective")
+        if used.size:
+            proto.objective.vars.extend(used.tolist())
+            proto.objective.coeffs.extend([-v if form.sense == "max" else v for v in coefficients])
+        if request.warm_start is not None:
+            proto.solution_hint.vars.extend(range(form.A.shape[1]))
+            proto.solution_hint.values.extend([round(v) for v in request.warm_start.tolist()])
+        return scale
+
+    def _column_bounds(self, form: StandardForm) -> tuple[list[int], list[int]]:
+        unbounded = ~(np.isfinite(form.col_lower) & np.isfinite(form.col_upper))
+        if unbounded.any():
+            at = int(np.argmax(unbounded))
+            msg = (
+                f"solver 'cp-sat' needs finite bounds on every column and column {at} is in "
+                f"[{form.col_lower[at]}, {form.col_upper[at]}]: add bounds, or use 'highs' or 'scip'"
+            )
+            raise MethodMismatch(msg)
+        lower, upper = np.ceil(form.col_lower - 1e-9), np.floor(form.col_upper + 1e-9)
+        return [int(v) for v in lower], [int(v) for v in upper]
+
+    def _scaled(self, values: NDArray[np.float64], where: str) -> tuple[int, list[int]]:
+        """Return the smallest factor that makes ``values`` integers, and the scaled values."""
+        exact = []
+        for value in values.tolist():
+            nearest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
+            if float(nearest) != value:
+                msg = (
+                    f"solver 'cp-sat' needs rational data and {where} contains {value!r}, which is not a fraction with "
+                    "denominator at most 10^6: rescale the model, or use 'highs' or 'scip'"
+                )
+                raise MethodMismatch(msg)
+            exact.append(nearest)
+        factor = math.lcm(1, *(fraction.denominator for fraction in exact))
+        return factor, [int(fraction * factor) for fraction in exact]
+
+    def _check_reach(self, coefficients: list[int], reach: NDArray[np.float64], where: str) -> None:
+        total = sum(abs(a) * int(r) for a, r in zip(coefficients, reach, strict=True))
+        if total > _MAX_ACTIVITY:
+            msg = (
+                f"solver 'cp-sat' uses 64-bit integers and {where} can reach {float(total):.1e} after scaling its "
+                "coefficients to integers: tighten bounds, rescale, or use 'highs' or 'scip'"
+            )
+            raise MethodMismatch(msg)
+
+
+def _row_domain(lower: float, upper: float, factor: int) -> list[int]:
+    """Round the scaled bounds of a row inwards, allowing for round-off of 1e-9."""
+    low = -_MAX_ACTIVITY if lower == -math.inf else math.ceil(Fraction(lower) * factor - _ROUND)
+    high = _MAX_ACTIVITY if upper == math.inf else math.floor(Fraction(upper) * factor + _ROUND)
+    return [low, high] if low <= high else []  # an empty domain: no integer between the bounds
+
+
+_GLOP_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "INFEASIBLE": Termination.INFEASIBLE,
+    "UNBOUNDED": Termination.UNBOUNDED,
+    "INFEASIBLE_OR_UNBOUNDED": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "IMPRECISE": Termination.TOLERANCE,
+}
+_LIMIT = {
+    "TIME": Termination.TIME_LIMIT,
+    "ITERATION": Termination.ITERATION_LIMIT,
+    "MEMORY": Termination.MEMORY_LIMIT,
+    "INTERRUPTED": Termination.INTERRUPTED,
+}
+_FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
+
+
+class Glop(Adapter):
+    """GLOP: primal and dual simplex, LP only."""
+
+    name = "glop"
+    title = "GLOP (OR-Tools)"
+    package = "ortools"
+    distribution = "ortools"
+    algorithm = "simplex"
+    capabilities = Capabilities(duals=True, bound=True)
+    install = "pip install ortools"
+    modules = (
+        "ortools.math_opt.core.python.solver", "ortools.math_opt.callback_pb2", "ortools.math_opt.model_pb2",
+        "ortools.math_opt.model_parameters_pb2", "ortools.math_opt.parameters_pb2", "ortools.math_opt.result_pb2",
+    )  # fmt: skip
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``; see :meth:`Adapter.solve`."""
+        core, callbacks, _, models, parameters_pb2, results = map(self.load, self.modules)
+        parameters = parameters_pb2.SolveParametersProto()
+        glop = parameters.glop
+        glop.primal_feasibility_tolerance = glop.dual_feasibility_tolerance = 1e-9
+        glop.solution_feasibility_tolerance = 1e-8
+        glop.random_seed = request.seed
+        glop.num_omp_threads = request.threads
+        if request.time_limit_s is not None:
+            glop.max_time_in_seconds = request.time_limit_s
+        set_options(self.name, glop, request.options)
+        parameters.enable_output = solver_log.shown()
+        start = time.perf_counter()
+        try:
+            result = core.solve(
+                self._model(form), parameters_pb2.SOLVER_TYPE_GLOP, parameters_pb2.SolverInitializerProto(),
+                parameters, models.ModelSolveParametersProto(), None, callbacks.CallbackRegistrationProto(), None, None,
+            )  # fmt: skip
+        except (ValueError, RuntimeError) as error:
+            if "GlopParameters" in str(error) or "parameter" in str(error).lower():
+                raise rejected_value(self.name, ", ".join(request.options), "", str(error)) from error
+            msg = f"solver {self.name!r} rejects the problem: {error}"
+            raise BadOption(msg) from error
+        reason = results.TerminationReasonProto.Name(result.termination.reason).removeprefix("TERMINATION_REASON_")
+        limit = results.LimitProto.Name(result.termination.limit).removeprefix("LIMIT_")
+        termination = _GLOP_TERMINATION.get(reason, _LIMIT.get(limit, Termination.ERROR))
+        if limit == "UNDETERMINED":  # the result does not name the limit
+            late = request.time_limit_s is not None and time.perf_counter() - start >= 0.9 * request.time_limit_s
+            termination = Termination.TIME_LIMIT if late else Termination.ITERATION_LIMIT
+        outcome = Outcome(termination, raw=reason if limit == "UNSPECIFIED" else f"{reason} ({limit})")
+        outcome.algorithm, outcome.options = self.algorithm, effective(glop)
+        outcome.iterations = int(result.solve_stats.simplex_iterations)
+        outcome.message = result.termination.detail
+        x = duals = None
+        for solution in result.solutions:
+            if solution.HasField("primal_solution"):
+                x = _dense(solution.primal_solution.variable_values, form.A.shape[1])
+            if solution.HasField("dual_solution"):
+                duals = _dense(solution.dual_solution.dual_values, form.A.shape[0])
+            break
+        set_solution(outcome, form, x, duals)
+        return outcome
+
+    def _model(self, form: StandardForm) -> Any:
+        """Build the model message from arrays."""
+        model = self.load("ortools.math_opt.model_pb2").ModelProto()
+        m, n = form.A.shape
+        columns, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
+        extend(columns, "ids", np.arange(n))
+        extend(columns, "lower_bounds", form.col_lower)
+        extend(columns, "upper_bounds", form.col_upper)
+        extend(columns, "integers", np.zeros(n, dtype=bool))
+        extend(rows, "ids", np.arange(m))
+        extend(rows, "lower_bounds", form.row_lower)
+        extend(rows, "upper_bounds", form.row_upper)
+        model.objective.maximize = form.sense == "max"
+        model.objective.offset = form.offset
+        used = np.flatnonzero(form.cost)
+        extend(model.objective.linear_coefficients, "ids", used)
+        extend(model.objective.linear_coefficients, "values", form.cost[used])
+        by_row = form.A.tocsr()
+        by_row.sort_indices()
+        extend(matrix, "row_ids", np.repeat(np.arange(m), np.diff(by_row.indptr)))
+        extend(matrix, "column_ids", by_row.indices)
+        extend(matrix, "coefficients", by_row.data)
+        return model
+
+
+def _dense(vector: Any, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    full = np.zeros(size)
+    full[np.fromiter(vector.ids, dtype=np.int64)] = np.fromiter(vector.values, dtype=float)
+    return full
+
+
+_PDLP_TERMINATION = {
+    "OPTIMAL": Termination.OPTIMAL,
+    "PRIMAL_INFEASIBLE": Termination.INFEASIBLE,
+    "DUAL_INFEASIBLE": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "PRIMAL_OR_DUAL_INFEASIBLE": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "TIME_LIMIT": Termination.TIME_LIMIT,
+    "ITERATION_LIMIT": Termination.ITERATION_LIMIT,
+    "KKT_MATRIX_PASS_LIMIT": Termination.ITERATION_LIMIT,
+    "INTERRUPTED_BY_USER": Termination.INTERRUPTED,
+    "NUMERICAL_ERROR": Termination.TOLERANCE,
+}
+
+
+class Pdlp(Adapter):
+    """PDLP: primal-dual hybrid gradient, LP only, to a tolerance."""
+
+    name = "pdlp"
+    title = "PDLP (OR-Tools)"
+    package = "ortools"
+    distribution = "ortools"
+    algorithm = "first order (PDLP)"
+    capabilities = Capabilities(duals=True, warm_start=True, exact=False)
+    install = "pip install ortools"
+    modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
+
+    def solve(self, form: StandardForm, request: SolveRequest, progress: Progress) -> Outcome:
+        """Solve ``form``; see :meth:`Adapter.solve`."""
+        pdlp, messages, logs = map(self.load, self.modules)
+        parameters = messages.PrimalDualHybridGradientParams()
+        parameters.num_threads = request.threads
+        criteria = parameters.termination_criteria
+        criteria.simple_optimality_criteria.eps_optimal_relative = max(1e-9, request.rel_tol)
+        criteria.simple_optimality_criteria.eps_optimal_absolute = max(1e-9, request.rel_tol)
+        if request.time_limit_s is not None:
+            criteria.time_sec_limit = request.time_limit_s
+        set_options(self.name, parameters, request.options, inside="termination_criteria")
+
+        options = effective(parameters)
+        if solver_log.shown():
+            parameters.verbosity_level = max(2, parameters.verbosity_level)
+        flip = -1.0 if form.sense == "max" else 1.0
+        problem = pdlp.QuadraticProgram()
+        problem.resize_and_initialize(form.A.shape[1], form.A.shape[0])
+        problem.objective_vector = np.array(flip * form.cost)
+        problem.objective_offset = flip * form.offset
+        problem.variable_lower_bounds = np.array(form.col_lower)
+        problem.variable_upper_bounds = np.array(form.col_upper)
+        problem.constraint_lower_bounds = np.array(form.row_lower)
+        problem.constraint_upper_bounds = np.array(form.row_upper)
+        import scipy.sparse as sp
+
+        problem.constraint_matrix = sp.csc_matrix(form.A, copy=True)  # PDLP needs writable arrays
+        start = None
+        if request.warm_start is not None:
+            start = pdlp.PrimalAndDualSolution()
+            start.primal_solution = np.array(request.warm_start)
+            start.dual_solution = np.zeros(form.A.shape[0])
+        result = pdlp.primal_dual_hybrid_gradient(problem, parameters, initial_solution=start)
+        log = result.solve_log
+        raw = logs.TerminationReason.Name(log.termination_reason).removeprefix("TERMINATION_REASON_")
+        if raw == "INVALID_PARAMETER":
+            names = ", ".join(request.options) or "a common option"
+            raise rejected_value(self.name, names, "", log.termination_string)
+        if raw == "INVALID_PROBLEM":
+            msg = f"solver {self.name!r} rejects the problem: {log.termination_string}"
+            raise BadOption(msg)
+        outcome = Outcome(_PDLP_TERMINATION.get(raw, Termination.ERROR), raw=raw, message=log.termination_string)
+        outcome.algorithm, outcome.options = self.algorithm, options
+        outcome.iterations = int(log.iteration_count)
+        set_solution(outcome, form, result.primal_solution, flip * np.asarray(result.dual_solution), exact=False)
+        return outcome
+
+
+ADAPTER = (
+    CpSat(),
+    Glop(),
+    Pdlp(),
+)
