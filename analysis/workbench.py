@@ -103,8 +103,8 @@ def solve(
     log
         Show the solver's own log.
     shard
-        Size of a shard for results in bytes and seconds: text such as ``"64MB"`` (:mod:`opticoll.instances.digraph`), or
-        bytes.
+        Size of a shard for results in bytes and seconds: bytes, or text such as ``"64MB"``
+        (:mod:`opticoll.instances.digraph`).
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
     on_progress, stop

@@ -99,7 +99,10 @@ def reference() -> None:
             for name in names:
                 if name != package:
                     parts += [name.rpartition(".")[2], "-" * len(name), ""]
-                parts += [f".. automodule:: {name}", *(["   :members:"] if name != package else []), ""]
+                whole = name != package or not hasattr(
+                    import_module(name), "__all__"
+                )  # what __all__ lists is elsewhere
+                parts += [f".. automodule:: {name}", *(["   :members:"] if whole else []), ""]
             write(GENERATED / "api" / f"{package}.rst", "\n".join(parts))
 
 

@@ -20,15 +20,14 @@ from opticoll.instances.spec import contributed, modules_of, nearest
 
 #: Sub-packages with the formulations of one paper each; the other sub-packages are shared.
 PAPERS = ("alltoall", "lumorph", "optree", "sipml", "topoopt")
-#: Sub-packages whose modules define formulations.
-PACKAGES = (*PAPERS, "matrix", "topology")
-#: Modules of formulations whose name they do not have.
-_MODULES = {"matrix.program": "matrix.matrix_form", "topology.design": "topology.degree_design"}
+#: Modules of the formulations that are of no paper.
+_MODULES = {"matrix.program": "matrix_form", "topology.design": "degree_design"}
 
 
 @cache
 def _ours() -> dict[str, Formulation]:
-    modules = (module for package in PACKAGES for module in modules_of(f"{__name__}.{package}"))
+    modules = [module for paper in PAPERS for module in modules_of(f"{__name__}.{paper}")]
+    modules += [f"{__name__}.{module}" for module in _MODULES.values()]
     return {model.name: model for model in contributed(modules, "FORMULATION")}
 
 
@@ -78,9 +77,9 @@ def formulation(name: str | Formulation) -> Formulation:
 
 def _found(name: str) -> Formulation | None:
     """The formulation called ``name``, ours from its module alone; None if there is none."""
-    package, _, module = _MODULES.get(name, name).replace("-", "_").partition(".")
-    path = f"{__name__}.{package}.{module}"
-    if package in PACKAGES and module.isidentifier() and find_spec(path) is not None:
+    paper, _, module = name.replace("-", "_").partition(".")
+    path = f"{__name__}.{_MODULES.get(name, f'{paper}.{module}')}"
+    if name in _MODULES or (paper in PAPERS and module.isidentifier() and find_spec(path) is not None):
         for model in contributed((path,), "FORMULATION"):  # this module alone, without importing all the others
             if isinstance(model, Formulation) and model.name == name:
                 return model

@@ -6,7 +6,7 @@ solver are checked against that declaration before any other use, because an ind
 ``index_sets`` names the indices along the axes: vertices by the labels of the topology, an arc as ``u -> v``, a
 commodity as ``s -> t``, a path by all its vertices. Parallel arcs are numbered: ``u -> v (2)``.
 
-Named arrays in coordinate form, as solution files hold them.
+Solution files may hold arrays in coordinate form.
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@ Conventions used by every layer
     canonical order: by tail, then head, then capacity. Parallel arcs are allowed; families drop loops unless
     asked to keep them. An undirected link is a pair of opposite arcs. ``terminals`` are the vertices that send
     and receive shards: all of them, except where a modifier adds relay vertices (NICs).
+
+Sizes and rates as text, ``64MB``, ``64 MiB``, ``100Gb/s``
+    ``B`` is a byte, ``b`` or ``bit`` a bit. Decimal prefixes are powers of 1000 (k, K, M, G, T, P), binary ones of 1024
+    (Ki, Mi, Gi, Ti, Pi): ``1MB`` is 10^6 bytes, ``1MiB`` 2^20 bytes, ``1Mb`` 10^6 bits. A rate ends in ``/s`` or ``ps``
+    (``Gb/s``, ``Gbit/s``, ``Gbps``, ``GB/s``); its number may be left out, which means 1.
 """
 
 from __future__ import annotations

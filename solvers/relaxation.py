@@ -1,7 +1,7 @@
-"""Scale right-hand sides and columns, so that results do not depend on the units of capacities and demands.
+"""Scaling of programs, so that results do not depend on units; bounds from their linear relaxations.
 
-An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the largest
-finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
+Scaling. An LP whose columns are bounded by nothing but 0 and infinity is homogeneous in (x, row bounds): with s the
+largest finite row bound, x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this,
 capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
 
 Where capacities are coefficients (load <= c T) a column of tiny ones is worse: solvers drop entries of 1e-9 and
@@ -12,12 +12,10 @@ which its largest cost is about 1.
 
 Every adapter gets the scaled matrix; x, duals, objective and bound come back in the units of the problem as stated.
 
-Bounds and proofs of infeasibility from a program's linear relaxation.
-
-A branch-and-bound solver's bound cannot be checked, but the relaxation's row duals can: weak duality turns any of them
-into a bound (:func:`opticoll.solvers.verify.dual_bound`). Where only integer columns have costs, in whole multiples of
-some step, the bound is rounded to the next value that the objective can take; where that equals the incumbent, the
-incumbent is optimal.
+Bounds, and proofs of infeasibility. A branch-and-bound solver's bound cannot be checked, but the relaxation's row duals
+can: weak duality turns any of them into a bound (:func:`opticoll.solvers.verify.dual_bound`). Where only integer
+columns have costs, in whole multiples of some step, the bound is rounded to the next value that the objective can take;
+where that equals the incumbent, the incumbent is optimal.
 """
 
 from __future__ import annotations

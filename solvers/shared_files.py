@@ -1,18 +1,17 @@
 """Files that processes share: atomic writing and locks, and private folders of a worker.
 
-Atomic files and advisory locks, also on a file system that several machines share.
+This works also on a file system that several machines share.
 
-A file is written under a temporary name in its own folder and then renamed (:func:`rewrite`) or linked
-(:func:`publish`) to its name, so that readers never see a part of it. ``link`` fails if the name exists, also between
-machines, so exactly one of several writers succeeds.
+A file is written under a temporary name in its own folder and then
+renamed (:func:`rewrite`) or linked (:func:`publish`) to its name, so that readers never see a part of it. ``link``
+fails if the name exists, also between machines, so exactly one of several writers succeeds.
 
 The system releases an advisory lock when its holder dies. On a file system without locks, every claim succeeds: a claim
 only avoids duplicate work.
 
-Private folders through which a parent and its worker exchange JSON and arrays.
-
-A worker that is killed during a write leaves the previous state readable. The owner of a folder locks it; a folder
-whose owner was killed is removed by the next process that makes one.
+Through private folders a parent and its worker exchange JSON and arrays. A worker that is killed during a write leaves
+the previous state readable. The owner of a folder locks it; a folder whose owner was killed is removed by the next
+process that makes one.
 """
 
 from __future__ import annotations

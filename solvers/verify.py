@@ -1,6 +1,7 @@
-r"""Rigorous bounds on linear programs from approximate duals.
+r"""Verify solutions on the matrix and recompute bounds from duals, with numpy alone.
 
-For :math:`\min c^\top x` over :math:`l_r \le A x \le u_r`, :math:`l_x \le x \le u_x`, any row duals y give
+Bounds from approximate duals. For :math:`\min c^\top x` over :math:`l_r \le A x \le u_r`, :math:`l_x \le x \le u_x`,
+any row duals y give
 
 .. math:: \sum_i \min_{l_i \le r \le u_i} y_i r + \sum_j \min_{l_j \le x \le u_j} z_j x, \qquad z = c - A^\top y.
 
@@ -12,8 +13,6 @@ columns (A. Neumaier & O. Shcherbina, *Math. Programming* 99, 2004; C. Jansson, 
 Where the rows do not imply one, the objective does: for any number v the optimum is at least v, or attained where
 :math:`c^\top x \le v`. With v the value of the duals in ordinary arithmetic, the smaller of v and of the bound over
 :math:`\{c^\top x \le v\}` holds, whatever v is.
-
-Verify solutions on the matrix and recompute bounds from duals, with numpy alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Start worker processes, ahead of their job where possible, keep them for the next one, and end them.
-
-Worker processes in which solvers run, started by :mod:`opticoll.solvers.worker`.
+"""Worker processes in which solvers run: started ahead of their job where possible, kept for the next one, and ended.
 
 A job is a folder: its process reads ``job.json``, calls one function, writes ``answer.json`` and exits at once, without
 running the destructors of libraries, which may crash. It is killed when its parent dies.

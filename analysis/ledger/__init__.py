@@ -7,7 +7,7 @@ A store keeps every measurement, and the latest one of each claim is shown. The 
 the store holds one row of :meth:`~opticoll.analysis.ledger.claim.Claim.examine` with ``schema``, ``measured_at`` (UTC),
 ``seconds`` and ``environment``. Files are written atomically and never changed.
 
-Tests of bounds and theorems on many graphs with certified optima.
+Claims about bounds and theorems share tests of them on many graphs with certified optima (:class:`Sweep`).
 """
 
 from __future__ import annotations

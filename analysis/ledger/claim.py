@@ -5,7 +5,7 @@ Tolerances are fixed before anything is measured. A printed number stands for ev
 of it, and at least for everything that rounds to its last nonzero digit: about 10 for 5 to 15. Orders of magnitude are
 rounded in the same way: two orders of magnitude start at 10^1.5.
 
-Explain a row of the ledger to a reader who does not know this software, as Markdown.
+A row of the ledger is also explained to a reader who does not know this software, as Markdown.
 """
 
 from __future__ import annotations

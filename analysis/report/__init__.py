@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page of what a results store holds.
 
-Tables of the report: their columns, and how every kind of value is written.
+All its tables share their columns, and how every kind of value is written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The results store: one immutable file per run, safe for many writers, read as tables through DuckDB.
 
-Read-only queries of the store through DuckDB: typed views over the record files.
+Queries are read-only: typed views over the record files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run and record one cell of a study, in this process, another one, or on another machine.
+"""Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell.
 
-Run studies: their cells are given to an executor, resumed automatically, and never stopped by a failing cell.
+A cell is run and recorded in this process, in another one, or on another machine.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ The Pyomo build lists the index sets from Pre, Post and P_sd and states one cons
 multiplies incidence matrices, made from the columns of :class:`~opticoll.formulations.lumorph.round_sets.RoundProgram`.
 They share no rows. Rounds are numbered through all phases.
 
-Builds of ``lumorph.sum-rounds``, whose mathematics is that of :mod:`opticoll.formulations.lumorph.sum_rounds`.
-
-The Pyomo build states one constraint at a time over index sets of its own; the CVXPY build multiplies incidence
-matrices of rows and columns. They share no rows.
+Those of ``lumorph.sum-rounds`` have the mathematics of :mod:`opticoll.formulations.lumorph.sum_rounds`. The Pyomo build
+states one constraint at a time over index sets of its own; the CVXPY build multiplies incidence matrices of rows and
+columns. They share no rows.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
-"""Lower schedules of collectives with copies and sums to programs.
+"""Lower schedules of links and of collectives to programs, and write solutions of formulations as schedule files.
 
-A program has a thread block for every rank, neighbour, direction and channel; receives that add are ``rrc``. Partial
-sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are not written. An instruction waits for the
-receive that wrote its chunk last. It cannot deadlock: an instruction waits for instructions of earlier steps, or of the
-same step and a lower peer.
+Collectives with copies and sums. A program has a thread block for every rank, neighbour, direction and channel;
+receives that add are ``rrc``. Partial sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are
+not written. An instruction waits for the receive that wrote its chunk last. It cannot deadlock: an instruction waits
+for instructions of earlier steps, or of the same step and a lower peer.
 
 The messages of a connection are dealt out in turn to its channels, at both ends alike. With I instances every chunk is
 divided into I parts, each with channels of its own.
 
-Lower link schedules to programs, and write solutions of formulations as schedule files.
-
-A program has thread blocks for every rank, neighbour and direction, one a channel; chunks in transit lie in scratch.
-Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on its way, and
-arrives in the output of t at [s D + c]. In an all-gather, chunk c of s lies in the output of every rank at [s D + c].
-Transfers of one arc and step whose places are contiguous on both ends become one instruction. A relay's send waits only
-for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It cannot
-deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
+Link schedules. A program has thread blocks for every rank, neighbour and direction, one a channel; chunks in transit
+lie in scratch. Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on
+its way, and arrives in the output of t at [s D + c]. In an all-gather, chunk c of s lies in the output of every rank at
+[s D + c]. Transfers of one arc and step whose places are contiguous on both ends become one instruction. A relay's send
+waits only for the receive that brought its chunk: there are no barriers, so the program may run ahead of the steps. It
+cannot deadlock: a send of one step waits only for receives of earlier steps, and receives wait for no dependency.
 
 Limits of a runtime (:class:`opticoll.formulations.schedules.program.Target`). The transfers of a connection are dealt
 out to as many channels as keep its thread blocks within the steps. Every channel takes a limited number of peers; the

@@ -1,15 +1,10 @@
 """Adapters for the solvers of OR-Tools: CP-SAT, GLOP and PDLP, with their options and arrays in protocol buffers.
 
-Options and arrays in protocol buffer messages, for the solvers of OR-Tools (GLOP, PDLP, CP-SAT).
-
 Arrays are appended to repeated fields as bytes in the wire format. Through Python lists, a matrix of five million
 nonzeros takes a gigabyte and many seconds.
 
-Adapter for CP-SAT (OR-Tools): integer programs with integer or rational data.
-
-Adapter for GLOP (OR-Tools) through the MathOpt protocol buffers, which return the vertex reached at a limit.
-
-Adapter for PDLP, the first-order method of OR-Tools.
+CP-SAT takes integer programs with integer or rational data. GLOP is called through the MathOpt protocol buffers, which
+return the vertex reached at a limit. PDLP is OR-Tools' first-order method.
 """
 
 from __future__ import annotations

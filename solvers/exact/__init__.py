@@ -1,6 +1,6 @@
 r"""Exact optima of linear and integer programs, as fractions with vectors that prove them.
 
-A program in rational numbers, and its exact answer with the vectors that prove it.
+The parts of this package share the program in rational numbers and its exact answer.
 
 .. math::
     \min / \max \; c^\top x + c_0 \quad \text{s.t.} \quad

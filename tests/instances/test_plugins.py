@@ -163,7 +163,7 @@ BAD = {
         "'highs' is already used by opticoll",
     ),
     "formulation name": (MODEL.replace("own.model", "alltoall.master"), "already used by opticoll"),
-    "family name": (FAMILY.format(name="ring", step=1), "already used in .*rings.py"),
+    "family name": (FAMILY.format(name="ring", step=1), "already used in .*rings_and_grids.py"),
     "no annotation": (FAMILY.format(name="cycle", step=1).replace("n: int", "n"), "argument 'n' must be annotated"),
     "missing hook": (MODEL.replace("residuals=", "metrics="), "missing 1 required .*'residuals'"),
     "wrong hook": (MODEL.replace("build={", "bounds=3, build={"), "bounds must be a function, not 3"),

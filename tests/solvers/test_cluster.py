@@ -24,7 +24,7 @@ from opticoll.analysis.study import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.errors import BadOption, SolverUnavailable
 from opticoll.solvers import runner
-from opticoll.solvers import worker as worker_start
+from opticoll.solvers import worker as worker_module
 from opticoll.solvers.executor import ClusterLost, DaskCluster, InProcess, JobCrashed
 from opticoll.solvers.task import Task
 
@@ -41,7 +41,7 @@ time_limit_s = 240
 
 
 #: Where the processes find this module (jobs are sent by name), what it imports, and opticoll.
-PLACES = (Path(__file__).parent, Path(__file__).parents[1], worker_start.ROOT)
+PLACES = (Path(__file__).parent, Path(__file__).parents[1], worker_module.ROOT)
 
 #: Dask's own command line in a process that does not outlive ours, however ours ends.
 DASK = """

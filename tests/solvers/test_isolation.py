@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers import isolation, shared_files
-from opticoll.solvers import worker as worker_start
+from opticoll.solvers import worker as worker_module
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.isolation import Answer, call_isolated, solve_isolated
 from opticoll.solvers.standard_form import StandardForm
@@ -292,7 +292,7 @@ def start_script(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     (tmp_path / "opticoll").mkdir()  # a folder of the same name in the working directory must not be taken for ours
     (tmp_path / "opticoll" / "__init__.py").write_text("raise RuntimeError('the wrong opticoll')", encoding="utf-8")
     code = (
-        f"import runpy, sys; sys.path.insert(0, {str(worker_start.ROOT)!r}); "
+        f"import runpy, sys; sys.path.insert(0, {str(worker_module.ROOT)!r}); "
         f"runpy.run_path({str(script)!r}, {{}}, '__main__')"
     )
     return subprocess.Popen(
@@ -418,28 +418,28 @@ SMALL = StandardForm(
 )  # fmt: skip
 
 
-def waiting() -> list[worker_start.Worker]:
-    return list(worker_start.here.waiting.values())
+def waiting() -> list[worker_module.Worker]:
+    return list(worker_module.here.waiting.values())
 
 
 @pytest.fixture
 def none_waiting() -> None:
-    worker_start.end_waiting()
+    worker_module.end_waiting()
 
 
 def test_a_worker_started_ahead_takes_the_next_solves(none_waiting: None) -> None:
-    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    worker_module.start_ahead(isolation.modules_of("highs"), 2)
     [first] = waiting()
-    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    worker_module.start_ahead(isolation.modules_of("highs"), 2)
     assert waiting() == [first]  # one waits already
     for _ in range(2):
         assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
-        if worker_start.FORKS:
+        if worker_module.FORKS:
             assert waiting() == [first]
 
 
 def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    worker_module.start_ahead(isolation.modules_of("highs"), 2)
     [first] = waiting()
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=1)).objective == pytest.approx(2.0)  # other threads
     assert solve_isolated(SMALL, "glop", SolveRequest(threads=2)).objective == pytest.approx(2.0)  # another solver
@@ -451,12 +451,12 @@ def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: py
     assert seen == []
     monkeypatch.setenv("ANYTHING", "else")
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
-    assert len(waiting()) <= worker_start.MOST_WAITING
+    assert len(waiting()) <= worker_module.MOST_WAITING
     assert first.process.poll() is not None  # the one that has waited longest
 
 
 def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> None:
-    worker_start.start_ahead(isolation.modules_of("highs"), 2)
+    worker_module.start_ahead(isolation.modules_of("highs"), 2)
     [first] = waiting()
     first.process.kill()
     first.process.wait()
@@ -479,10 +479,10 @@ def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:
 def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "starts.py"
     script.write_text(
-        f"import os, sys; sys.path.insert(0, {str(worker_start.ROOT)!r})\n"
-        "from opticoll.solvers import worker_start\n"
-        "worker_start.start_ahead(('json',), 1)\n"
-        "[worker] = worker_start.here.waiting.values()\n"
+        f"import os, sys; sys.path.insert(0, {str(worker_module.ROOT)!r})\n"
+        "from opticoll.solvers import worker as worker_module\n"
+        "worker_module.start_ahead(('json',), 1)\n"
+        "[worker] = worker_module.here.waiting.values()\n"
         "print(worker.process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
@@ -493,12 +493,12 @@ def test_a_waiting_worker_ends_with_its_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("listed", [True, False])
 def test_descendants_are_the_processes_below_one(listed, monkeypatch):
     if not listed:
-        monkeypatch.setattr(worker_start, "_LISTED", Path("/nowhere"))
+        monkeypatch.setattr(worker_module, "_LISTED", Path("/nowhere"))
     nested = "import subprocess, sys; subprocess.Popen(['sleep', '60']); print(flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", nested], stdin=-1, stdout=-1, start_new_session=True) as process:
         process.stdout.readline()
-        below = worker_start.descendants(process.pid)
+        below = worker_module.descendants(process.pid)
         assert [psutil.Process(pid).ppid() for pid in below] == [process.pid]
-        assert process.pid in worker_start.descendants(os.getpid())
-        worker_start.kill_tree(process)
+        assert process.pid in worker_module.descendants(os.getpid())
+        worker_module.kill_tree(process)
     assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in below)

@@ -1,6 +1,6 @@
 """How cost grows with N: the ways to an all-to-all optimum on GenKautz of degree 4, phase by phase, to 1e-4.
 
-Benchmarks of the all-to-all models: time to proof, modelling layers, decompositions, certified gaps at scale.
+The benchmark tables compare time to proof, modelling layers, decompositions and certified gaps at scale.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Claims of the all-to-all paper about topologies, and about bounds on the throughput of every network.
 
-Claims of the all-to-all paper about topologies: GenKautz against its bound and against other families.
-
-Claims of the all-to-all paper about bounds on the throughput of every network.
-
-Populations count classes of isomorphic digraphs, not labelled copies.
+GenKautz is compared with its bound and with other families. Populations count
+classes of isomorphic digraphs, not labelled copies.
 """
 
 from __future__ import annotations

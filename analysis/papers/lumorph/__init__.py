@@ -1,6 +1,4 @@
-r"""LuMorph: claims, figures and benchmark tables; and the time of schedules, on which they rest.
-
-Time of a schedule of rounds: alpha a round, r where switches are set, and the slowest circuit's bytes.
+r"""LuMorph: claims, figures and benchmark tables; and what they share, the time of a schedule of rounds.
 
 Source  LuMorph, sections 4, 5 and Appendices B, C; Hockney's alpha-beta model
 
@@ -22,10 +20,9 @@ Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; ea
 
 The authors' own costs are in :mod:`opticoll.formulations.lumorph`.
 
-LuMorph's all-reduces built on a machine: number of rounds, and data time per byte.
-
+The all-reduces are also built on a machine, which gives the rounds and the data time per byte.
 The time of a fixed schedule whose chunks are equal shares of the buffer is a line in the buffer's size B:
-``rounds (alpha + r) + weight B / b`` with b the rate of a circuit, see :mod:`opticoll.analysis.papers.lumorph`.
+``rounds (alpha + r) + weight B / b`` with b the rate of a circuit.
 """
 
 from __future__ import annotations

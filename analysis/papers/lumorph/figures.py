@@ -1,6 +1,6 @@
 """Figures 6-8 of the LuMorph paper, rounds of every algorithm over the best bound, and programs of Algorithm 1.
 
-Benchmarks of LuMorph's models: rounds of circuits, and routes of least overlap.
+The benchmark tables time rounds of circuits, and routes of least overlap.
 """
 
 from __future__ import annotations

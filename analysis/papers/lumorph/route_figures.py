@@ -1,6 +1,6 @@
-"""Figures 3 and 5 of the LuMorph paper: time to find routes, their overlap, and the waveguides needed.
+"""Figures of the LuMorph paper about routes (3 and 5), and the points drawn in figures 5 to 8, 10 and 11.
 
-Figures 5 to 8, 10 and 11 of the LuMorph paper: the drawn points, and ours in the same axes.
+Routes: time to find them, their overlap, and the waveguides needed. Points: the drawn ones and ours in the same axes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Figures 4-6 of the OpTree paper: steps by depth, time by message size; and Lemma 1 against the proven optimum.
 
-Timings of OpTree's models and schedules.
+The benchmark tables time OpTree's models and schedules.
 """
 
 from __future__ import annotations

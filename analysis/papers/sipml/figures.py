@@ -1,6 +1,6 @@
 """SiP-ML: circuits over switches, wavelengths on the ring, and placement, by degree; the paper's figures are lost.
 
-SiP-ML: circuits over switches, wavelengths on rings, placement, each at real sizes.
+The benchmark tables time circuits over switches, wavelengths on rings and placement, each at real sizes.
 """
 
 from __future__ import annotations

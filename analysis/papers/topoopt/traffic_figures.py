@@ -3,7 +3,7 @@
 The paper prints the range of a colour scale, not the numbers of its cells. Figures 22 and 24 use double binary trees;
 the server orders of the second and third tree are read off figure 23.
 
-Benchmarks of TopoOpt's constructions, routing, best circuits and strategies.
+The benchmark tables time constructions, routing, best circuits and strategies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Methods for LuMorph's formulations, with their engines.
+r"""Methods for LuMorph's formulations, with their engines, over communication patterns.
 
 Communication patterns of collective algorithms: the transfers of every step, without routes.
 

@@ -1,19 +1,16 @@
-"""Compiled packing of items into bins with many resources: first fit, and tabu search with ejections.
+"""Compiled kernels: packing of items into bins with many resources, and shortest paths.
 
-Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol)
+Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol); McMurchie & Ebeling, PathFinder,
+        FPGA 1995; Plotkin, Shmoys & Tardos, Math. of Operations Research 20, 1995
 
-An item (a transfer) uses one of its candidates (a route), which needs one unit of each of its resources (arcs, the
-sender's laser, the receiver's photodiode); every bin (a colour: a wavelength of a round) has ``room[a]`` units of
-resource a. A candidate may be restricted to the bins that are ``tie`` modulo ``period`` (a fixed wavelength). In the
-search an unplaced item enters the bin and candidate where it ejects the fewest others, and an ejected item may not
-return there for a while.
+Packing, by first fit and by tabu search with ejections. An item (a transfer) uses one of its candidates (a route),
+which needs one unit of each of its resources (arcs, the sender's laser, the receiver's photodiode); every bin (a
+colour: a wavelength of a round) has ``room[a]`` units of resource a. A candidate may be restricted to the bins that are
+``tie`` modulo ``period`` (a fixed wavelength). In the search an unplaced item enters the bin and candidate where it
+ejects the fewest others, and an ejected item may not return there for a while.
 
 With precedence (:func:`eject_ordered`) a candidate may be a copy from another receiver of the chunk, whose own item
 must then be in an earlier round. Ejecting an item ejects its copies.
-
-Compiled shortest-path kernels: negotiated congestion, multiplicative weights, and load-aware shortest-path trees.
-
-Source  McMurchie & Ebeling, PathFinder, FPGA 1995; Plotkin, Shmoys & Tardos, Math. of Operations Research 20, 1995
 
 Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
 carries ``load`` costs ``price (1 + FULLNESS load / limit + pressure max(0, load + 1 - limit))``. A sweep reroutes every

@@ -4,8 +4,8 @@ On a vertex-transitive topology of degree d whose distances from a node add up t
 the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds. The search
 therefore minimises S over the generators of Cayley graphs, and T over the best of those:
 
-1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants, abelian
-   groups of rank two and dihedral groups among them
+1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants,
+   abelian groups of rank two and dihedral groups among them
 2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not grow
 3. T of the candidates of least S, and of the named families of that size and degree
 4. for up to 64 nodes, T of topologies without symmetry by exchanges of links

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from opticoll.analysis import store as query
+from opticoll.analysis import store as store_module
 from opticoll.analysis.store import Store, schema
 from opticoll.errors import BadFile, BadInput
 from opticoll.solvers.shared_files import AlreadyStored, publish
@@ -330,7 +330,7 @@ def test_an_endless_query_is_stopped(store: Store) -> None:
 def test_a_query_leaves_no_copy_of_the_store(store: Store) -> None:
     store.save(make_run())
     code = (
-        "import os, signal, sys\nfrom opticoll.analysis.store import Store, query\n"
+        "import os, signal, sys\nfrom opticoll.analysis.store import Store\nimport opticoll.analysis.store as query\n"
         "inner = query._gather\n"
         "def gather(*both):\n    inner(*both)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "query._gather = gather\nStore(sys.argv[1]).sql('FROM runs')\n"
@@ -453,8 +453,8 @@ def test_several_queries_read_the_records_once(tmp_path: Path, monkeypatch: pyte
     store = Store(tmp_path)
     store.save(make_run("a"))
     read: list[int] = []
-    gather = query._gather
-    monkeypatch.setattr(query, "_gather", lambda *where: read.append(1) or gather(*where))
+    gather = store_module._gather
+    monkeypatch.setattr(store_module, "_gather", lambda *where: read.append(1) or gather(*where))
     counts, keys = store.tables("SELECT count(*) AS runs FROM runs", "SELECT key FROM latest")
     assert (counts["runs"].tolist(), keys["key"].tolist(), len(read)) == ([1], ["a"], 1)
     with pytest.raises(BadInput, match="read-only"):
