@@ -102,7 +102,7 @@ def test_a_file_name_means_one_thing():
 
 
 def test_modules_are_few_and_of_readable_length():
-    assert len([*MODULES, *(ROOT / "src" / "opticoll").glob("*.py")]) <= 270
+    assert len([*MODULES, *(ROOT / "src" / "opticoll").glob("*.py")]) <= 272
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
     assert not {name: length for name, length in lengths.items() if length > 600}
 
