@@ -456,10 +456,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True, metavar="DIR")
 @STORE
 def report(out: Path, store_dir: str | None) -> int:
-    """Write the tables and plots of the store as HTML.
-
-    The result is one self-contained page in the folder --out.
-    """
+    """Write the tables and plots of the store as HTML: one self-contained page in the folder --out."""
     from opticoll.analysis.report import console as report_console
     from opticoll.analysis.report import drawings, page
     from opticoll.analysis.report.findings import collect
@@ -467,8 +464,7 @@ def report(out: Path, store_dir: str | None) -> int:
     store = store_at(store_dir)
     if next(iter(store.names()), None) is not None:
         drawings.start_computed()
-    findings = collect(store)
-    written = page.build(store, out, findings)
+    written = page.build(store, out, findings := collect(store))
     report_console.show(findings)
     click.echo(f"wrote {written}", err=True)
     return 0

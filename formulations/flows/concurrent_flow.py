@@ -115,8 +115,7 @@ class ConcurrentFlow:
     def uniform(self) -> bool:
         """Whether the demand is 1 for every ordered pair of ranks: an all-to-all."""
         wanted = self.traffic
-        ones = np.count_nonzero(wanted == 1.0)
-        return bool(ones == wanted.size - wanted.shape[0] and not np.diagonal(wanted).any())
+        return bool((wanted == 1.0).sum() == wanted.size - len(wanted) and not np.diagonal(wanted).any())
 
 
 def ranks_of(instance: object, formulation: str) -> Topology:
@@ -146,12 +145,11 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
     """
     instance = ranks_of(instance, formulation)
     if not instance.connected:
-        reach = np.isfinite(instance.hops[:, instance.terminals])
-        s, t = np.argwhere(~reach)[0]
-        source, target = (instance.labels[instance.terminals[i]] for i in (s, t))
+        cut_off = np.argwhere(~np.isfinite(instance.hops[:, instance.terminals]))
+        source, target = (instance.labels[instance.terminals[i]] for i in cut_off[0])
         msg = (
             f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
-            f"({int((~reach).sum())} such pairs); {connecting_remedy(instance)}"
+            f"({len(cut_off)} such pairs); {connecting_remedy(instance)}"
         )
         raise NotApplicable(msg)
     return instance
