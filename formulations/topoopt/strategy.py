@@ -41,7 +41,7 @@ from opticoll.formulations import outward
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import PAPER, server_pool
-from opticoll.formulations.topoopt.routing import travelled
+from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training_jobs import JOBS, TrainingJob, measured_kinds, traffic_of, training_job
 

@@ -9,7 +9,7 @@ Data    d ports; D_uk >= 0 what commodity k brings to u, s_k its server, B_k = s
         a hop of ring r; U the maximum load of circuits from every server to its next d servers, in closed form: the
         unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
         traffic alone (:func:`opticoll.formulations.topoopt.lower_bounds`,
-        :mod:`opticoll.formulations.topoopt.routing`)
+        :mod:`opticoll.formulations.topoopt.forwarding`)
 Vars    y_ijc in {0,1} circuit, (n,n,p); f_kij in 0..B_k flow [U], none into s_k, (K,n,n); w_ijc in 0..1 load of a
         circuit [U], (n,n,p); t in L..1 the maximum load [U]; share_r in 0..1 of the group's all-reduce, (R,)
 
@@ -53,7 +53,8 @@ from opticoll.formulations import outward, topoopt
 from opticoll.formulations.arrays import Array, Names
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import PAPER, Ring, TopologyDesign, default_rings, server_pool
-from opticoll.formulations.topoopt.routing import routed_by_flow, travelled
+from opticoll.formulations.topoopt.forwarding import travelled
+from opticoll.formulations.topoopt.routing import routed_by_flow
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -525,7 +526,7 @@ def objective(data: Wiring, values: Mapping[str, F64]) -> float:
 
 
 def bounds(data: Wiring) -> list[Bound]:
-    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.routing`)."""
+    """Ports or depths, and byte-hops as a transport problem (:mod:`opticoll.formulations.topoopt.forwarding`)."""
     n, d, hops = data.n, data.degree, data.byte_hops
     reason = f"at most {d} + ... + {d}^h pairs of every server are within h hops, as a transport problem"
     bytes_ = float(outward.up(data.total, n * n + len(data.pool.groups)))

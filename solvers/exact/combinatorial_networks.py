@@ -194,7 +194,7 @@ def stepping(data: Any, values: Mapping[str, NDArray[np.float64]], _duals: objec
 LIMIT_S = 300.0
 
 
-def wiring_problem(data: Any) -> dict[str, Any]:
+def wiring_problem(data: Any) -> dict[str, Json]:
     """Of circuits for the traffic of a pool of servers."""
     sent = data.pool.point_to_point
     source, target = np.nonzero(sent)
@@ -226,7 +226,7 @@ def in_worker(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Target of :func:`opticoll.solvers.isolation.call_isolated`: solution and arguments."""
     problem, order = arguments["problem"], arguments["order"]
-    solution, load, lengths = least_load(problem, Counter(map(tuple, arguments["circuits"])))
+    solution, load, lengths = _least_load(problem, Counter(map(tuple, arguments["circuits"])))
     n, ports, demand, whole = wiring_check.stated(problem, load)
     hops = wiring_check.least_hops(demand, ports)([()] * n, list(range(n)))
     alone = {"load": word(Fraction(int(hops), whole * n * ports)), "order": order, "lengths": []}
@@ -241,7 +241,7 @@ def in_worker(
             else:
                 if time.monotonic() > end:
                     return {"solution": solution, "arguments": [alone]}, {}
-                other, least, lengths = least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
+                other, least, lengths = _least_load(problem, Counter((u, v) for u, row in enumerate(rows) for v in row))
                 if least < load:  # by less than the tolerance of floating point, or the run did not prove its optimum
                     solution, load = other, least
                 found.insert(0, lengths)
@@ -252,7 +252,7 @@ def in_worker(
     }, {}  # fmt: skip
 
 
-def least_load(
+def _least_load(
     problem: Mapping[str, Any], wired: Mapping[tuple[int, int], int]
 ) -> tuple[dict[str, Any], Fraction, list[list[int]]]:
     """The exact flow of least maximum load over circuits: as a solution; the load; whole lengths that prove it.

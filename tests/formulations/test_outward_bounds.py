@@ -22,7 +22,7 @@ from opticoll.formulations.lumorph.min_overlap import unit_data
 from opticoll.formulations.lumorph.round_bounds import rounded_up
 from opticoll.formulations.sipml import ocs_circuits, transfers_of
 from opticoll.formulations.sipml.ocs_circuits import Circuits
-from opticoll.formulations.topoopt.routing import travelled
+from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.digraph import Topology
 from opticoll.instances.servers import ServerPool
 

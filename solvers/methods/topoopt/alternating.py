@@ -23,7 +23,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.outward import down
-from opticoll.formulations.topoopt.routing import routed_design
+from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder

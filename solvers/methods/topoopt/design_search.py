@@ -30,7 +30,7 @@ import numpy as np
 
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topoopt import default_rings, sorted_circuits, topology
-from opticoll.formulations.topoopt.routing import routed_design
+from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topology.exchange_search import annealed

@@ -33,7 +33,7 @@ import numpy as np
 
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topoopt import Ring, default_rings, ports_left, sorted_circuits, topology
-from opticoll.formulations.topoopt.routing import routed_design
+from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.totient_rings import coin_routes, selected
 from opticoll.solvers.task import Termination

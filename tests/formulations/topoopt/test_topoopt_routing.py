@@ -11,7 +11,7 @@ from reference import optimum
 from opticoll.formulations import formulation
 from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.formulations.topoopt import TopologyDesign, residuals, routing
-from opticoll.formulations.topoopt.routing import routed_design
+from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import methods, runner
 from opticoll.solvers.compile import compile_model

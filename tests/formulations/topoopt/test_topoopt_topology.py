@@ -18,7 +18,7 @@ from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import topology
-from opticoll.formulations.topoopt.routing import most_within, travelled
+from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.choice import LARGEST
