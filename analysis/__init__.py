@@ -1,5 +1,28 @@
 """WHAT IS LEARNED: the results store, studies, claims, metrics, plots, the report, the command line."""
 
+from functools import cache
+from pathlib import Path
+
 if __name__ != "opticoll.analysis":
     msg = "analysis is part of opticoll now: import opticoll.analysis"
     raise ImportError(msg)
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def opticoll_version() -> str | None:
+    """Version of the installed distribution; of the checkout if none is installed; None if neither is there."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("opticoll")
+    except PackageNotFoundError:
+        pass
+    import tomllib
+
+    try:
+        stated = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return None
+    return str(stated)

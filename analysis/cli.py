@@ -59,7 +59,7 @@ _KINDS = ["instances", "formulations", "methods", "solvers", "studies", "claims"
 def cli(context: click.Context, show_version: bool) -> None:
     """Optimization models of optical interconnects: solve them with any solver and certify the result."""
     if show_version:
-        from opticoll.analysis.store.schema import opticoll_version
+        from opticoll.analysis import opticoll_version
 
         click.echo(f"opticoll {opticoll_version() or 'unknown'}")
     elif context.invoked_subcommand is None:

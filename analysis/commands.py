@@ -340,7 +340,7 @@ def lab(arguments: tuple[str, ...]) -> int:
     import subprocess
     from importlib.util import find_spec
 
-    from opticoll.analysis.store.schema import CHECKOUT
+    from opticoll.analysis import CHECKOUT
 
     folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
     if folder is None:

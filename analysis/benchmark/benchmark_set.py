@@ -244,7 +244,7 @@ def prove(problem: Problem, limit_s: float, methods: Sequence[str] = ()) -> Best
     methods
         Methods tried after HiGHS, in this order; by default all of the formulation.
     """
-    from opticoll.analysis.store.schema import opticoll_version
+    from opticoll.analysis import opticoll_version
     from opticoll.formulations import formulation
     from opticoll.instances import parse
     from opticoll.solvers.methods import methods_for
@@ -296,7 +296,7 @@ def known_from(problem: Problem, runs: pd.DataFrame) -> Best | None:
     runs
         Rows of the view ``latest``.
     """
-    from opticoll.analysis.store.schema import opticoll_version
+    from opticoll.analysis import opticoll_version
     from opticoll.formulations import formulation
     from opticoll.instances import parse
     from opticoll.solvers.verify import prove as proof_of

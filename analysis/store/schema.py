@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from opticoll.analysis import CHECKOUT, opticoll_version
 from opticoll.solvers.task import (
     Environment,
     Fields,
@@ -39,8 +40,6 @@ from opticoll.solvers.task import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-
 
 @cache
 def environment() -> Environment:
@@ -53,24 +52,6 @@ def environment() -> Environment:
         git_commit=_commit(),
         cpus=_cpus(),
     )
-
-
-@cache
-def opticoll_version() -> str | None:
-    """Version of the installed distribution; of the checkout if none is installed; None if neither is there."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("opticoll")
-    except PackageNotFoundError:
-        pass
-    import tomllib
-
-    try:
-        stated = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    except (OSError, KeyError, tomllib.TOMLDecodeError):
-        return None
-    return str(stated)
 
 
 def _cpus() -> int | None:
@@ -312,6 +293,6 @@ def flat_columns() -> list[tuple[str, str]]:
 
 __all__ = [
     "CHECKOUT", "FAILURES", "LIFTED_METRICS", "UNAVAILABLE", "VERSION", "Moment", "StoredRecord", "damaged", "decode",
-    "encode", "environment", "flat_columns", "is_answer", "json_columns", "opticoll_version", "plain",
+    "encode", "environment", "flat_columns", "is_answer", "json_columns", "plain",
     "read_record_file", "sound", "stored", "warn",
 ]  # fmt: skip

@@ -384,7 +384,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
 
     Files that settings name enter it with their present content.
     """
-    from opticoll.analysis.store.schema import opticoll_version
+    from opticoll.analysis import opticoll_version
 
     parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
     parts |= {"plugins": known} if (known := digests()) else {}

@@ -316,7 +316,7 @@ def test_report(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_lab_says_what_is_missing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("opticoll.analysis.store.schema.CHECKOUT", tmp_path)
+    monkeypatch.setattr("opticoll.analysis.CHECKOUT", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["lab"]) == 2
     assert "no folder notebooks" in capfd.readouterr().err
