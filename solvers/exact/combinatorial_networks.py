@@ -310,8 +310,6 @@ def _everywhere(n: int, price: Mapping[tuple[int, int], Fraction]) -> list[list[
     out = {u: [(v, cost) for (tail, v), cost in price.items() if tail == u] for u in range(n)}
     near = [combinatorial_check.distances(out, s, None, 1) for s in range(n)]
     far = sum(price.values(), Fraction(0))
-    length = [[price.get((u, v)) or Fraction(near[u].get(v, [far])[0]) for v in range(n)] for u in range(n)]
-    for u, v in price:
-        length[u][v] = price[u, v]
+    length = [[price.get((u, v), Fraction(near[u].get(v, [far])[0])) for v in range(n)] for u in range(n)]
     whole = math.lcm(*(one.denominator for row in length for one in row))
     return [[int(one * whole) if u != v else 0 for v, one in enumerate(row)] for u, row in enumerate(length)]
