@@ -1,4 +1,4 @@
-"""WHAT IS LEARNED: the results store, studies, claims, metrics, plots, the report, the command line."""
+"""Results: the store, studies, claims, metrics, plots, the report and the command line."""
 
 from functools import cache
 from pathlib import Path

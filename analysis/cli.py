@@ -447,6 +447,8 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store_dir: str | N
         click.echo(frame.to_csv(index=False), nl=False)
     elif frame.empty:
         click.echo(f"no runs to show in the store {store.root}", err=True)
+    elif sql is None:
+        present.show_overview(frame)
     else:
         present.show_table(present.frame_rows(frame), list(frame.columns))
     return 0

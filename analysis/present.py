@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Columns of the store that hold JSON text.
 _JSON_COLUMNS = {
     "solver_options", "violations", "metrics", "settings", "solver_claims", "requested_settings", "needed",
-    "repaired", "extra",
+    "repaired", "extra", "plugins",
 }  # fmt: skip
 
 #: Columns of ``opticoll list KIND``; ``--json`` prints all of them.
@@ -55,9 +55,14 @@ MOST_RUNS = 200
 
 #: The query of ``opticoll results`` without an argument.
 OVERVIEW = (
-    "SELECT formulation, instance, method, form, termination, proof, objective, bound, gap, F, T, "
-    "time_solve_s, peak_memory_mb, finished FROM latest ORDER BY finished, formulation, instance, method"
+    "SELECT formulation, instance, method, form, settings, requested_time_limit_s AS time_limit_s, "
+    "requested_tol AS tol, requested_seed AS seed, requested_repetition AS repetition, plugins, solver_version, "
+    "opticoll, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
+    "strftime(finished, '%Y-%m-%d %H:%M') AS finished FROM latest ORDER BY latest.finished, formulation, instance, method"
 )
+#: Columns of it that name a run, and those that are shown only where runs of one name differ in them.
+_NAMING = ["formulation", "instance", "method", "form"]
+_TELLING = ["settings", "time_limit_s", "tol", "seed", "repetition", "plugins", "solver_version", "opticoll"]
 
 
 @contextlib.contextmanager
@@ -392,6 +397,18 @@ def show_design(found: TopologyDesign) -> None:
     if found.others:
         rows = [{"topology": other.topology, "T": other.T, "proof": other.proof} for other in found.others]
         show_table(rows, ["topology", "T", "proof"], "for comparison")
+
+
+def show_overview(frame: pd.DataFrame) -> None:
+    """Print what :data:`OVERVIEW` selects, without the columns that tell no two runs apart."""
+    runs = frame.groupby(_NAMING, dropna=False)
+    alike = [name for name in _TELLING if runs[name].nunique(dropna=False).max() <= 1]
+    rows = frame_rows(frame.drop(columns=alike))
+    for row in rows:
+        if isinstance(used := row.get("plugins"), dict):
+            row["plugins"] = {name: str(digest)[:8] for name, digest in used.items()}
+        row |= {name: number(row[name], 3) for name in ("gap", "time_solve_s", "peak_memory_mb")}
+    show_table(rows, list(rows[0]))
 
 
 def show_comparison(made: StudyComparison) -> None:

@@ -39,7 +39,7 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
     instance
         The instance of the solution. If None, the spec in the file is read, or the topology is rebuilt from its arcs.
     shard
-        As in :func:`opticoll.solve`.
+        As in :func:`opticoll.solve`; if None, that of the file, if it has one.
 
     Raises
     ------
@@ -92,7 +92,16 @@ def load(path: str | Path, instance: InstanceLike | None = None, *, shard: str |
         found.needed or {},
     )  # fmt: skip
     run = Run(task, record, found.values, found.duals, plan, None, needed)
-    return Result.of(run, Scale.of(model, own, shard))
+    return Result.of(run, Scale.of(model, own, _shard_in(document, file) if shard is None else shard))
+
+
+def _shard_in(document: Mapping[str, Any], file: Path) -> float | None:
+    """The size of a shard in a file [bytes]."""
+    stated = document.get("shard_bytes")
+    if stated is None or (isinstance(stated, (int, float)) and not isinstance(stated, bool) and stated > 0):
+        return stated
+    msg = f"{file}: 'shard_bytes' must be a positive number"
+    raise BadFile(msg)
 
 
 def _matrix_in(rows: object, file: Path) -> NDArray[np.float64]:

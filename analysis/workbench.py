@@ -436,6 +436,8 @@ class Result(Run):
         data = getattr(self.solved()[0].parameters.get("demand"), "data", None)
         if data is not None:  # a demand given as data, which its text only names
             document["demand"] = data.amount.tolist()
+        if self.scale.shard is not None:
+            document["shard_bytes"] = self.scale.shard
         return _write(target, plain(document))
 
     def plot(self, *, layout: str = "auto", title: str | None = None) -> Figure:

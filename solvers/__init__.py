@@ -1,4 +1,4 @@
-"""HOW it is solved: the standard form, one adapter per solver, methods, limits, isolation, the runner."""
+"""Solving: the standard form, an adapter for each solver, methods, limits, isolation and the runner."""
 
 if __name__ != "opticoll.solvers":
     msg = "solvers is part of opticoll now: import opticoll.solvers"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Task
     from opticoll.solvers.worker import Job
 
-_POLL_S = 0.05
+#: Seconds between two looks at a worker, and between two attempts to end the work of a thread.
+_POLL_S, _AGAIN_S = 0.05, 1.0
 #: Seconds that reading and preparing an instance may take at least, that loading our modules takes at most beside the
 #: limit, and that analytic bounds may take after it.
 READING_S, LOADING_S, BOUNDS_S = 4.0, 2.0, 5.0
@@ -202,10 +204,28 @@ class OwnLimits:
             elif stop is not None and stop.is_set():
                 self.ending, self.message = Termination.INTERRUPTED, "stopped from outside"
             if self.ending is not None:
-                with self._lock:
-                    if not self._done.is_set():
-                        _raise_in(thread, LimitReached)
-                return
+                _report_unraisable_but_limits()
+                while True:
+                    with self._lock:
+                        if not self._done.is_set():
+                            _raise_in(thread, LimitReached)
+                    # Python ignores it in a destructor and in the callback of a weak reference.
+                    if self._done.wait(_AGAIN_S):
+                        return
+
+
+def _report_unraisable_but_limits() -> None:
+    """Let ``sys.unraisablehook`` report every exception that Python ignores except :class:`LimitReached`."""
+    usual = sys.unraisablehook
+    if getattr(usual, "but_limits", False):
+        return
+
+    def report(ignored: sys.UnraisableHookArgs) -> None:
+        if ignored.exc_type is not LimitReached:
+            usual(ignored)
+
+    report.but_limits = True  # type: ignore[attr-defined]
+    sys.unraisablehook = report
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
@@ -417,16 +437,10 @@ def solve_isolated(
             on_progress(values.get("objective"), values.get("bound"), found.get("x"))
 
     answer = call_isolated(
-        "opticoll.solvers.isolation:solve_in_worker",
-        {"adapter": adapter_name, "request": asked},
-        arrays,
-        wall_limit_s=wall_limit_s,
-        memory_limit_gib=memory_limit_gib,
-        threads=request.threads,
-        modules=modules_of(adapter_name),
-        on_progress=None if on_progress is None else relay,
-        stop=stop,
-    )
+        "opticoll.solvers.isolation:solve_in_worker", {"adapter": adapter_name, "request": asked}, arrays,
+        wall_limit_s=wall_limit_s, memory_limit_gib=memory_limit_gib, threads=request.threads,
+        modules=modules_of(adapter_name), on_progress=None if on_progress is None else relay, stop=stop,
+    )  # fmt: skip
     return accepted(adapter_name, form, _outcome(answer, adapter_name))
 
 
@@ -436,32 +450,19 @@ def _outcome(answer: Answer, adapter_name: str) -> Outcome:
     x = answer.arrays.get("x")
     incumbents = [(float(t), float(v)) for t, v in values.pop("incumbents", [])]
     if answer.finished:
-        return Outcome(
-            **{
-                **values,
-                "termination": Termination(values["termination"]),
-                "primal": PrimalStatus(values["primal"]),
-                "x": x,
-                "row_duals": answer.arrays.get("row_duals"),
-                "incumbents": incumbents,
-                "peak_memory_mb": answer.peak_memory_mb,
-            }
-        )
+        return Outcome(**{
+            **values, "termination": Termination(values["termination"]), "primal": PrimalStatus(values["primal"]),
+            "x": x, "row_duals": answer.arrays.get("row_duals"), "incumbents": incumbents,
+            "peak_memory_mb": answer.peak_memory_mb,
+        })  # fmt: skip
     assert answer.ending is not None
     return Outcome(
-        termination=answer.ending,
-        primal=PrimalStatus.NONE if x is None else PrimalStatus.FEASIBLE,
-        objective=None if x is None else values.get("objective"),
-        bound=values.get("bound"),
-        x=x,
+        termination=answer.ending, primal=PrimalStatus.NONE if x is None else PrimalStatus.FEASIBLE,
+        objective=None if x is None else values.get("objective"), bound=values.get("bound"), x=x,
         raw="worker killed" if answer.ending != Termination.ERROR else "exception",
-        algorithm=adapter(adapter_name).algorithm,
-        version=adapter(adapter_name).version(),
-        solve_s=answer.wall_s,
-        peak_memory_mb=answer.peak_memory_mb,
-        message=answer.message,
-        incumbents=incumbents,
-    )
+        algorithm=adapter(adapter_name).algorithm, version=adapter(adapter_name).version(), solve_s=answer.wall_s,
+        peak_memory_mb=answer.peak_memory_mb, message=answer.message, incumbents=incumbents,
+    )  # fmt: skip
 
 
 def solve_in_worker(

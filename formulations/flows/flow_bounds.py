@@ -228,7 +228,12 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
             if ratio.size and ratio.min() < best:
                 best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
     size = int(np.count_nonzero(side[topology.terminals]))
-    return Bound("sweep-cut", cut_value(data, ~side if entering else side), f"cut with {size} ranks on one side", PAPER)
+    return Bound(
+        "sweep-cut",
+        cut_value(data, ~side if entering else side),
+        f"cut with {size} rank{'s' * (size != 1)} on one side",
+        PAPER,
+    )
 
 
 def cut_value(data: ConcurrentFlow, side: NDArray[np.bool_]) -> float:

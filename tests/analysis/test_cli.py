@@ -221,6 +221,21 @@ def test_empty_results(capfd: pytest.CaptureFixture[str]) -> None:
     assert not Store().root.exists()
 
 
+def test_results_show_what_tells_runs_of_one_name_apart(capfd: pytest.CaptureFixture[str]) -> None:
+    def columns(*options: str) -> str:
+        assert main(["solve", "alltoall.master", "ring:4", *options]) == 0
+        capfd.readouterr()
+        assert main(["results"]) == 0
+        return capfd.readouterr().out.splitlines()[0]
+
+    assert "limit" not in columns("--time-limit", "50")
+    shown = columns("--time-limit", "60")
+    assert "time limit s" in shown
+    assert "plugins" not in shown
+    assert "seed" not in shown
+    assert "seed" in columns("--seed", "3")
+
+
 TINY = """
 name = "tiny"
 formulations = ["alltoall.master"]

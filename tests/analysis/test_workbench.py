@@ -301,6 +301,16 @@ def test_a_saved_topology_of_ones_own_is_rebuilt(tmp_path):
     assert oc.check("alltoall.master", clos(), tmp_path / "s.json")["verified"]
 
 
+def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):
+    result = oc.solve("alltoall.master", "ring:4+unit=100Gb/s", shard="64MB")
+    path = result.save(tmp_path / "s.json")
+    assert oc.load(path).metrics["T_s"] == result.metrics["T_s"]
+    assert oc.load(path, shard="32MB").metrics["T_s"] == pytest.approx(result.metrics["T_s"] / 2)
+    path.write_text(path.read_text(encoding="utf-8").replace('"shard_bytes": 64000000.0', '"shard_bytes": "64MB"'))
+    with pytest.raises(BadFile, match="'shard_bytes' must be a positive number"):
+        oc.load(path)
+
+
 def test_a_changed_file_is_not_believed(tmp_path):
     path = oc.solve("alltoall.master", "ring:4").save(tmp_path / "s.json")
     document = json.loads(path.read_text(encoding="utf-8"))

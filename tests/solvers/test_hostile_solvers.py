@@ -174,6 +174,25 @@ def test_a_deadline_ends_what_this_process_does() -> None:
     assert limits.ending is Termination.TIME_LIMIT
 
 
+def test_a_limit_holds_where_python_ignores_its_exception() -> None:
+    limits = OwnLimits(time.monotonic(), None, None)
+    reached = []
+
+    class Last:
+        def __del__(self) -> None:
+            try:
+                busy()
+            except LimitReached:
+                reached.append(limits.ending)
+                raise  # ignored by Python, in a destructor
+
+    with pytest.raises(LimitReached), limits:
+        last = Last()
+        del last
+        busy()
+    assert reached == [Termination.TIME_LIMIT]
+
+
 def test_a_stop_from_outside_ends_it_too() -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
