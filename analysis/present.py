@@ -58,7 +58,8 @@ OVERVIEW = (
     "SELECT formulation, instance, method, form, settings, requested_time_limit_s AS time_limit_s, "
     "requested_tol AS tol, requested_seed AS seed, requested_repetition AS repetition, plugins, solver_version, "
     "opticoll, termination, proof, objective, bound, gap, F, T, time_solve_s, peak_memory_mb, "
-    "strftime(finished, '%Y-%m-%d %H:%M') AS finished FROM latest ORDER BY latest.finished, formulation, instance, method"
+    "strftime(finished, '%Y-%m-%d %H:%M') AS finished "
+    "FROM latest ORDER BY latest.finished, formulation, instance, method"
 )
 #: Columns of it that name a run, and those that are shown only where runs of one name differ in them.
 _NAMING = ["formulation", "instance", "method", "form"]

@@ -186,10 +186,13 @@ def test_a_limit_holds_where_python_ignores_its_exception() -> None:
                 reached.append(limits.ending)
                 raise  # ignored by Python, in a destructor
 
-    with pytest.raises(LimitReached), limits:
+    def use() -> None:
         last = Last()
         del last
         busy()
+
+    with pytest.raises(LimitReached), limits:
+        use()
     assert reached == [Termination.TIME_LIMIT]
 
 
