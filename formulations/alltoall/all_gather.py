@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations import outward
 from opticoll.formulations.alltoall import PAPER
 from opticoll.formulations.arrays import (
@@ -59,255 +58,141 @@ from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, Named, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Parameter
     from opticoll.instances.digraph import Topology
     from opticoll.instances.readers.untrusted import Json, Settings
-
-
-_SUPER = "sources"
-
-
-@dataclass(frozen=True)
-class WorstCut:
-    """The worst cut of an all-gather: ``ranks`` ranks in ``inside``, ``capacity`` out of it, and a rank outside."""
-
-    time: float
-    ranks: int
-    capacity: float
-    inside: tuple[int, ...]
-    receiver: int
-    rounds: int
-
-
-def worst_cut(topology: Topology) -> WorstCut:
-    """T* and a cut that attains it.
-
-    Raises
-    ------
-    BadInput
-        If some rank cannot be reached from another.
-    """
-    return _newton(topology)[0]
-
-
-def optimal_flows(topology: Topology) -> tuple[WorstCut, NDArray[np.float64]]:
-    """T*, and for every rank a flow that brings it one unit of each other rank within c T*; shape ``(m, N)``."""
-    import networkx as nx
-
-    cut, capacity, ratio = _newton(topology)
-    flows = np.zeros((topology.arcs, topology.ranks))
-    for j, v in enumerate(topology.terminals.tolist()):
-        graph, scale = _graph(topology, capacity, ratio, v)
-        _, sent = nx.maximum_flow(graph, _SUPER, v)
-        joint: dict[tuple[int, int], int] = {}
-        for a, pair in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-            joint[pair] = joint.get(pair, 0) + capacity[a]
-        for a, (u, w) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-            if u != v and u != w:  # parallel arcs in proportion; what v would send on it keeps
-                flows[a, j] = float(Fraction(sent[u].get(w, 0) * capacity[a], joint[u, w] * scale))
-    return cut, flows
-
-
-def _newton(topology: Topology) -> tuple[WorstCut, list[int], Fraction]:
-    from opticoll.formulations.flows.worst_cuts import sink_side
-
-    capacity = _whole_capacities(topology)
-    unit = Fraction(float(topology.capacity[0])) / capacity[0]
-    ends = topology.terminals.tolist()
-    arcs = list(zip(capacity, topology.tail.tolist(), topology.head.tolist(), strict=True))
-    best: tuple[Fraction, set[int], int, int] | None = None
-    for v in ends:  # everything but v
-        entering = sum(c for c, u, w in arcs if w == v != u)
-        if entering == 0:
-            msg = f"all-gather: no arc enters {topology.labels[v]} of {topology.spec}; use a connected topology"
-            raise BadInput(msg)
-        ratio = Fraction(len(ends) - 1, entering)
-        if best is None or ratio > best[0]:
-            best = (ratio, set(range(topology.n)) - {v}, v, entering)
-    assert best is not None
-    rounds, settled = 0, 0
-    order = list(ends)
-    while settled < len(order):
-        v = order[0]
-        p, q = best[0].numerator, best[0].denominator
-        scaled = [(u, w, c * p) for c, u, w in arcs if u != w]
-        outside = sink_side(topology.n, scaled, [(s, q) for s in ends if s != v], v, q * (len(ends) - 1))
-        rounds += 1
-        if outside is None:
-            settled += 1
-            order = order[1:] + order[:1]
-            continue
-        inside = set(range(topology.n)) - outside
-        leaving = sum(c for c, u, w in arcs if u in inside and w not in inside)
-        held = len(inside & set(ends))
-        if leaving == 0:
-            msg = f"all-gather: {topology.labels[v]} of {topology.spec} cannot be reached; use a connected topology"
-            raise BadInput(msg)
-        best, settled = (Fraction(held, leaving), inside, v, leaving), 0
-    ratio, inside, v, leaving = best
-    held = len(inside & set(ends))
-    time = outward.fraction_down(ratio / unit)
-    return (
-        WorstCut(time, held, outward.fraction_up(leaving * unit), tuple(sorted(int(u) for u in inside)), v, rounds),
-        capacity,
-        ratio,
-    )
-
-
-def _whole_capacities(topology: Topology) -> list[int]:
-    """Capacities as whole numbers in proportion."""
-    fractions = [Fraction(float(c)) for c in topology.capacity]
-    common = int(np.lcm.reduce([f.denominator for f in set(fractions)], dtype=object))
-    whole = [int(f * common) for f in fractions]
-    shared = int(np.gcd.reduce(sorted(set(whole)), dtype=object))
-    return [w // shared for w in whole]
-
-
-def _graph(topology: Topology, capacity: list[int], ratio: Fraction, receiver: int) -> tuple[Any, int]:
-    """Capacities c T and the super-source's unit arcs to all but the receiver, all times the returned whole number."""
-    import networkx as nx
-
-    graph: Any = nx.DiGraph()
-    graph.add_nodes_from(range(topology.n))
-    for c, u, w in zip(capacity, topology.tail.tolist(), topology.head.tolist(), strict=True):
-        if u != w:
-            before = graph[u][w]["capacity"] if graph.has_edge(u, w) else 0
-            graph.add_edge(u, w, capacity=before + c * ratio.numerator)
-    for s in np.setdiff1d(topology.terminals, [receiver]).tolist():
-        graph.add_edge(_SUPER, s, capacity=ratio.denominator)
-    return graph, ratio.denominator
-
 
 NAME = "alltoall.all-gather"
 
 
+# Flows that share arcs ------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
-class Gathering:
-    """The data of the model above; supply is what every vertex sends towards a receiver, ``(n,)``."""
+class SharedFlows:
+    """The data of a model with a flow h_v for every end v, where the flows of different ends share an arc.
 
-    topology: Topology
-    supply: NDArray[np.float64]
-
-    @property
-    def receivers(self) -> NDArray[np.int64]:
-        """The ranks, ``(N,)``."""
-        return self.topology.terminals
-
-    @property
-    def longest(self) -> float:
-        """An upper bound on T that no optimum exceeds."""
-        return float((self.topology.ranks - 1) / self.topology.capacity.min())
-
-    @property
-    def upper(self) -> NDArray[np.float64]:
-        """Upper bounds of h, shape ``(m, N)``."""
-        blocked = self.topology.tail[:, None] == self.receivers[None, :]
-        return np.where(blocked, 0.0, float(self.topology.ranks - 1))
-
-    @property
-    def rows(self) -> NDArray[np.bool_]:
-        """Where there is a balance row: everywhere but at the receiver, ``(n, N)``."""
-        mask = np.ones((self.topology.n, self.topology.ranks), dtype=bool)
-        mask[self.receivers, np.arange(self.topology.ranks)] = False
-        return mask
-
-
-def prepare(instance: object, parameters: Settings | None = None) -> Gathering:
-    """The data of the model.
-
-    Raises
-    ------
-    NotApplicable
-        If the instance is not a connected topology of at least two ranks.
+    Parameters
+    ----------
+    name
+        The collective.
+    topology, ends
+        The network, and the vertices v, ``(K,)``.
+    supply
+        What every vertex sends towards each end; with ``away``, what it receives from each; ``(n,)``.
+    most
+        Upper bound of h, and of T times the smallest capacity.
+    away
+        Whether flows lead away from their ends: the same model on reversed arcs.
     """
-    topology = all_to_all_topology(instance, NAME)
-    supply = np.zeros(topology.n)
-    supply[topology.terminals] = 1.0
-    return Gathering(topology, supply)
+
+    name: str
+    topology: Topology
+    ends: NDArray[np.int64]
+    supply: NDArray[np.float64]
+    most: int
+    away: bool = False
+
+    @property
+    def role(self) -> str:
+        """What an end is called."""
+        return "contributor" if self.away else "receiver"
+
+    @property
+    def root(self) -> int | None:
+        """The vertex that supplies everything; None if several do."""
+        found = np.flatnonzero(self.supply)
+        return int(found[0]) if found.size == 1 else None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of h, ``(m, K)``."""
+        return self.topology.arcs, self.ends.size
 
 
-def build_pyomo(data: Gathering) -> PyomoModel:
+def build_pyomo(data: SharedFlows) -> PyomoModel:
     """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
     import pyomo.environ as pyo
 
     topology = data.topology
     V, A = vertex_names(topology), arc_names(topology)
-    R = [V[v] for v in topology.terminals.tolist()]
-    tail = {a: V[u] for a, u in zip(A, topology.tail.tolist(), strict=True)}
+    R = [V[v] for v in data.ends.tolist()]
+    supply = dict(zip(V, data.supply.tolist(), strict=True))
     c = dict(zip(A, topology.capacity.tolist(), strict=True))
-    into: dict[int | str, list[str]] = {u: [] for u in V}
+    arcs = (topology.head, topology.tail) if data.away else (topology.tail, topology.head)
+    leaves, enters = ({a: V[u] for a, u in zip(A, side.tolist(), strict=True)} for side in arcs)
     out_of: dict[int | str, list[str]] = {u: [] for u in V}
-    for a, u in zip(A, topology.head.tolist(), strict=True):
-        into[V[u]].append(a)
-        out_of[tail[a]].append(a)
-    most = len(R) - 1
-    model = pyo.ConcreteModel(name="all-gather at optimal throughput")
-    model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if tail[a] == v else most))
-    model.T = pyo.Var(bounds=(0, most / min(c.values())))
+    into: dict[int | str, list[str]] = {u: [] for u in V}
+    for a in A:
+        out_of[leaves[a]].append(a)
+        into[enters[a]].append(a)
+    model = pyo.ConcreteModel(name=f"{data.name} at optimal throughput")
+    model.h = pyo.Var(A, R, bounds=lambda _, a, v: (0, 0 if leaves[a] == v else data.most))
+    model.T = pyo.Var(bounds=(0, data.most / min(c.values())))
     model.time = pyo.Objective(expr=model.T, sense=pyo.minimize)
     model.balance = pyo.Constraint(
         [(u, v) for u in V for v in R if u != v],
         rule=lambda m, u, v: (
-            pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u])
-            == (1 if u in R else 0)
+            pyo.quicksum(m.h[a, v] for a in out_of[u]) - pyo.quicksum(m.h[a, v] for a in into[u]) == supply[u]
         ),
     )
     model.capacity = pyo.Constraint(A, R, rule=lambda m, a, v: m.h[a, v] - c[a] * m.T <= 0)
     return PyomoModel(model, {"h": (A, R), "T": ()}, {"balance": (V, R), "capacity": (A, R)})
 
 
-def build_cvxpy(data: Gathering) -> CvxpyModel:
-    """The model in matrix form: ``-M H = supply`` without the receivers' rows, ``H <= c T``."""
+def build_cvxpy(data: SharedFlows) -> CvxpyModel:
+    """The model in matrix form: ``-M h_v = supply`` (``M h_v`` away) without the row of v, ``h_v <= c T``."""
     import cvxpy as cp
     import scipy.sparse as sp
 
-    topology, m, N = data.topology, data.topology.arcs, data.topology.ranks
-    h = cp.Variable(m * N, name="h", bounds=[0, data.upper.ravel()])
-    T = cp.Variable(name="T", bounds=[0, data.longest])
-    rows = np.flatnonzero(data.rows.ravel())
-    net = sp.csr_array(sp.kron(-topology.incidence(), sp.eye_array(N), format="csr")[rows])
-    balance = net @ h == np.repeat(data.supply, N)[rows]
-    capacity = h - np.repeat(topology.capacity, N) * T <= 0
+    topology, (m, K) = data.topology, data.shape
+    blocked = (topology.head if data.away else topology.tail)[:, None] == data.ends[None, :]
+    h = cp.Variable(m * K, name="h", bounds=[0, np.where(blocked, 0.0, float(data.most)).ravel()])
+    T = cp.Variable(name="T", bounds=[0, data.most / topology.capacity.min()])
+    rows = np.flatnonzero((np.arange(topology.n)[:, None] != data.ends[None, :]).ravel())
+    sent = topology.incidence() if data.away else -topology.incidence()
+    net = sp.csr_array(sp.kron(sent, sp.eye_array(K), format="csr")[rows])
+    balance = net @ h == np.repeat(data.supply, K)[rows]
+    capacity = h - np.repeat(topology.capacity, K) * T <= 0
     return CvxpyModel(
         cp.Problem(cp.Minimize(T), [balance, capacity]),
-        variables={"h": Named(h, (m, N), np.arange(m * N)), "T": Named(T, ())},
+        variables={"h": Named(h, (m, K), np.arange(m * K)), "T": Named(T, ())},
         constraints={
-            "balance": Named(balance, (topology.n, N), rows),
-            "capacity": Named(capacity, (m, N), np.arange(m * N)),
+            "balance": Named(balance, (topology.n, K), rows),
+            "capacity": Named(capacity, (m, K), np.arange(m * K)),
         },
     )
 
 
-def estimate(data: Gathering) -> dict[str, int]:
+def estimate(data: SharedFlows) -> dict[str, int]:
     """Size of the model before it is built."""
-    m, N, n = data.topology.arcs, data.topology.ranks, data.topology.n
-    return {"variables": m * N + 1, "constraints": (n - 1) * N + m * N, "nonzeros": 4 * m * N, "integers": 0}
+    flows, rows = data.topology.arcs * data.ends.size, (data.topology.n - 1) * data.ends.size
+    return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows, "integers": 0}
 
 
-def arrays(data: Gathering, _names: Collection[str]) -> dict[str, Array]:
+def arrays(data: SharedFlows, _names: Collection[str]) -> dict[str, Array]:
     """The flows h and the time T."""
-    shape = (data.topology.arcs, data.topology.ranks)
-    return {"h": Array(shape, axes=("arc", "receiver"), unit=SHARDS), "T": Array(unit=TIME)}
+    return {"h": Array(data.shape, axes=("arc", data.role), unit=SHARDS), "T": Array(unit=TIME)}
 
 
-def index_sets(data: Gathering, _values: object = None) -> dict[str, Names]:
-    """Names of arcs and receivers."""
-    return {"arc": arc_labels(data.topology), "receiver": vertex_labels(data.topology, data.receivers)}
+def index_sets(data: SharedFlows, _values: object = None) -> dict[str, Names]:
+    """Names of arcs and ends."""
+    return {"arc": arc_labels(data.topology), data.role: vertex_labels(data.topology, data.ends)}
 
 
-def links(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> Links:
-    """Shards over every arc: the largest flow towards any receiver, because copies are free."""
+def links(data: SharedFlows, values: Mapping[str, NDArray[np.float64]]) -> Links:
+    """Shards over every arc: the largest flow of any end, because copies and sums are free."""
     load = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0)
     return Links(data.topology, load, data.topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
 
-def dual_arrays(data: Gathering) -> dict[str, Array]:
+def dual_arrays(data: SharedFlows) -> dict[str, Array]:
     """The duals of ``capacity``."""
-    return {"capacity": Array((data.topology.arcs, data.topology.ranks))}
+    return {"capacity": Array(data.shape)}
 
 
 def stated_time(_data: object, values: Mapping[str, NDArray[np.float64]]) -> float:
@@ -323,134 +208,191 @@ def outflow(topology: Topology, flow: NDArray[np.float64]) -> NDArray[np.float64
     return net
 
 
-def flow_residuals(
-    topology: Topology, values: Mapping[str, NDArray[np.float64]], ranks: NDArray[np.int64],
-    supply: NDArray[np.float64], *, away: bool = False,
-) -> dict[str, float]:  # fmt: skip
-    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T.
-
-    Column k of h is a flow towards ``ranks[k]``, or ``away`` from it. ``supply`` is that of every vertex, with ``away``
-    its demand, ``(n,)``.
-    """
+def residuals(data: SharedFlows, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
+    topology, ends = data.topology, data.ends
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    if h.shape != (topology.arcs, ranks.size) or not np.isfinite(h).all() or not np.isfinite(T):
+    if h.shape != data.shape or not np.isfinite(h).all() or not np.isfinite(T):
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = (-1.0 if away else 1.0) * outflow(topology, h) - supply[:, None]
-    net[ranks, np.arange(ranks.size)] = 0.0
-    ends = topology.head if away else topology.tail
+    net = (-1.0 if data.away else 1.0) * outflow(topology, h) - data.supply[:, None]
+    net[ends, np.arange(ends.size)] = 0.0
+    leaves = topology.head if data.away else topology.tail
     over = (h / topology.capacity[:, None] - T).max(initial=0.0)
     return {
         "shape": 0.0,
         "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
-        "blocked": float(np.abs(h[ends[:, None] == ranks[None, :]]).max(initial=0.0)),
+        "blocked": float(np.abs(h[leaves[:, None] == ends[None, :]]).max(initial=0.0)),
         "balance": float(np.abs(net).max(initial=0.0)),
         "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
     }
 
 
-def residuals(data: Gathering, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Worst violation of every block, see :func:`flow_residuals`."""
-    return flow_residuals(data.topology, values, data.receivers, data.supply)
-
-
-def length_bound(data: Gathering, lengths: NDArray[np.float64]) -> float:
-    """The lower bound on T that lengths prove, shape ``(m, N)``, rounded down: the best over the receivers.
+def length_bound(data: SharedFlows, lengths: NDArray[np.float64]) -> float:
+    """The lower bound on T that lengths prove, shape ``(m, K)``, rounded down: the best over the ends.
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.length_bound`.
     """
     from scipy.sparse.csgraph import dijkstra
 
-    sends = data.supply > 0
-
-    def paid(j: int, matrix: sp.csr_array) -> float:
-        reach = dijkstra(matrix.T, indices=data.receivers[j])
-        return outward.dot_down(data.supply[sends], reach[sends])
-
-    return best_length_bound(data.topology, lengths, paid)
-
-
-def best_length_bound(
-    topology: Topology, lengths: NDArray[np.float64], paid: Callable[[int, sp.csr_array], float]
-) -> float:
-    """The largest of the bounds distances / (capacity times lengths) over the columns of ``lengths``, rounded down.
-
-    ``paid(j, matrix)`` is the sum of the distances that the flow of column j covers, at the lengths of the matrix.
-    """
+    sends, topology = data.supply > 0, data.topology
     best, scale = 0.0, outward.exponent(topology.capacity)
     capacity = outward.scaled_up(topology.capacity, -scale)
-    for j in range(lengths.shape[1]):
+    for j, v in enumerate(data.ends.tolist()):
         mine = outward.usable_lengths(topology.capacity, lengths[:, j])
         if mine.size:
-            distances = float(outward.down(paid(j, topology.length_matrix(mine)), topology.n))
+            matrix = topology.length_matrix(mine)
+            reach = dijkstra(matrix if data.away else matrix.T, indices=v)
+            paid = outward.dot_down(data.supply[sends], reach[sends])
+            distances = float(outward.down(paid, topology.n))
             best = max(best, outward.quotient_down(distances, outward.dot_up(capacity, mine)))
     return max(float(outward.scaled_down(best, -scale)), 0.0)
 
 
-def certify(data: Gathering, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
-    """The bound that the duals of ``capacity`` prove, read as lengths towards every receiver."""
+def certify(data: SharedFlows, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+    """The bound that the duals of ``capacity`` prove, read as lengths towards or away from every end."""
     found = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
-    if found.shape != (data.topology.arcs, data.topology.ranks):
+    if found.shape != data.shape:
         return None
-    return Bound("receiver-lengths", length_bound(data, -found), "lengths from the duals, shortest paths recomputed")
-
-
-def bounds(data: Gathering) -> list[Bound]:
-    """The worst cut, which is the optimum, and what enters one rank."""
-    topology = data.topology
-    entering = np.bincount(topology.head, topology.capacity, topology.n)[topology.terminals]
-    cut = worst_cut(topology)
-    room = float(outward.up(entering.min(), int(topology.in_degree.max())))
-    others_over = max(outward.quotient_down(topology.ranks - 1, room), 0.0)
-    reason = f"{cut.ranks} ranks behind a capacity of {cut.capacity:g}, found by {cut.rounds} max-flows"
-    return [
-        Bound("node-cut", others_over, "what enters the rank that gets least", "beyond"),
-        Bound("worst-cut", cut.time, reason, "beyond", exact=True, detail={"inside": list(cut.inside)}),
-    ]
-
-
-def metrics(data: Gathering, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the number of ranks."""
-    return time_metrics(data.topology, value)
+    return Bound(
+        f"{data.role}-lengths", length_bound(data, -found), "lengths from the duals, shortest paths recomputed"
+    )
 
 
 def time_metrics(topology: Topology, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter, for formulations that minimise T."""
-    positive = value is not None and value > 0
     return {
         "T": value,
-        "F": 1.0 / value if positive and value is not None else None,
+        "F": 1.0 / value if value is not None and value > 0 else None,
         "ranks": topology.ranks,
         "diameter": int(topology.diameter),
     }
 
 
-def derived(data: Gathering) -> list[Fraction]:
-    """The bound of T, (N-1) / min c."""
-    return [Fraction(data.topology.ranks - 1) / outward.entered(float(data.topology.capacity.min()))]
+def metrics(data: SharedFlows, value: float | None) -> dict[str, Json]:
+    """T, its inverse, the number of ranks."""
+    return time_metrics(data.topology, value)
 
 
-FORMULATION = Formulation(
-    name=NAME,
-    paper=PAPER,
-    where="beyond the paper",
-    title="All-gather at optimal throughput: a flow to every rank, copies free",
-    sense="min",
-    problem="LP",
+def derived(data: SharedFlows) -> list[Fraction]:
+    """The bound of T."""
+    return [Fraction(data.most) / outward.entered(float(data.topology.capacity.min()))]
+
+
+def shared_formulation(
+    name: str,
+    title: str,
+    prepare: Callable[[object, Settings], SharedFlows],
+    bounds: Callable[[SharedFlows], Sequence[Bound]],
+    *,
+    size: str = "N m + 1 variables",
+    parameters: tuple[Parameter, ...] = (),
+    metrics: Callable[[SharedFlows, float | None], dict[str, Json]] = metrics,
+    label_invariant: Callable[[Settings], bool] | None = None,
+) -> Formulation[SharedFlows]:
+    """The formulation of a collective as flows that share arcs."""
+    return Formulation(
+        name=name,
+        paper=PAPER,
+        where="beyond the paper",
+        title=title,
+        sense="min",
+        problem="LP",
+        parameters=parameters,
+        label_invariant=label_invariant,
+        prepare=prepare,
+        build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
+        residuals=residuals,
+        objective=stated_time,
+        bounds=bounds,
+        arrays=arrays,
+        certify=certify,
+        dual_arrays=dual_arrays,
+        metrics=metrics,
+        estimate=estimate,
+        derived=derived,
+        size=size,
+        meaning="time T [shards / link bandwidth]",
+        shards=True,
+        index_sets=index_sets,
+        links=links,
+    )
+
+
+# All-gather -----------------------------------------------------------------------------------------------------------
+
+
+def between_all(instance: object, name: str, *, away: bool = False) -> SharedFlows:
+    """A flow for every rank, which all other ranks supply with one shard each, or receive it from.
+
+    Raises
+    ------
+    NotApplicable
+        If the instance is not a connected topology of at least two ranks.
+    """
+    topology = all_to_all_topology(instance, name)
+    supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
+    short = name.rpartition(".")[-1]
+    return SharedFlows(short, topology, topology.terminals, supply, topology.ranks - 1, away)
+
+
+def prepare(instance: object, parameters: Settings | None = None) -> SharedFlows:
+    """The data of the model; errors as :func:`between_all`."""
+    return between_all(instance, NAME)
+
+
+def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], NDArray[np.float64]]:
+    """T*, a set that attains it, and for every rank a flow of one unit from each other within c T*, ``(m, N)``.
+
+    Raises
+    ------
+    BadInput
+        If some rank cannot be reached from another.
+    """
+    import networkx as nx
+
+    from opticoll.formulations.flows.worst_cuts import least_time
+
+    time, inside = least_time(topology, [1] * topology.ranks)
+    room = [Fraction(c) * time for c in topology.capacity.tolist()]
+    scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
+    whole = [int(c * scale) for c in room]
+    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    joint: dict[tuple[int, int], int] = {}
+    for arc, c in zip(ends, whole, strict=True):
+        joint[arc] = joint.get(arc, 0) + c
+    flows = np.zeros((topology.arcs, topology.ranks))
+    source = topology.n
+    for j, v in enumerate(topology.terminals.tolist()):
+        graph: Any = nx.DiGraph()
+        graph.add_nodes_from(range(topology.n))
+        graph.add_edges_from((u, w, {"capacity": c}) for (u, w), c in joint.items() if u != w)
+        graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
+        _, sent = nx.maximum_flow(graph, source, v)
+        for a, (u, w) in enumerate(ends):
+            if u not in (v, w):  # parallel arcs in proportion; what v would send on it keeps
+                flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
+    return time, inside, flows
+
+
+def bounds(data: SharedFlows) -> list[Bound]:
+    """The worst cut, which is the optimum, and what enters one rank."""
+    from opticoll.formulations.flows.worst_cuts import least_time
+
+    topology = data.topology
+    entering = np.bincount(topology.head, topology.capacity, topology.n)[topology.terminals]
+    room = float(outward.up(entering.min(), int(topology.in_degree.max())))
+    time, inside = least_time(topology, [1] * topology.ranks)
+    held = int(np.isin(topology.terminals, list(inside)).sum())
+    return [
+        Bound("node-cut", max(outward.quotient_down(data.most, room), 0.0),
+              "what enters the rank that gets least", "beyond"),
+        Bound("worst-cut", outward.fraction_down(time),
+              f"{held} ranks behind a capacity of {float(held / time):g}, found by max-flows", "beyond",
+              exact=True, detail={"inside": sorted(inside)}),
+    ]  # fmt: skip
+
+
+FORMULATION = shared_formulation(
+    NAME, "All-gather at optimal throughput: a flow to every rank, copies free", prepare, bounds,
     label_invariant=lambda _parameters: True,
-    prepare=prepare,
-    build={"cvxpy": build_cvxpy, "pyomo": build_pyomo},
-    residuals=residuals,
-    objective=stated_time,
-    bounds=bounds,
-    arrays=arrays,
-    certify=certify,
-    dual_arrays=dual_arrays,
-    metrics=metrics,
-    estimate=estimate,
-    derived=derived,
-    size="N m + 1 variables",
-    meaning="time T [shards / link bandwidth]",
-    shards=True,
-    index_sets=index_sets,
-    links=links,
-)
+)  # fmt: skip

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.model import Formulation
     from opticoll.formulations.schedules.program import Program
 
 
@@ -176,12 +177,8 @@ def _with_bound(
 
 
 def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float64] | None, root: int) -> float:
-    if collective == "allgather":
-        from opticoll.formulations.alltoall.all_gather import worst_cut
-
-        return worst_cut(topology).time
-    if collective in {"broadcast", "reducescatter", "allreduce"}:
-        return _bound_of_sums(topology, collective, root)
+    if collective in {"allgather", "broadcast", "reducescatter", "allreduce"}:
+        return _bound_of_collective(topology, collective, root)
     from opticoll.formulations.flows.concurrent_flow import all_to_all_topology, by_source
     from opticoll.formulations.flows.flow_bounds import bounds
 
@@ -189,11 +186,11 @@ def _fluid_bound(topology: Topology, collective: str, traffic: NDArray[np.float6
     return max(1.0 / bound.value for bound in bounds(data) if bound.value > 0)
 
 
-def _bound_of_sums(topology: Topology, collective: str, root: int) -> float:
-    from opticoll.formulations.alltoall import all_reduce, broadcast, reduce_scatter
+def _bound_of_collective(topology: Topology, collective: str, root: int) -> float:
+    from opticoll.formulations.alltoall import all_gather, all_reduce, broadcast, reduce_scatter
 
-    if collective == "broadcast":
-        return max(bound.value for bound in broadcast.bounds(broadcast.prepare(topology, {"root": root})))
-    if collective == "reducescatter":
-        return max(bound.value for bound in reduce_scatter.bounds(reduce_scatter.prepare(topology)))
-    return max(bound.value for bound in all_reduce.bounds(all_reduce.prepare(topology)))
+    model: Formulation[Any] = {
+        "allgather": all_gather, "broadcast": broadcast, "reducescatter": reduce_scatter, "allreduce": all_reduce,
+    }[collective].FORMULATION  # fmt: skip
+    settings = {"root": root} if collective == "broadcast" else {}
+    return max(bound.value for bound in model.bounds(model.prepare(topology, settings)))

@@ -373,14 +373,16 @@ def run_worst_cut(context: Context) -> Answer:
     from opticoll.formulations.alltoall.all_gather import optimal_flows
 
     context.remaining()
-    cut, flows = optimal_flows(context.instance)
+    topology = context.instance
+    exact, inside, flows = optimal_flows(topology)
+    time, held = outward.fraction_down(exact), int(np.isin(topology.terminals, list(inside)).sum())
     return Answer(
         Termination.OPTIMAL,
-        values={"h": flows, "T": np.asarray(cut.time)},
-        bound=cut.time,
+        values={"h": flows, "T": np.asarray(time)},
+        bound=time,
         bound_source="worst-cut",
         solver={"name": "worst-cut", "algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
-        metrics={"cut_ranks": cut.ranks, "cut_capacity": cut.capacity, "max_flows": cut.rounds},
+        metrics={"cut_ranks": held, "cut_capacity": float(held / exact)},
     )
 
 
@@ -461,11 +463,12 @@ def run_tree_packing(context: Context) -> Answer:
     packings: list[Packing] = []
     values: dict[str, NDArray[np.float64]] = {}
     if ahead:
-        weight = context.data.weight if name == "alltoall.broadcast" else None
+        root = context.data.root if name == "alltoall.broadcast" else None
+        weight = None if root is None else (topology.terminals == root).astype(int).tolist()
         packings.append(pack(topology, weight, most))
         copies = tree_flows(packings[-1])
-        if weight is not None:
-            copies = copies[:, topology.terminals != context.data.root]
+        if root is not None:
+            copies = copies[:, topology.terminals != root]
         values["h"] = copies
     if back:
         packings.append(pack(reversed_arcs(topology), None, most))
