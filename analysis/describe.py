@@ -179,7 +179,7 @@ def _formulation(name: str) -> Description | None:
         kind="formulation",
         name=name,
         title=model.title,
-        text=_module_text(next(iter(model.build.values())) if model.own else model.prepare),
+        text=_text(next(iter(model.build.values())) if model.own else model.prepare, of_module=True),
         source=", ".join(filter(None, (model.paper, model.where))),
         example=_COMMANDS.get(name, f"opticoll solve {name} '{example}'{plugins.options_for(*model.build.values())}"),
         parameters=_parameters(model.parameters),
@@ -309,7 +309,7 @@ def _method(name: str) -> Description | None:
         kind="method",
         name=name,
         title=method.title,
-        text="\n\n".join([method.summary, _module_text(does)]),
+        text="\n\n".join([method.summary, _text(does)]),
         example=_solved_by(takes, name, does),
         parameters=_parameters(method.parameters),
         formulations=tuple(model.name for model in takes),
@@ -332,7 +332,7 @@ def _solver(name: str) -> Description | None:
         kind="solver",
         name=name,
         title=adapter.title,
-        text=_module_text(type(adapter)),
+        text=_text(type(adapter)),
         example=_solved_by(takes, name, type(adapter)),
         formulations=tuple(model.name for model in takes),
         facts={
@@ -404,8 +404,10 @@ def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:
     )
 
 
-def _module_text(item: Callable[..., object]) -> str:
-    """The docstring of the module that defines ``item``."""
+def _text(item: Callable[..., object], *, of_module: bool = False) -> str:
+    """The docstring of a function or class without its sections, or its module's: on request, and where it has none."""
+    if item.__doc__ and not of_module:
+        return _SECTION.split(inspect.cleandoc(item.__doc__), maxsplit=1)[0].strip("\n")
     return inspect.cleandoc(sys.modules[item.__module__].__doc__ or "")
 
 

@@ -1,4 +1,4 @@
-"""Adapter for Clarabel, a conic interior-point solver."""
+"""Adapter for Clarabel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TERMINATION = {
 
 
 class Clarabel(Adapter):
-    """Clarabel: LP only, to a tolerance."""
+    """Adapter for Clarabel, a conic interior-point solver."""
 
     name = "clarabel"
     title = "Clarabel"

@@ -1,23 +1,4 @@
-"""Adapters for solvers that are run as commands, configured in TOML files.
-
-A table of such a file is a solver::
-
-    [mysolver]
-    command = "mysolver {mps} {sol} --time {time_limit_s} --threads {threads}"   # also {lp}, {seed}, {rel_tol}, {here}
-    lp = true                                   # what it takes (default: lp, not mip)
-    mip = true
-    duals = false                               # whether {sol} holds duals of rows, as HiGHS writes them
-    version_command = "mysolver --version"      # its first line with a digit is recorded
-    option = "--{name}={value}"                 # how an option of --set is written; left out: it takes none
-    [mysolver.status]                           # regular expressions over what it prints, where {sol} has no status
-    infeasible = "problem is infeasible"
-
-``{here}`` is the folder of the file; relative paths of programs start there. The files are those of the variable
-OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands run
-without a shell, in an empty folder of their own, with the limits of every worker; the whole process group is killed at
-its end. The solution is read by the names of columns and verified like any other. A command that ends with status 0
-before the time limit and states no status counts as having solved the program.
-"""
+"""Adapters for solvers that are run as commands, configured in TOML files."""
 
 from __future__ import annotations
 
@@ -108,7 +89,26 @@ class Configuration:
 
 
 class CommandLine(Adapter):
-    """A solver that is run as a command; see the module."""
+    """Adapters for solvers that are run as commands, configured in TOML files.
+
+    A table of such a file is a solver::
+
+        [mysolver]
+        command = "mysolver {mps} {sol} --time {time_limit_s} --threads {threads}"  # or {lp}, {seed}, {rel_tol}, {here}
+        lp = true                                   # what it takes (default: lp, not mip)
+        mip = true
+        duals = false                               # whether {sol} holds duals of rows, as HiGHS writes them
+        version_command = "mysolver --version"      # its first line with a digit is recorded
+        option = "--{name}={value}"                 # how an option of --set is written; left out: it takes none
+        [mysolver.status]                           # regular expressions over what it prints, where {sol} has no status
+        infeasible = "problem is infeasible"
+
+    ``{here}`` is the folder of the file; relative paths of programs start there. The files are those of the variable
+    OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands
+    run without a shell, in an empty folder of their own, with the limits of every worker; the whole process group is
+    killed at its end. The solution is read by the names of columns and verified like any other. A command that ends
+    with status 0 before the time limit and states no status counts as having solved the program.
+    """
 
     package = ""
     distribution = ""

@@ -1,4 +1,4 @@
-"""Adapter for COPT (coptpy); the wheel includes a size-limited licence."""
+"""Adapter for COPT."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TRIAL_COLUMNS = 10_001
 
 
 class Copt(Adapter):
-    """COPT."""
+    """Adapter for COPT (coptpy); the wheel includes a size-limited licence."""
 
     name = "copt"
     title = "COPT"

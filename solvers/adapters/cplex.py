@@ -1,4 +1,4 @@
-"""Adapter for IBM CPLEX; the wheel includes the size-limited community edition."""
+"""Adapter for IBM CPLEX."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REMEDY = (
 
 
 class Cplex(Adapter):
-    """IBM CPLEX."""
+    """Adapter for IBM CPLEX; the wheel includes the size-limited community edition."""
 
     name = "cplex"
     title = "IBM CPLEX"

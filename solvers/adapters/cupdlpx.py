@@ -1,15 +1,4 @@
-"""Adapter for cuPDLPx, a restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
-
-It follows the documented Python interface of version 0.3. The package is built from source (CUDA 12.4 or newer, CMake,
-a C++ compiler). Without a GPU it aborts the process, so the adapter looks for a GPU first.
-
-Not yet run on hardware: the tests use a stand-in for the documented interface. Solutions are verified as for every
-other solver.
-
-Duals. For a minimization ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row, which is the
-convention of this package. For maximizations the sign differs between versions, so every problem is passed as a
-minimization.
-"""
+"""Adapter for cuPDLPx."""
 
 from __future__ import annotations
 
@@ -42,7 +31,18 @@ _NO_GPU = "run it on a machine with an NVIDIA GPU and its driver (nvidia-smi lis
 
 
 class CuPdlpx(Adapter):
-    """cuPDLPx: LP only, to a tolerance, on a GPU."""
+    """Adapter for cuPDLPx, a restarted Halpern PDHG method on an NVIDIA GPU (Lu, Peng & Yang 2025).
+
+    It follows the documented Python interface of version 0.3. The package is built from source (CUDA 12.4 or newer,
+    CMake, a C++ compiler). Without a GPU it aborts the process, so the adapter looks for a GPU first.
+
+    Not yet run on hardware: the tests use a stand-in for the documented interface. Solutions are verified as for every
+    other solver.
+
+    Duals. For a minimization ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row, which is the
+    convention of this package. For maximizations the sign differs between versions, so every problem is passed as a
+    minimization.
+    """
 
     name = "cupdlpx"
     title = "cuPDLPx (GPU)"

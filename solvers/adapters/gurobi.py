@@ -1,4 +1,4 @@
-"""Adapter for Gurobi (gurobipy); the wheel includes a size-limited licence."""
+"""Adapter for Gurobi."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _LIMIT = "2000 variables and 2000 constraints"
 
 
 class Gurobi(Adapter):
-    """Gurobi."""
+    """Adapter for Gurobi (gurobipy); the wheel includes a size-limited licence."""
 
     name = "gurobi"
     title = "Gurobi"

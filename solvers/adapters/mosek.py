@@ -1,4 +1,4 @@
-"""Adapter for MOSEK; writing model files needs no licence, solving does."""
+"""Adapter for MOSEK."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SUFFIXES = (".mps", ".lp", ".task", ".jtask", ".opf", ".ptf", ".cbf")
 
 
 class Mosek(Adapter):
-    """MOSEK: interior point with basis identification for an LP, branch and cut for a MIP."""
+    """Adapter for MOSEK; writing model files needs no licence, solving does."""
 
     name = "mosek"
     title = "MOSEK"

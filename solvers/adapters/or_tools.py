@@ -2,9 +2,6 @@
 
 Arrays are appended to repeated fields as bytes in the wire format. Through Python lists, a matrix of five million
 nonzeros takes a gigabyte and many seconds.
-
-CP-SAT takes integer programs with integer or rational data. GLOP is called through the MathOpt protocol buffers, which
-return the vertex reached at a limit. PDLP is OR-Tools' first-order method.
 """
 
 from __future__ import annotations
@@ -158,7 +155,7 @@ _ROUND = Fraction(1, 10**9)
 
 
 class CpSat(Adapter):
-    """CP-SAT: bounded integer columns, rows with rational coefficients."""
+    """CP-SAT: integer programs with bounded columns, and rows with integer or rational coefficients."""
 
     name = "cp-sat"
     title = "CP-SAT (OR-Tools)"
@@ -323,7 +320,10 @@ _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
 
 
 class Glop(Adapter):
-    """GLOP: primal and dual simplex, LP only."""
+    """GLOP: primal and dual simplex, LP only.
+
+    It is called through the MathOpt protocol buffers, which return the vertex reached at a limit.
+    """
 
     name = "glop"
     title = "GLOP (OR-Tools)"
@@ -426,7 +426,7 @@ _PDLP_TERMINATION = {
 
 
 class Pdlp(Adapter):
-    """PDLP: primal-dual hybrid gradient, LP only, to a tolerance."""
+    """PDLP, OR-Tools' first-order method: primal-dual hybrid gradient, LP only, to a tolerance."""
 
     name = "pdlp"
     title = "PDLP (OR-Tools)"

@@ -1,4 +1,4 @@
-"""Adapter for SCIP; an LP is solved at the root with presolve off, so that the duals belong to the given rows."""
+"""Adapter for SCIP."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SMALL = 1e-6
 
 
 class Scip(Adapter):
-    """SCIP with SoPlex."""
+    """Adapter for SCIP; an LP is solved at the root with presolve off, so that the duals belong to the given rows."""
 
     name = "scip"
     title = "SCIP"

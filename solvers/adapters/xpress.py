@@ -1,4 +1,4 @@
-"""Adapter for FICO Xpress; the wheel includes a size-limited community licence."""
+"""Adapter for FICO Xpress."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TRIAL_COLUMNS = 10_001
 
 
 class Xpress(Adapter):
-    """FICO Xpress."""
+    """Adapter for FICO Xpress; the wheel includes a size-limited community licence."""
 
     name = "xpress"
     title = "FICO Xpress"

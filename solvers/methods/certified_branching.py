@@ -1,14 +1,4 @@
-"""Branch and bound with certified bounds: HiGHS finds solutions, and a tree of our own proves them.
-
-1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
-2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last basis
-   (only column bounds change, so that it remains dual feasible).
-
-A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y bounds
-the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible (Farkas).
-Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). A leaf that they do not close keeps the bound of
-its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
-"""
+"""Method ``certified-branching``: branch and bound with certified leaves."""
 
 from __future__ import annotations
 
@@ -330,7 +320,17 @@ SAVE_S = 1.0
 
 
 def run(context: Context) -> Answer:
-    """Search, then prove."""
+    """Branch and bound with certified bounds: HiGHS finds solutions, and a tree of our own proves them.
+
+    1. HiGHS's branch and bound searches for a good solution for ``search_s`` seconds. Its bound is not used.
+    2. A best-first tree with dives solves LP relaxations of the same matrix with HiGHS's dual simplex from the last
+       basis (only column bounds change, so that it remains dual feasible).
+
+    A leaf is closed by vectors alone. For min c'x with rows ``l <= A x <= u`` and the leaf's column bounds, any y
+    bounds the leaf's optimum from below; a ray y whose bound with c = 0 is positive proves that the leaf is infeasible
+    (Farkas). Both are recomputed rigorously (:mod:`opticoll.solvers.verify`). A leaf that they do not close keeps the
+    bound of its parent. So ``proof: optimal`` does not depend on a solver's claim, at the cost of much more time.
+    """
     layer = context.task.form or context.formulation.forms[0]
     import_layer(layer)
     form = compile_model(context.formulation.build[layer](context.data))  # type: ignore[index]

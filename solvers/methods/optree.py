@@ -1,14 +1,4 @@
-"""Methods for OpTree's formulations: all-gather trees and the one-stage all-to-all.
-
-tree-search
-    The best tree of every depth, by dynamic programming over products of radices: about n ln n log2 n operations
-    (:meth:`opticoll.formulations.optree.Walks.layers`).
-uniform-tree
-    The paper's tree: Theorem 2's depth k, and the least radix m with m^k >= n in every stage. Superfluous stages are
-    left out and the last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
-cycle-cover
-    The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds.wavelengths`).
-"""
+"""Methods for OpTree's formulations: all-gather trees and the one-stage all-to-all."""
 
 from __future__ import annotations
 
@@ -28,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def run_tree_search(context: Context) -> Answer:
-    """Find the best tree, of the requested depth if there is one; ``steps_by_depth`` lists all depths."""
+    """The best all-gather tree of the requested depth, or of every depth (``steps_by_depth``).
+
+    By dynamic programming over products of radices: about n ln n log2 n operations
+    (:meth:`opticoll.formulations.optree.Walks.layers`).
+    """
     data: TreeChoice = context.data
     trees = best_by_depth(data.fabric, data.graph)
     best = trees[data.depth] if data.depth else min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
@@ -50,7 +44,11 @@ TREE_SEARCH = Method(
 
 
 def run_uniform_tree(context: Context) -> Answer:
-    """Build the m-ary tree of the requested depth, or of Theorem 2's."""
+    """The paper's all-gather tree, of the requested depth or of Theorem 2's.
+
+    Theorem 2's depth k, and the least radix m with m^k >= n in every stage. Superfluous stages are left out and the
+    last radix is reduced to fit. A heuristic, because Theorem 2 is for real radices.
+    """
     data: TreeChoice = context.data
     tree = uniform_tree(data.fabric, data.depth or theorem_2(data.fabric.n))
     return Answer(
@@ -71,7 +69,7 @@ UNIFORM_TREE = Method(
 
 
 def run_cycle_cover(context: Context) -> Answer:
-    """Build the assignment in closed form."""
+    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds.wavelengths`)."""
     data: AllToAll = context.data
     return Answer(
         Termination.OPTIMAL,

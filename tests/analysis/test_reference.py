@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jsonschema
@@ -17,7 +19,7 @@ import pytest
 
 from opticoll.analysis import catalog, json_outputs
 from opticoll.analysis.cli import main
-from opticoll.analysis.describe import EXAMPLES, describe
+from opticoll.analysis.describe import EXAMPLES, _text, describe
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.instances import parse
@@ -115,6 +117,26 @@ def test_a_method_is_described(name):
     one = next(one for one in describe(name) if one.kind == "method")
     assert one.formulations == tuple(model for model, f in formulations().items() if methods()[name].applies(f))
     assert one.example.endswith(f"--method {name}")
+    does = methods()[name].run or methods()[name].reformulate
+    assert one.text.startswith(f"{methods()[name].summary}\n\n{inspect.getdoc(does).splitlines()[0]}")
+    assert "----" not in one.text
+
+
+def test_methods_and_solvers_of_one_module_have_texts_of_their_own():
+    texts = [one.text for name in ("glop", "pdlp", "cp-sat", "sssp", "lp-rounding") for one in describe(name)]
+    assert len(set(texts)) == 5
+    assert texts[0].startswith("GLOP: ")
+    assert "PDLP" not in texts[0]
+
+
+def test_a_function_without_a_docstring_is_described_by_its_module(monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_way", ModuleType("own_way", "The way of this module."))
+
+    def run():
+        return None
+
+    run.__module__ = "own_way"
+    assert _text(run) == "The way of this module."
 
 
 def test_solvers_studies_and_claims_are_described(capfd):

@@ -1,29 +1,4 @@
-"""All-to-all by decomposition of the link MCF, all-gather by its worst cut, collectives by packed trees.
-
-The optimum of the link MCF is that of the master LP, which master-child and flow-decomposition solve first.
-
-master-child: one child LP per source, in parallel, as in the paper.
-
-flow-decomposition: each source's flow is split into paths without child LPs. A single-source flow without cycles
-decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
-receives. For the link MCF they are added up to flows of commodities on arcs, a dense matrix; for the *path* model over
-all simple paths they are the solution themselves, source by source in flat arrays, so that thousands of ranks fit.
-
-mcf-extp: the link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1). It solves the *path*
-model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry the full flow within the
-capacities. The parameter ``link`` names the method that solves the link MCF.
-
-worst-cut: the all-gather optimum without an LP, from the worst cut (Newton's method on max-flows) and flows that attain
-it.
-
-tree-packing: all-gather, broadcast, reduce-scatter and all-reduce by trees from every root to all ranks, which take
-exactly the time of the worst cut (:mod:`opticoll.formulations.flows.tree_packing`). The flow towards a rank follows the
-trees; a reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time,
-with equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
-
-source-flows: SCCL's program as integer flows of sources, which are split into its chunks; the bound is that of the
-time-stepped LP by source, from its step prices, rounded up to whole rounds.
-"""
+"""All-to-all by decomposition of the link MCF, all-gather by its worst cut, collectives by packed trees."""
 
 from __future__ import annotations
 
@@ -211,6 +186,14 @@ def solve_child(item: Child) -> NDArray[np.float64]:
     return values["f"] / float(values["F"])
 
 
+def run_master_child(context: Context) -> Answer:
+    """The link MCF by one child LP per source, in parallel, as in the paper.
+
+    The optimum of the link MCF is that of the master LP, which is solved first.
+    """
+    return decomposed(context, child_flows)
+
+
 MASTER_CHILD = Method(
     name="master-child",
     title="Master LP, then child LPs in parallel",
@@ -222,7 +205,7 @@ MASTER_CHILD = Method(
         Parameter("jobs", int, default=0, help="processes for the children; 0 for as many as threads"),
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
-    run=lambda context: decomposed(context, child_flows),
+    run=run_master_child,
 )
 
 
@@ -245,15 +228,25 @@ def path_flows(context: Context, g: NDArray[np.float64], F: float) -> Divided:
     return Divided(flows, F, "path stripping", metrics)
 
 
+def run_flow_decomposition(context: Context) -> Answer:
+    """The link MCF, or its paths, by splitting every source's flow, without child LPs.
+
+    The optimum of the link MCF is that of the master LP, which is solved first. A single-source flow without cycles
+    decomposes into at most N + m paths from the source (Ford & Fulkerson); the paths that end at t carry exactly what t
+    receives. For the link MCF they are added up to flows of commodities on arcs, a dense matrix; for the *path* model
+    over all simple paths they are the solution themselves, source by source in flat arrays, so that thousands of ranks
+    fit.
+    """
+    return decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)
+
+
 FLOW_DECOMPOSITION = Method(
     name="flow-decomposition",
     title="Master LP, then flow decomposition",
     summary="per-commodity flows or paths from the master's source flows, without child LPs",
     applies=lambda formulation: formulation.name in {"alltoall.link-mcf", "alltoall.path-mcf"},
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
-    run=lambda context: (
-        decomposed(context, path_flows) if context.formulation.name == "alltoall.link-mcf" else split_paths(context)
-    ),
+    run=run_flow_decomposition,
 )
 
 
@@ -303,7 +296,10 @@ def refuse_restricted(context: Context, method: str) -> None:
 
 
 def run_mcf_extp(context: Context) -> Answer:
-    """Solve the link MCF, then extract the paths of every commodity.
+    """The link MCF's flow turned into weighted paths by widest paths (all-to-all paper, 3.2.1).
+
+    It solves the *path* model ``alltoall.path-mcf`` over all simple paths, whose checker verifies that the paths carry
+    the full flow within the capacities. The parameter ``link`` names the method that solves the link MCF.
 
     Raises
     ------
@@ -369,7 +365,10 @@ MCF_EXTP = Method(
 
 
 def run_worst_cut(context: Context) -> Answer:
-    """Find the worst cut, which bounds T from below, and max-flows to each receiver, which attain it."""
+    """The all-gather optimum without an LP, from the worst cut.
+
+    Newton's method on max-flows finds the cut, which bounds T from below; max-flows to each receiver attain it.
+    """
     from opticoll.formulations.alltoall.all_gather import optimal_flows
 
     context.remaining()
@@ -443,7 +442,11 @@ def _opposite(topology: Topology, other: Topology) -> NDArray[np.int64]:
 
 
 def run_tree_packing(context: Context) -> Answer:
-    """Pack the trees of the formulation's collective, and state the flows along them.
+    """Collectives by trees from every root to all ranks, which take exactly the time of the worst cut.
+
+    The trees are those of :mod:`opticoll.formulations.flows.tree_packing`. The flow towards a rank follows the trees; a
+    reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time, with
+    equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
 
     Raises
     ------
@@ -506,7 +509,10 @@ TREE_PACKING = Method(
 
 
 def run_source_flows(context: Context) -> Answer:
-    """Solve SCCL's program by source, and the time-stepped LP for a bound; split the flows into chunks."""
+    """SCCL's program as integer flows of sources, which are split into its chunks.
+
+    The bound is that of the time-stepped LP by source, from its step prices, rounded up to whole rounds.
+    """
     from opticoll.formulations.alltoall.sccl import chunk_values, prepare
 
     data: ChunkSteps = context.data

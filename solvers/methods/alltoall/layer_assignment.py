@@ -1,8 +1,4 @@
-"""The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
-
-Cycles are searched with networkx here; the checker uses
-:func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
-"""
+"""Method ``layer-assignment``: layers by the heuristics of App. D.1."""
 
 from __future__ import annotations
 
@@ -162,7 +158,11 @@ HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
 
 
 def run(context: Context) -> Answer:
-    """Assign layers by one heuristic or all, and keep the fewest."""
+    """The three layer assignments of the all-to-all paper's Appendix D.1; by default the best of them.
+
+    Cycles are searched with networkx here; the checker uses
+    :func:`~opticoll.formulations.alltoall.virtual_channels.acyclic` of the formulation.
+    """
     data: LayeredRoutes = context.data
     ways: dict[str, Callable[[], NDArray[np.int64]]] = {
         "breaking-cycles": lambda: breaking_cycles(data),

@@ -1,17 +1,4 @@
-"""Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding.
-
-Source  sssp: Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
-        lp-rounding: Raghavan & Thompson, Combinatorica 7, 1987
-
-sssp: every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in
-random order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a
-listed set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random
-order of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).
-
-lp-rounding: the concurrent flow over the same paths is solved by column generation. Every pair then takes one of its
-paths with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to
-whole paths, is the bound.
-"""
+"""Single-path heuristics for the all-to-all: load-aware shortest paths and randomised rounding."""
 
 from __future__ import annotations
 
@@ -40,7 +27,15 @@ if TYPE_CHECKING:
 
 
 def run_sssp(context: Context) -> Answer:
-    """Route ``orders`` times, keep the best."""
+    """Load-aware shortest paths for the all-to-all, one path per pair.
+
+    Source  Domke, Hoefler & Nagel, IPDPS 2011; all-to-all paper, Appendix D (2)
+
+    Every arc has weight sum_k D_k + 1 at first, so that detours are expensive in any order. Pairs are routed in random
+    order (``seed``) on a lightest path, whose arcs then gain D_k/c_a (1 on unit links for demands of 1). Over a listed
+    set, the lightest path of the pair's set is taken; for kappa > 1 every pair is routed so often, in one random order
+    of all these routes, each on the lightest path that the pair does not use yet, whose arcs gain D_k/(kappa c_a).
+    """
     data: PathFlow = context.data
     best: PathSet | None = None
     orders = int(context.parameters["orders"])
@@ -99,7 +94,14 @@ SSSP = Method(
 
 
 def run_lp_rounding(context: Context) -> Answer:
-    """Solve the LP, round it."""
+    """Randomised rounding of a concurrent flow to one path per pair.
+
+    Source  Raghavan & Thompson, Combinatorica 7, 1987
+
+    The concurrent flow over the same paths is solved by column generation. Every pair then takes one of its paths
+    with its share as probability, ``tries`` times, and the best routing is kept. The fluid optimum, rounded up to whole
+    paths, is the bound.
+    """
     data: PathFlow = context.data
     listed = None if data.rule.kind == "all" else data.paths
     fluid = generate(

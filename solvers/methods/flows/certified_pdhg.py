@@ -1,26 +1,4 @@
-"""Certified first-order method for concurrent flows grouped by source, without a matrix.
-
-The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior-point code. This method works on the
-(arc x source) array itself, with two numbers per entry:
-
-1. *Iteration*: the reflected Halpern variant of the primal-dual hybrid gradient method on the time form min T
-   (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts on the fixed-point residual and an adaptive
-   primal weight (Applegate et al. 2021; Lu & Yang 2024).
-2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
-3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted in
-   proportion to each vertex's incoming flow).
-4. *Feasibility polishing*, once the lower bound has settled.
-5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
-   ends (parallel ones in order), so that capacities may differ and arcs may be missing or new. The document affects the
-   time only, since bounds are computed from the iterate.
-6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
-   one source per orbit is solved and its flow lifted at the end.
-
-Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both with
-code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
-
-The first run on a machine compiles the kernels (about 7 s on one core, then cached next to the source).
-"""
+"""Method ``certified-pdhg``: matrix-free PDHG with exact repair and a shortest-path certificate."""
 
 from __future__ import annotations
 
@@ -169,7 +147,29 @@ SAVING = 0.1
 
 
 def run(context: Context) -> Answer:
-    """Close the gap to the task's tolerance; at a limit, return the best so far."""
+    """Certified first-order method for concurrent flows grouped by source, without a matrix.
+
+    The paper's text solves N = 1000, d = 4 in 40 minutes with a commercial interior-point code. This method works on
+    the (arc x source) array itself, with two numbers per entry:
+
+    1. *Iteration*: the reflected Halpern variant of the primal-dual hybrid gradient method on the time form min T
+       (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts on the fixed-point residual and an adaptive
+       primal weight (Applegate et al. 2021; Lu & Yang 2024).
+    2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
+    3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted
+       in proportion to each vertex's incoming flow).
+    4. *Feasibility polishing*, once the lower bound has settled.
+    5. *Warm start*, on request, from the solution document of the same or a similar instance. Arcs are matched by their
+       ends (parallel ones in order), so that capacities may differ and arcs may be missing or new. The document affects
+       the time only, since bounds are computed from the iterate.
+    6. *Symmetry*: where verified automorphisms join sources to orbits (:mod:`opticoll.formulations.flows.flow_orbits`),
+       one source per orbit is solved and its flow lifted at the end.
+
+    Both bounds are reported as they improve; the best flow and the best lengths are kept. The runner recomputes both
+    with code that is independent of the method (residuals by sparse products, Dijkstra on the lengths).
+
+    The first run on a machine compiles the kernels (about 7 s on one core, then cached next to the source).
+    """
     from opticoll.formulations.flows.flow_orbits import find
 
     refuse(context.data, NAME)

@@ -1,13 +1,4 @@
-"""Off-the-shelf PDLP with the repair and certificate of certified-pdhg, as a baseline for comparison.
-
-Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
-
-The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) is passed to a PDLP code
-unchanged. PDLP stops at a tolerance on its residuals, which does not bound the gap: the flow is slightly infeasible and
-the duals prove less. Each round's flow is therefore repaired exactly and its duals are turned into a bound. While the
-gap exceeds ``tol``, the next round starts again with a tolerance ten times smaller. The best flow and duals of all
-rounds are kept; the last round dominates the time.
-"""
+"""Method ``certified-pdlp``: off-the-shelf PDLP on the time form, repaired and certified."""
 
 from __future__ import annotations
 
@@ -42,7 +33,16 @@ def takes(formulation: Formulation) -> bool:
 
 
 def run(context: Context) -> Answer:
-    """Run PDLP at ever smaller tolerances until the certified gap is closed; at a limit, return the best so far."""
+    """Off-the-shelf PDLP with the repair and certificate of certified-pdhg, as a baseline for comparison.
+
+    Source  Applegate et al., Practical large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021
+
+    The concurrent flow's matrix in its time form (:mod:`opticoll.solvers.methods.flows.time_form`) is passed to a PDLP
+    code unchanged. PDLP stops at a tolerance on its residuals, which does not bound the gap: the flow is slightly
+    infeasible and the duals prove less. Each round's flow is therefore repaired exactly and its duals are turned into a
+    bound. While the gap exceeds ``tol``, the next round starts again with a tolerance ten times smaller. The best flow
+    and duals of all rounds are kept; the last round dominates the time.
+    """
     from opticoll.solvers.compile import compile_model, import_layer
     from opticoll.solvers.methods.flows.time_form import reformulate
     from opticoll.solvers.relaxation import scaling_steps, solve_scaled

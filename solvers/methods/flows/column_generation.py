@@ -1,16 +1,4 @@
-"""Column generation: concurrent flow over paths that are priced by shortest path.
-
-Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
-
-The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
-under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
-allowed paths, F <= sum c l / sum D dist_l, so that the method stops when
-value and best bound agree; a last round without new columns is not needed.
-
-Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum.
-Stabilisation: without crossover, interior point ends inside the optimal face, not at a vertex, and every round also
-prices the mean of the current lengths and those of the best bound (Wentges, Int. Trans. Operational Research 4, 1997).
-"""
+"""Method ``column-generation``: column generation over paths."""
 
 from __future__ import annotations
 
@@ -203,7 +191,19 @@ def warm_up(topology: Topology, pricing: Pricing, master: RestrictedMaster, step
 
 
 def run(context: Context) -> Answer:
-    """Generate columns, then give the flow back as the formulation's own variables."""
+    """Column generation: concurrent flow over paths that are priced by shortest path.
+
+    Source  Ford & Fulkerson, Management Science 5, 1958; all-to-all paper (21)-(24) with P the set of all paths
+
+    The restricted master is solved over the paths known so far. Its duals are arc lengths; a commodity's shortest path
+    under them is a new column if it is shorter than the commodity's dual. The same lengths bound the optimum over *all*
+    allowed paths, F <= sum c l / sum D dist_l, so that the method stops when value and best
+    bound agree; a last round without new columns is not needed.
+
+    Start: multiplicative weights, whose shortest paths provide most of the columns of an optimum. Stabilisation:
+    without crossover, interior point ends inside the optimal face, not at a vertex, and every round also prices the
+    mean of the current lengths and those of the best bound (Wentges, Int. Trans. Operational Research 4, 1997).
+    """
     topology = context.instance
     begun = time.monotonic()
     rule, listed = _allowed(context)

@@ -1,18 +1,4 @@
-"""Minimum congestion to proven optimality: bounds, search, branch and bound.
-
-1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing; for
-   a restricted set, the fluid optimum of the set is a stronger bound, and for kappa > 1 over a listed set the linear
-   relaxation, which keeps the paths of a pair apart. All are recomputed from arc lengths.
-2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more than
-   the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it), then over
-   all candidates, starting from a rounding of the fluid optimum (of the relaxation for kappa > 1). If that fails within
-   its steps, the next possible load is tried.
-3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
-
-The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
-optimal over all paths, whatever the set (``metrics.unrestricted_proven``). The bound of branch and bound is reported
-separately and not used as a proof (``metrics.mip_bound``).
-"""
+"""Method ``exact-routing``: fluid bound, rerouting, branch and bound."""
 
 from __future__ import annotations
 
@@ -61,7 +47,21 @@ MOST_NONZEROS = 400_000
 
 
 def run(context: Context) -> Answer:
-    """Bound, search, branch and bound."""
+    """Minimum congestion to proven optimality: bounds, search, branch and bound.
+
+    1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing;
+       for a restricted set, the fluid optimum of the set is a stronger bound, and for kappa > 1 over a listed set the
+       linear relaxation, which keeps the paths of a pair apart. All are recomputed from arc lengths.
+    2. Search. Commodities are rerouted (:mod:`opticoll.solvers.methods.flows.local_search`) until no arc carries more
+       than the bound allows: first over shortest paths alone (if the bound leaves no slack, no others can attain it),
+       then over all candidates, starting from a rounding of the fluid optimum (of the relaxation for kappa > 1). If
+       that fails within its steps, the next possible load is tried.
+    3. HiGHS on the ILP over the candidates, if time and size allow, for a load below the best one.
+
+    The result is proven optimal if its load equals the bound of its set. If it equals the bound over all paths, it is
+    optimal over all paths, whatever the set (``metrics.unrestricted_proven``). The bound of branch and bound is
+    reported separately and not used as a proof (``metrics.mip_bound``).
+    """
     return bound_and_search(context, None)
 
 

@@ -1,25 +1,4 @@
-"""The approximation scheme that the all-to-all paper compares its master LP with, for flows grouped by source.
-
-Source  Karakostas, ACM Transactions on Algorithms 4, 2008; Fleischer, SIAM J. Discrete Mathematics 13, 2000
-
-Arcs have lengths, l_a = 1/c_a at first. A phase routes the demand of every source once: all that is left of it over a
-shortest-path tree, scaled down where an arc would get more than its capacity, until nothing is left. An arc that gets x
-grows by the factor 1 + step x/c_a at once, before the next tree. The mean flow of all phases is feasible for
-T = max_a load_a/c_a; the lengths prove T >= sum_k D_k dist_l(k) / sum_a c_a l_a.
-
-Two things are ours. Sources take their turn ``LANES`` at a time, as one commodity: their trees grow under the same
-lengths, and are scaled down together. The proof needs no more than shortest paths and arcs that are not overfilled.
-And as the first phases know little of the network, the mean of the phases after the last of 1, 2, 4, ... is formed too;
-it is feasible, and the better of the two means is the answer.
-
-With step = epsilon/3 and enough phases, T is within a factor of 1 + O(epsilon) of the optimum, after a number of phases
-that grows with log(m)/epsilon^2. The phases end sooner, when flow and lengths of this run show a gap of at most
-``epsilon``. The distances of a phase are those when a source's turn comes; as lengths only grow, they are no larger
-than those at its end, which the lengths kept belong to. The runner recomputes that bound, and checks the flow, like any
-other.
-
-Demands are scaled so that a phase routes about as much as the arcs carry in unit time.
-"""
+"""Method ``fptas``: approximation scheme (Karakostas)."""
 
 from __future__ import annotations
 
@@ -184,7 +163,27 @@ def phase(
 
 
 def run(context: Context) -> Answer:
-    """Phases until flow and lengths agree to within epsilon, or to the limit.
+    """The approximation scheme that the all-to-all paper compares its master LP with, for flows grouped by source.
+
+    Source  Karakostas, ACM Transactions on Algorithms 4, 2008; Fleischer, SIAM J. Discrete Mathematics 13, 2000
+
+    Arcs have lengths, l_a = 1/c_a at first. A phase routes the demand of every source once: all that is left of it over
+    a shortest-path tree, scaled down where an arc would get more than its capacity, until nothing is left. An arc that
+    gets x grows by the factor 1 + step x/c_a at once, before the next tree. The mean flow of all phases is feasible for
+    T = max_a load_a/c_a; the lengths prove T >= sum_k D_k dist_l(k) / sum_a c_a l_a.
+
+    Two things are ours. Sources take their turn ``LANES`` at a time, as one commodity: their trees grow under the same
+    lengths, and are scaled down together. The proof needs no more than shortest paths and arcs that are not overfilled.
+    And as the first phases know little of the network, the mean of the phases after the last of 1, 2, 4, ... is formed
+    too; it is feasible, and the better of the two means is the answer.
+
+    With step = epsilon/3 and enough phases, T is within a factor of 1 + O(epsilon) of the optimum, after a number of
+    phases that grows with log(m)/epsilon^2. The phases end sooner, when flow and lengths of this run show a gap of at
+    most ``epsilon``. The distances of a phase are those when a source's turn comes; as lengths only grow, they are no
+    larger than those at its end, which the lengths kept belong to. The runner recomputes that bound, and checks the
+    flow, like any other.
+
+    Demands are scaled so that a phase routes about as much as the arcs carry in unit time.
 
     Raises
     ------

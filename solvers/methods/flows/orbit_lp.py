@@ -1,24 +1,4 @@
-r"""The master LP reduced by symmetry or by screening of arcs, solved by simplex or interior point.
-
-orbit-lp: the LP on the orbits of verified automorphisms, lifted back to all sources. A vertex-transitive network has
-one source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is an LP of 720
-columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that failed links break
-are not used. Simplex solves small reductions and interior point large ones, followed by simplex if the gap is not
-closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
-
-screened-lp: optima to ten digits where first-order methods converge slowly.
-
-1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source for
-   each orbit. Its arc lengths l give each arc and source a reduced cost
-   :math:`l_a + dist_l(s, tail) - dist_l(s, head) \ge 0`.
-2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000
-   these are two thirds of the columns and cause most of the fill-in of the normal equations.
-3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because shortest
-   paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new lengths are
-   added, and step 3 is repeated.
-
-Screening affects the time only. Flow and bound of both methods are checked on the whole problem by independent code.
-"""
+"""The master LP reduced by symmetry or by screening of arcs, solved by simplex or interior point."""
 
 from __future__ import annotations
 
@@ -73,7 +53,16 @@ class ReducedSolution:
 
 
 def run_orbit_lp(context: Context) -> Answer:
-    """Find the orbits, solve their LP, lift."""
+    """The master LP reduced by symmetry, solved by simplex or interior point.
+
+    The LP on the orbits of verified automorphisms, lifted back to all sources. A vertex-transitive network has one
+    source to solve for instead of N, and as many capacity rows as orbits of arcs: the 16x16x16 torus is an LP of 720
+    columns. Every symmetry is verified on the arcs (:mod:`opticoll.instances.symmetry`); symmetries that failed links
+    break are not used. Simplex solves small reductions and interior point large ones, followed by simplex if the gap is
+    not closed. The reduction is :mod:`opticoll.formulations.flows.flow_orbits`.
+
+    Flow and bound are checked on the whole problem by independent code.
+    """
     from opticoll.formulations.flows import flow_orbits as reduction
 
     entries = context.data.topology.arcs * context.data.groups
@@ -174,7 +163,19 @@ THRESHOLD, GROWTH = 0.03, 3.0
 
 
 def run_screened_lp(context: Context) -> Answer:
-    """Iterate, screen, solve; more arcs until the gap is closed."""
+    r"""The master LP reduced by screening of arcs: optima to ten digits where first-order methods converge slowly.
+
+    1. :mod:`certified_pdhg <opticoll.solvers.methods.flows.certified_pdhg>` closes the gap to about 1e-5, on one source
+       for each orbit. Its arc lengths l give each arc and source a reduced cost :math:`l_a + dist_l(s, tail) -
+       dist_l(s, head) \ge 0`.
+    2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are left out: at N = 1000
+       these are two thirds of the columns and cause most of the fill-in of the normal equations.
+    3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem, because
+       shortest paths use all arcs. If the gap is not closed, the threshold grows, arcs that are short under the new
+       lengths are added, and step 3 is repeated.
+
+    Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
+    """
     from opticoll.formulations.flows.flow_orbits import find
 
     refuse(context.data, SCREENED_LP.name)

@@ -1,29 +1,4 @@
-"""Proven numbers of rounds: ``certified-rounds`` (bounds, constructions, search) and ``round-program`` (Algorithm 1).
-
-certified-rounds stops as soon as every phase meets its bound:
-
-1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.round_bounds`) for every phase of the collective;
-   where these leave a gap for direct sends, arc prices by multiplicative weights
-   (:mod:`opticoll.solvers.methods.lumorph.assignment`).
-2. Constructions: balanced permutations of the mesh, the ring, first fit
-   (:mod:`opticoll.solvers.methods.lumorph.round_search`).
-3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
-4. HiGHS on the formulation's program with one round less, where that is small.
-
-An all-reduce has one more construction, which is no reduce-scatter and all-gather: where the bounds allow a single
-round, all vertices send all contributions to all others in it.
-
-Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
-
-round-program solves the program of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm
-start:
-
-1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
-2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
-   :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
-   symmetries of wavelengths and mesh are not broken, so that the start is feasible.
-3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
-"""
+"""Proven numbers of rounds: by bounds, constructions and search, and by the program of Algorithm 1."""
 
 from __future__ import annotations
 
@@ -69,7 +44,23 @@ PRICE_SHARE = 0.2
 
 
 def run_certified_rounds(context: Context) -> Answer:
-    """Bound, construct, search, branch and bound."""
+    """Proven numbers of rounds by bounds, constructions and search.
+
+    Stops as soon as every phase meets its bound:
+
+    1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.round_bounds`) for every phase of the collective;
+       where these leave a gap for direct sends, arc prices by multiplicative weights
+       (:mod:`opticoll.solvers.methods.lumorph.assignment`).
+    2. Constructions: balanced permutations of the mesh, the ring, first fit
+       (:mod:`opticoll.solvers.methods.lumorph.round_search`).
+    3. Search within the time limit: ejections for direct sends, rounds of nearest rarest chunks for copies.
+    4. HiGHS on the formulation's program with one round less, where that is small.
+
+    An all-reduce has one more construction, which is no reduce-scatter and all-gather: where the bounds allow a single
+    round, all vertices send all contributions to all others in it.
+
+    Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes.
+    """
     state = _State(context)
     state.construct()
     state.search()
@@ -278,7 +269,16 @@ CERTIFIED_ROUNDS = Method(
 
 
 def run_round_program(context: Context) -> Answer:
-    """Construct a schedule, build the program, and solve it from that start."""
+    """Proven numbers of rounds by Algorithm 1's program.
+
+    The program is that of :mod:`opticoll.formulations.lumorph.rounds` with R_min from the bounds and a warm start:
+
+    1. Every phase is scheduled by construction and a short search; R_max is the number of rounds of that schedule.
+    2. The routes are the candidates (or, LuMorph section 3.1, those of least overlap:
+       :mod:`opticoll.solvers.methods.lumorph.overlap_search`) and those of the schedule, which is the warm start. The
+       symmetries of wavelengths and mesh are not broken, so that the start is feasible.
+    3. Where analytic bounds leave a gap or are switched off, a bound is recomputed from the duals of the relaxation.
+    """
     data: RoundModel = context.data
     starts = _constructed(context)
     programs = tuple(_program(context, k, schedule) for k, schedule in enumerate(starts))

@@ -1,25 +1,6 @@
 """Route circuits with small overlap: straight or shortest routes, rerouted under negotiated congestion.
 
 Source  McMurchie & Ebeling, PathFinder, FPGA 1995
-
-xy-routes             row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh
-random-shortest       one shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded
-negotiated-rerouting  routes with a proof of optimality:
-
-1. Cut bounds and XY routes. On intact meshes these agree for every step of a recursive exchange.
-2. Rerouting under negotiated congestion towards the best cut; where the load equals the bound, the routes are optimal
-   (LuMorph, Algorithm 2).
-3. Arc lengths by multiplicative weights, a few rounds at a time, until their bound, rounded up to whole circuits,
-   equals the overlap; rerouting again whenever the bound improves.
-4. The fluid optimum by column generation, rounding, rerouting over its paths, and branch and bound
-   (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there directly, since its routes are listed.
-
-The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
-
-The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
-numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs
-``1 + FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
-reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
 """
 
 from __future__ import annotations
@@ -363,7 +344,7 @@ MOST_ROUNDS, LATER_EFFORT = 150, 60
 
 
 def run_xy_routes(context: Context) -> Answer:
-    """Route every circuit along its row, then along its column."""
+    """Row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh."""
     data = arc_form(context, "xy-routes")
     routes = straight_or_shortest(data.topology, *data.commodities)
     return Answer(
@@ -400,7 +381,10 @@ XY_ROUTES = Method(
 
 
 def run_random_shortest(context: Context) -> Answer:
-    """Draw random shortest paths ``draws`` times and keep the best."""
+    """One shortest path per circuit, uniform among all (the paper's "LUMORPH + Random"), seeded.
+
+    The best of ``draws`` draws is kept.
+    """
     data = arc_form(context, "random-shortest")
     best: PathSet | None = None
     loads = []
@@ -432,7 +416,26 @@ RANDOM_SHORTEST = Method(
 
 
 def run_negotiated_rerouting(context: Context) -> Answer:
-    """Run cuts, rerouting and multiplicative weights; close a remaining gap by column generation."""
+    """Route circuits with small overlap, and a proof of optimality: rerouting under negotiated congestion.
+
+    Source  McMurchie & Ebeling, PathFinder, FPGA 1995
+
+    1. Cut bounds and XY routes. On intact meshes these agree for every step of a recursive exchange.
+    2. Rerouting under negotiated congestion towards the best cut; where the load equals the bound, the routes are
+       optimal (LuMorph, Algorithm 2).
+    3. Arc lengths by multiplicative weights, a few rounds at a time, until their bound, rounded up to whole circuits,
+       equals the overlap; rerouting again whenever the bound improves.
+    4. The fluid optimum by column generation, rounding, rerouting over its paths, and branch and bound
+       (:mod:`opticoll.solvers.methods.flows.exact_routing`). A route set goes there directly, since its routes are
+       listed.
+
+    The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
+
+    The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
+    numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs ``1 +
+    FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
+    reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
+    """
     data: Overlap = context.data
     if data.model != "arc":
         return exact_routing.run(context)

@@ -1,20 +1,7 @@
-r"""Methods: known collective algorithms as schedules of Algorithm 1, with one chunk per circuit and round.
-
-LUMORPH-2 and -4 (``recursive``), NCCL's ring and trees, divide-and-conquer over 2x2 squares, and the greedy
-LayerToLayer rounds. The transfers of each step are those of
-:mod:`opticoll.solvers.methods.lumorph.collective_algorithms`; routes of least overlap, wavelengths and rounds are then
-assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With ``compact`` a transfer starts as soon
-as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of rounds without that.
+"""Methods: known collective algorithms as schedules of Algorithm 1, with one chunk per circuit and round.
 
 A step that is one round in the cost model may take several here, since b chunks for a peer need b circuits. The index
 all-to-all is not a method: it forwards through GPUs that do not require the chunk, which (3) forbids.
-
-Sums (:mod:`opticoll.formulations.lumorph.sum_rounds`):
-
-    combined-rounds   a reduce-scatter and an all-gather by ``certified-rounds``, or one round of direct sends; where
-                      that misses the bound, HiGHS on the program with a round less, if it is small
-    squares           divide and conquer (section 3.2): every 2x2 square sums the whole buffer by the program's schedule
-                      (or the fixed exchange, ``square=exchange``), then squares exchange whole reduced buffers
 """
 
 from __future__ import annotations
@@ -120,6 +107,15 @@ def _method(algorithm: Algorithm) -> Method:
     own = tuple(parameter for parameter in algorithm.parameters if parameter.name != "whole")
 
     def run(context: Context) -> Answer:
+        """A known collective algorithm as a schedule of Algorithm 1, with one chunk per circuit and round.
+
+        The transfers of each step are those of :mod:`opticoll.solvers.methods.lumorph.collective_algorithms`. Routes of
+        least overlap, wavelengths and rounds are assigned step by step
+        (:mod:`opticoll.solvers.methods.lumorph.realisation`). With ``compact`` a transfer starts as soon as its sender
+        has the chunk; ``metrics.stepwise_rounds`` is the number of rounds without that.
+
+        A step that is one round in the cost model may take several here, since b chunks for a peer need b circuits.
+        """
         data = _free_wavelengths(context, algorithm.name)
         settings = {parameter.name: context.parameters[parameter.name] for parameter in own}
         pattern, batches = pattern_of(algorithm.name, data.collective, data.topology, data.limits, **settings)
@@ -133,6 +129,13 @@ def _method(algorithm: Algorithm) -> Method:
 
 
 def _run_layers(context: Context) -> Answer:
+    """Greedy LayerToLayer rounds (Algorithm 3) as a schedule of Algorithm 1, with one chunk per circuit and round.
+
+    The transfers of each round are those of :func:`.collective_algorithms.layer_to_layer`. Routes of least overlap,
+    wavelengths and rounds are assigned step by step (:mod:`opticoll.solvers.methods.lumorph.realisation`). With
+    ``compact`` a transfer starts as soon as its sender has the chunk; ``metrics.stepwise_rounds`` is the number of
+    rounds without that.
+    """
     data = _free_wavelengths(context, "layer-to-layer")
     lasers = data.limits.wavelengths * (data.limits.ports or 1)
     limit = cast("LaserLimit", context.parameters["limit"])
@@ -170,7 +173,10 @@ def _own_settings(context: Context, *names: str) -> dict[str, Any]:
 
 
 def _run_combined(context: Context) -> Answer:
-    """Phases first; then the program with a round less."""
+    """Sums by a reduce-scatter and an all-gather of ``certified-rounds``, or by one round of direct sends.
+
+    Where that misses the bound, HiGHS solves the program with a round less, if it is small.
+    """
     data: SumModel = context.data
     best, found_by, program = direct_exchange(data.phased), "direct exchange", "not tried"
     if best is None:
@@ -212,7 +218,11 @@ def _refuse_squares(data: SumModel) -> str | None:
 
 
 def _run_squares(context: Context) -> Answer:
-    """The squares side by side, then the exchanges between them."""
+    """Sums by divide and conquer (section 3.2).
+
+    Every 2x2 square sums the whole buffer by the program's schedule (or the fixed exchange, ``square=exchange``), then
+    squares exchange whole reduced buffers.
+    """
     data: SumModel = context.data
     mesh, limits, chunks = data.topology, data.limits, data.collective.chunks
     assert isinstance(mesh, LightpathMesh)

@@ -1,24 +1,4 @@
-"""SiP-ML's Algorithm 1: greedy placement in topological order on the reachable GPU that is free first, with repair.
-
-A GPU is in reach of all inputs if it is at most Delta steps after each of their GPUs on the circle. If there is none,
-inputs are moved (backward), then dependants of moved sub-operations (forward), until everything is in reach.
-
-``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and those out of reach move to the nearest
-GPU in reach. The paper leaves convergence open, and it does not always converge: on returning to an earlier state
-(detected in small graphs), or after ``moves`` moves in total, it stops without a placement.
-
-``repair=unrolled``: the circle is unrolled to a line of positions, GPU = position mod k, on which every dependency goes
-0 to Delta ahead. The sub-operation goes to the position of its foremost input. Inputs and dependants only move forward,
-as little as necessary and never beyond it, so the repair always terminates. It is more restrictive than the circle.
-
-``repair=best``: both, and the shorter makespan.
-
-With limited memory a sub-operation goes to a GPU in reach that has room for it (mem_size in line 8). The paper does not
-say what happens if none has, nor whether its repair minds memory; here it stops without a placement, also if a repair
-has filled a GPU beyond its memory.
-
-Starts are recomputed at the end for the final GPUs.
-"""
+"""Method ``degree-aware``: degree-aware placement (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -337,7 +317,28 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
 
 
 def run(context: Context) -> Answer:
-    """Place, repair, and recompute the starts; keep the better of the requested repairs."""
+    """SiP-ML's Algorithm 1: greedy placement in topological order on the reachable GPU that is free first, with repair.
+
+    A GPU is in reach of all inputs if it is at most Delta steps after each of their GPUs on the circle. If there is
+    none, inputs are moved (backward), then dependants of moved sub-operations (forward), until everything is in reach.
+
+    ``repair=paper``: the sub-operation goes to the GPU in reach of most inputs, and those out of reach move to the
+    nearest GPU in reach. The paper leaves convergence open, and it does not always converge: on returning to an earlier
+    state (detected in small graphs), or after ``moves`` moves in total, it stops without a placement.
+
+    ``repair=unrolled``: the circle is unrolled to a line of positions, GPU = position mod k, on which every dependency
+    goes 0 to Delta ahead. The sub-operation goes to the position of its foremost input. Inputs and dependants only move
+    forward, as little as necessary and never beyond it, so the repair always terminates. It is more restrictive than
+    the circle.
+
+    ``repair=best``: both, and the shorter makespan.
+
+    With limited memory a sub-operation goes to a GPU in reach that has room for it (mem_size in line 8). The paper does
+    not say what happens if none has, nor whether its repair minds memory; here it stops without a placement, also if a
+    repair has filled a GPU beyond its memory.
+
+    Starts are recomputed at the end for the final GPUs.
+    """
     data: Placement = context.data
     requested = str(context.parameters["repair"])
     moves = int(context.parameters["moves"]) or MOVES * data.n

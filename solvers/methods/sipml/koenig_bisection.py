@@ -1,9 +1,4 @@
-"""Optimal circuits over optical switches: bisection on the time, Koenig's theorem for the switches.
-
-T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating-point numbers ends with two
-neighbours, the upper one attained and the lower one not. A server whose needs at the lower one exceed its ports is the
-certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
-"""
+"""Method ``koenig-bisection``: bisection and edge colouring."""
 
 from __future__ import annotations
 
@@ -69,7 +64,12 @@ def certificate(data: Circuits, time: float, side: int) -> dict[str, int | float
 
 
 def run(context: Context) -> Answer:
-    """Run the bisection, recompute the certificate, split the circuits into matchings."""
+    """Optimal circuits over optical switches: bisection on the time, Koenig's theorem for the switches.
+
+    T is attained iff the needs n_p(T) keep to every server's ports. Bisection over the floating-point numbers ends with
+    two neighbours, the upper one attained and the lower one not. A server whose needs at the lower one exceed its ports
+    is the certificate, recomputed in exact fractions. The circuits are then split into one matching per switch.
+    """
     data: Circuits = context.data
     time, below = bisect(data)
     circuits = data.transfers.needs(time)

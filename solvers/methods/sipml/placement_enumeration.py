@@ -1,9 +1,4 @@
-"""Optimal placements of small graphs by exhaustive search.
-
-Appending sub-operations in the order of their starts reaches every schedule in which nothing can start earlier. A
-branch is pruned if the longest chain after its sub-operations, or the remaining work over all GPUs, ends no sooner than
-the incumbent. Under rule=degree unused GPUs are interchangeable, under rule=distance all rotations are equivalent.
-"""
+"""Method ``placement-enumeration``: exhaustive placement."""
 
 from __future__ import annotations
 
@@ -123,7 +118,13 @@ class Enumeration:
 
 
 def run(context: Context) -> Answer:
-    """Search until completion or a limit on nodes or time."""
+    """Optimal placements of small graphs by exhaustive search.
+
+    Appending sub-operations in the order of their starts reaches every schedule in which nothing can start earlier. A
+    branch is pruned if the longest chain after its sub-operations, or the remaining work over all GPUs, ends no sooner
+    than the incumbent. Under rule=degree unused GPUs are interchangeable, under rule=distance all rotations are
+    equivalent.
+    """
     search = Enumeration(context.data, int(context.parameters["nodes"]), context)
     if np.isfinite(search.best):
         context.save(answer(search, Termination.TIME_LIMIT), search.best)

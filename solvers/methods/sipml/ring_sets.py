@@ -1,16 +1,4 @@
-"""Methods for wavelengths on a ring: first fit, and programs over sets of disjoint arcs.
-
-At a time T every pair p needs n_p(T) circuits. Both methods search the times that integer circuits can attain, between
-the analytic bound and the time of one circuit per pair.
-
-ring-first-fit
-    Bisects for a time at which first fit places all circuits: longest first, shorter direction first, lowest free
-    wavelength.
-ring-sets
-    Starts from first fit. A linear program over walks, of a size that does not depend on W, finds the least excess
-    over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
-    program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
-    the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
+"""Methods for wavelengths on a ring: first fit, programs over sets of disjoint arcs, and periodic control.
 
 Periodic control (section 3.3; the paper's rule is in its lost appendix, this one is ours): at every interval the bytes
 that are left, D_p, are read, and wavelengths are given one by one to the pair with the most bytes for one circuit more,
@@ -147,7 +135,14 @@ def search(data: RingTraffic, context: Context | None = None) -> tuple[I64, floa
 
 
 def run_ring_first_fit(context: Context) -> Answer:
-    """Run first fit at bisected times."""
+    """Wavelengths on a ring by first fit at bisected times.
+
+    At a time T every pair p needs n_p(T) circuits. The times that integer circuits can attain are searched, between the
+    analytic bound and the time of one circuit per pair.
+
+    Bisects for a time at which first fit places all circuits: longest first, shorter direction first, lowest free
+    wavelength.
+    """
     result = search(context.data, context)
     algorithm = "longest first, first fit"
     solver: dict[str, Any] = {"name": "ring-first-fit", "version": None, "algorithm": algorithm, "options": {}}
@@ -287,7 +282,16 @@ class _Program:
 
 
 def run_ring_sets(context: Context) -> Answer:
-    """Raise the bound by the relaxation, then attain a time by the integer program."""
+    """Wavelengths on a ring by programs over sets of disjoint arcs.
+
+    At a time T every pair p needs n_p(T) circuits. The times that integer circuits can attain are searched, between the
+    analytic bound and the time of one circuit per pair.
+
+    Starts from first fit. A linear program over walks, of a size that does not depend on W, finds the least excess
+    over W wavelengths at a time. If it is positive, the duals of ``serve`` are prices of pairs, from which a dynamic
+    program over the heaviest sets recomputes a bound on T. Bisection finds the largest infeasible time. From there up
+    the same program is solved in integers until it attains a time; if that is the first one, it is optimal.
+    """
     data: RingTraffic = context.data
     times = attainable_times(data)
     state = _State(context, data, times)

@@ -1,19 +1,4 @@
-r"""Topologies of given degree by search among Cayley graphs, named families, and by exchanges of links.
-
-On a vertex-transitive topology of degree d whose distances from a node add up to S, every routing has T >= S / d, and
-the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds. The search
-therefore minimises S over the generators of Cayley graphs, and T over the best of those:
-
-1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants,
-   abelian groups of rank two and dihedral groups among them
-2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not grow
-3. T of the candidates of least S, and of the named families of that size and degree
-4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
-   (:mod:`opticoll.solvers.methods.topology.exchange_search`); with limits on the cables of racks, of these alone
-
-The result is a heuristic's. What proves it best possible is a bound on every topology
-(:mod:`opticoll.formulations.degree_design`).
-"""
+"""Method ``symmetric-search``: Cayley graphs and named families of given degree, and exchanges of links."""
 
 from __future__ import annotations
 
@@ -331,7 +316,23 @@ def search(
 
 
 def run_symmetric_search(context: Context) -> Answer:
-    """Search, and write the best topology and its flows as a solution of the model."""
+    """Topologies of given degree by search among Cayley graphs, named families, and by exchanges of links.
+
+    On a vertex-transitive topology of degree d whose distances from a node add up to S, every routing has T >= S / d,
+    and the linear program on orbits (:mod:`opticoll.solvers.methods.flows.orbit_lp`) gives T itself in milliseconds.
+    The search therefore minimises S over the generators of Cayley graphs, and T over the best of those:
+
+    1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants,
+       abelian groups of rank two and dihedral groups among them
+    2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not
+       grow
+    3. T of the candidates of least S, and of the named families of that size and degree
+    4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
+       (:mod:`opticoll.solvers.methods.topology.exchange_search`); with limits on the cables of racks, of these alone
+
+    The result is a heuristic's. What proves it best possible is a bound on every topology
+    (:mod:`opticoll.formulations.degree_design`).
+    """
     data: Design = context.data
 
     def answer_of(found: Found) -> Answer:

@@ -1,17 +1,4 @@
-"""Methods for parallelization strategies: the exact front of time and memory, and TopoOpt's alternating optimization.
-
-Source  TopoOpt, section 4.1, figure 6
-
-strategy-front
-    Dynamic program over kinds that keeps every Pareto-optimal combination of time and memory.
-alternating
-    1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: parts of one kind to
-       another way within the memory; accepted with probability min(1, exp(-change / temperature))), by Eq. (1) with the
-       loads of shortest paths: T = C(x) + R(x)/(n B) + (largest point-to-point load of a circuit) / b. These loads are
-       linear in the strategy, and so is its computing time C(x), so a move costs one vector.
-    2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
-    3. Repeat from the new circuits until T does not fall, or for ``rounds`` rounds.
-"""
+"""Parallelization strategies: the exact front of time and memory, and TopoOpt's alternating optimization."""
 
 from __future__ import annotations
 
@@ -99,7 +86,12 @@ def front(data: Plane) -> tuple[F64, F64, list[I64]]:
 
 
 def run_strategy_front(context: Context) -> Answer:
-    """Return the fastest strategy of the front."""
+    """The exact front of time and memory of parallelization strategies.
+
+    Source  TopoOpt, section 4.1
+
+    A dynamic program over kinds keeps every Pareto-optimal combination of time and memory.
+    """
     time, _, strategies = front(context.data)
     if not time.size:
         return Answer(
@@ -223,7 +215,17 @@ def alternate(
 
 
 def run_alternating(context: Context) -> Answer:
-    """Alternate; the iteration time over the circuits is a metric beside the formulation's objective."""
+    """TopoOpt's alternating optimization of strategy and circuits.
+
+    Source  TopoOpt, section 4.1, figure 6
+
+    1. Comp. x Comm. plane: over fixed circuits, Markov chain Monte Carlo over strategies (move: parts of one kind to
+       another way within the memory; accepted with probability min(1, exp(-change / temperature))), by Eq. (1) with the
+       loads of shortest paths: T = C(x) + R(x)/(n B) + (largest point-to-point load of a circuit) / b. These loads are
+       linear in the strategy, and so is its computing time C(x), so a move costs one vector.
+    2. Comm. x Topo. plane: TopologyFinder for the best strategy's traffic; T over its circuits.
+    3. Repeat from the new circuits until T does not fall, or for ``rounds`` rounds.
+    """
     settings, data = context.parameters, context.data
     rounds, steps = int(settings["rounds"]), int(settings["steps"])
     if rounds < 1 or steps < 1:

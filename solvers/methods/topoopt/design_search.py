@@ -1,24 +1,4 @@
-"""Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
-
-1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-   Its values are bounds by lengths, or, some 100 times as fast, a norm of the loads over equally split shortest paths
-   (:mod:`opticoll.solvers.methods.topology.exchange_search`; not with free rings). These descents go on during the
-   enumeration, for half of the time, or nine tenths of it while no target is excluded.
-2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
-   (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by the
-   LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of the
-   incumbent, so that an interrupted search keeps the last bound.
-
-If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
-have the least options among their images. This keeps an optimum for any set of renamings.
-
-Routing over given circuits ``count (n,n)``: for the problem's demand, any lengths l >= 0 of circuits prove
-
-    Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
-
-For groups too large to list their rings, the sum of every member's least distance to another one bounds the last
-minimum, and routings share their bytes over the +p rings: the bound may then be below the design's value.
-"""
+"""Method ``design-search``: exchanges and enumeration of circuits."""
 
 from __future__ import annotations
 
@@ -456,7 +436,27 @@ class WiringSearch:
 
 
 def run(context: Context) -> Answer:
-    """Run exchanges, then the enumeration."""
+    """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
+
+    1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
+       Its values are bounds by lengths, or, some 100 times as fast, a norm of the loads over equally split shortest
+       paths (:mod:`opticoll.solvers.methods.topology.exchange_search`; not with free rings). These descents go on
+       during the enumeration, for half of the time, or nine tenths of it while no target is excluded.
+    2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
+       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by
+       the LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of
+       the incumbent, so that an interrupted search keeps the last bound.
+
+    If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
+    have the least options among their images. This keeps an optimum for any set of renamings.
+
+    Routing over given circuits ``count (n,n)``: for the problem's demand, any lengths l >= 0 of circuits prove
+
+        Lambda >= (sum_st D_st dist_l(s,t) + sum_g S_g min over cyclic orders of g (length of its ring)) / sum count l.
+
+    For groups too large to list their rings, the sum of every member's least distance to another one bounds the last
+    minimum, and routings share their bytes over the +p rings: the bound may then be below the design's value.
+    """
     proof = bool(context.parameters["prove"])
     saved = time.monotonic()
 

@@ -1,27 +1,4 @@
-"""TopologyFinder and OCS-reconfig: the paper's heuristics for circuits and routes.
-
-Source  TopoOpt, Algorithms 1 and 5, appendix E.4 (1), (2)
-
-TopologyFinder:
-
-1. d_A = max(1, ceil(d R / (R + A))) ports for rings, with R all-reduce and A point-to-point bytes.
-2. Every group k gets d_k of them in proportion to its bytes, and as many +p rings (TotientPerms, SelectPermutations),
-   which share its all-reduce evenly.
-3. The remaining ports get circuits by maximum-weight matchings of the point-to-point traffic.
-4. Ring hops take their own circuits. Point-to-point traffic takes shortest paths over all circuits, or CoinChangeMod's,
-   except between servers with a circuit of their own; or every pair splits it over its k shortest paths, a circuit of
-   its own included (line 20 with the text of section 4.2, "k-shortest path routing for the MP transfers").
-
-``binary`` applies appendix E.2's rule: a group of k servers gets at most log2 k rings, rounded up, and where that is
-fewer than its share, their ratio is 2. The ports it saves go to the matchings of point-to-point traffic.
-
-Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
-(d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members; the
-largest group first). A group without a port keeps its default ring over several hops. Line 2 demands a connected
-network; this is ensured at the end (:func:`connected`).
-
-OCS-reconfig places circuits where the demand is highest, with every group on its default ring.
-"""
+"""TopologyFinder and OCS-reconfig: the paper's heuristics for circuits and routes."""
 
 from __future__ import annotations
 
@@ -349,7 +326,27 @@ def starting_design(data: Wiring) -> TopologyDesign:
 
 
 def run_topology_finder(context: Context) -> Answer:
-    """Run TopologyFinder."""
+    """TopologyFinder: the paper's heuristic for circuits and routes.
+
+    Source  TopoOpt, Algorithm 1, appendix E.4 (1), (2)
+
+    1. d_A = max(1, ceil(d R / (R + A))) ports for rings, with R all-reduce and A point-to-point bytes.
+    2. Every group k gets d_k of them in proportion to its bytes, and as many +p rings (TotientPerms,
+       SelectPermutations), which share its all-reduce evenly.
+    3. The remaining ports get circuits by maximum-weight matchings of the point-to-point traffic.
+    4. Ring hops take their own circuits. Point-to-point traffic takes shortest paths over all circuits, or
+       CoinChangeMod's, except between servers with a circuit of their own; or every pair splits it over its k shortest
+       paths, a circuit of its own included (line 20 with the text of section 4.2, "k-shortest path routing for the MP
+       transfers").
+
+    ``binary`` applies appendix E.2's rule: a group of k servers gets at most log2 k rings, rounded up, and where that
+    is fewer than its share, their ratio is 2. The ports it saves go to the matchings of point-to-point traffic.
+
+    Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
+    (d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members;
+    the largest group first). A group without a port keeps its default ring over several hops. Line 2 demands a
+    connected network; this is ensured at the end (:func:`connected`).
+    """
     settings = context.parameters
     design = topology_finder(
         context.instance,
@@ -392,7 +389,13 @@ TOPOLOGY_FINDER = Method(
 
 
 def run_ocs_reconfig(context: Context) -> Answer:
-    """Run OCS-reconfig."""
+    """OCS-reconfig: circuits where the demand is highest, with every group on its default ring.
+
+    Source  TopoOpt, Algorithm 5
+
+    The demand that remains of a pair falls by ``discount`` with each of its circuits. The network is connected at the
+    end (:func:`connected`).
+    """
     settings = context.parameters
     design = ocs_reconfig(context.instance, discount=float(settings["discount"]), paths=int(settings["split"]))
     return Answer(
