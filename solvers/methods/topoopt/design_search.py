@@ -1,9 +1,8 @@
 """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
 1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-   With two ports and at most :data:`MOST_ROUTED` servers its values are least loads, by a compiled simplex method, and
-   below :data:`ALL_SPLIT` servers every second annealing begins with the incumbent's circuits. From that number on
-   it first compares a norm of the loads over equally split shortest paths, which is faster still (both in
+   With two ports and at most :data:`MOST_ROUTED` servers its values are least loads, by a compiled simplex method. For
+   many servers it first compares a norm of the loads over equally split shortest paths, which is faster still (both in
    :mod:`opticoll.solvers.methods.topology.exchange_search`). Free rings, the tax and other sizes: bounds by lengths.
    These descents go on during the enumeration, for half of the time, or nine tenths of it while no target is excluded
    or where wirings are too many.
@@ -321,9 +320,7 @@ class WiringSearch:
     def _descend(self, moves: int | None = None) -> None:
         data, random = self.data, self.random
         whole, small = self.tax or self.transfer.size > 0, self.small
-        # Few servers: every second annealing begins with the incumbent's circuits.
-        again = self.descents == 0 or (small and data.n < ALL_SPLIT and self.descents % 2 == 0)
-        circuits = np.argsort(self.order)[self.best.circuits] if again else self._random(random)
+        circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
         self.descents += 1
         if circuits is None or not self._allowed(circuits):
             return
