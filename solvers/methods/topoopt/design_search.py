@@ -232,7 +232,7 @@ MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: Most servers and ports with which descents compare least loads, and the temperatures for these.
-MOST_ROUTED, MOST_PORTS, ROUTED_HEAT, ROUTED_COOL = 16, 2, 0.015, 2e-3
+MOST_ROUTED, MOST_PORTS, ROUTED_HEAT, ROUTED_COOL = 12, 2, 0.015, 2e-3
 #: Where least loads are compared, enumeration is expected to end if options of all servers are this many times the
 #: renamings, and gets half of the time; else a tenth.
 MOST_TRIED = 10**14
