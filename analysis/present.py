@@ -194,12 +194,17 @@ def show_written(kind: str, written: Mapping[str, object]) -> None:
         "steps": number(facts.get("steps")),
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
         "loss": f"{100 * facts['loss']:.3g} %",
-        "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives{_above_flow(facts)})",
+        "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",
         "T by chunks": ", ".join(f"{D}: {time:.7g}" for D, time in several.items()),
     }
+    loss = facts["loss"]
     if not facts["delivers"]:
         lines["simulated"] = f"FAILS: {facts['violation']}"
-    if facts["loss"] > LOSSY:
+    elif "target" in facts and facts["simulated_time"] and facts["fluid_time"]:  # a program has no synchronous steps
+        loss = max(facts["simulated_time"] / facts["fluid_time"] - 1, 0.0)
+        lines["T"] = f"{number(facts['fluid_time'], 8)} of the flow, {number(facts['time'], 8)} in synchronous steps"
+        lines["loss"] = f"{100 * loss:.3g} %   (simulated time above the flow's)"
+    if loss > LOSSY:
         lines["loss"] += "   (other numbers of chunks may lose less: --chunks N,N,...)"
     if "target" in facts:
         lines["target"] = f"{facts['target']}, {facts['channels']} channels"
@@ -228,13 +233,6 @@ def show_executed(found: Mapping[str, object]) -> None:
     if "fits_runtime" in metrics:
         lines |= _accepted(metrics)
     show_fields({name: text for name, text in lines.items() if text not in {"", "–"}}, "schedule")
-
-
-def _above_flow(facts: Mapping[str, Any]) -> str:
-    """How far the simulated time exceeds that of the flow; empty where it does not, or where times include latency."""
-    if not facts["simulated_time"] or facts["simulated_time"] <= facts["fluid_time"] * (1 + 5e-4):
-        return ""
-    return f"; {100 * (facts['simulated_time'] / facts['fluid_time'] - 1):.3g} % above the flow"
 
 
 def show_fields(lines: Mapping[str, str], title: str | None) -> None:

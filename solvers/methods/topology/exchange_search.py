@@ -9,7 +9,8 @@ distances and unequal loads alike:
    a norm that grows is accepted up to a threshold that falls to 0 (Dueck & Scheuer, J. Comput. Phys. 90, 1990)
 3. the best topology of every start is a candidate for the linear program
 
-:func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links.
+:func:`annealed` minimises the same norm for any demand, by exchanges of the heads of one-way links, and
+:func:`routed_anneal` the least maximum load itself, of few links.
 """
 
 from __future__ import annotations
@@ -38,6 +39,269 @@ MOST_EXCHANGED = len(DIGITS)
 SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
 #: First and last temperature of an annealing, relative to the norm; its fewest pieces; visits of links in a piece.
 ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
+#: In linear programs: multipliers that count as 0; entries that do, relative to the largest; closed gap; most pivots.
+ROUND_OFF, PIVOT, CLOSED, PIVOTS = 1e-12, 1e-9, 1e-10, 2000
+#: Share of the steps of an annealing with linear programs in which two nodes exchange their places.
+SWAPS = 0.3
+
+
+@njit(cache=True)
+def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
+    """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
+    n = count.shape[0]
+    settled = np.zeros(n, np.bool_)
+    for v in range(n):
+        dist[v] = np.inf
+        before[v] = -1
+    dist[source] = 0.0
+    for k in range(n):
+        u, least = -1, np.inf
+        for v in range(n):
+            if not settled[v] and dist[v] < least:
+                u, least = v, dist[v]
+        if u < 0:
+            return k
+        settled[u] = True
+        order[k] = u
+        for v in range(n):
+            if count[u, v] > 0 and least + lengths[u, v] < dist[v]:
+                dist[v] = least + lengths[u, v]
+                before[v] = u
+    return n
+
+
+@njit(cache=True)
+def with_distances(count: I64, lengths: F64) -> None:
+    """Make the lengths of missing links the distances of their ends, so that adding one brings nothing closer."""
+    n = count.shape[0]
+    for u in range(n):
+        for v in range(n):
+            if count[u, v] == 0:
+                lengths[u, v] = np.inf
+    for k in range(n):
+        for u in range(n):
+            for v in range(n):
+                if count[u, v] == 0 and lengths[u, k] + lengths[k, v] < lengths[u, v]:
+                    lengths[u, v] = lengths[u, k] + lengths[k, v]
+
+
+@njit(cache=True)
+def _shortest(  # type: ignore[no-untyped-def]
+    count, lengths, demand, unit, source, number, dist, before, order, need, load
+):
+    """Send what ``source`` has along shortest ways: ``load`` of every link in units; returns load times length."""
+    reached = tree(count, lengths, source, dist, before, order)
+    load[:] = 0.0
+    paid = 0.0
+    for t in range(dist.size):
+        need[t] = demand[source, t] / unit
+        if need[t] > 0.0:
+            paid += need[t] * dist[t]
+    if paid < np.inf:
+        for k in range(reached - 1, 0, -1):
+            v = order[k]
+            u = before[v]
+            load[number[u, v]] += need[v]
+            need[u] += need[v]
+    return paid
+
+
+@njit(cache=True)
+def _pivot(inverse, x, column, row):  # type: ignore[no-untyped-def]
+    """Bring a column, given in the basis, into it; ``row`` stays. Returns whether anything left it."""
+    # Harris' ratio test: among the rows that would limit the step within a tolerance, the one with the largest entry.
+    leaving, step, least = -1, np.inf, 0.0
+    for i in range(x.size):
+        least = max(least, PIVOT * abs(column[i]))
+    for i in range(x.size):
+        if i != row and column[i] > least:
+            step = min(step, (max(x[i], 0.0) + ROUND_OFF * x[row]) / column[i])
+    for i in range(x.size):
+        if i != row and column[i] > least and max(x[i], 0.0) <= step * column[i]:
+            leaving = i if leaving < 0 or column[i] > column[leaving] else leaving
+    if leaving < 0:
+        return False
+    step = x[leaving] / column[leaving]
+    for j in range(x.size):
+        inverse[leaving, j] /= column[leaving]
+    for i in range(x.size):
+        if i != leaving and column[i] != 0.0:
+            for j in range(x.size):
+                inverse[i, j] -= column[i] * inverse[leaving, j]
+            x[i] -= step * column[i]
+    x[leaving] = step
+    return True
+
+
+@njit(cache=True)
+def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[float, float]:
+    """Least maximum load of a link if demand is divided at will: bounds below and above, equal unless it ends early.
+
+    The simplex method on min t, sum_sk load_ska x_sk <= count_a t, sum_k x_sk = 1 for every source s, in which k are
+    trees of shortest ways that are made as they are needed. The multipliers l of the links give the lower bound
+    sum_st D_st dist_l(s,t) / sum_a count_a l_a.
+
+    Parameters
+    ----------
+    count, demand
+        Links and what every node sends to every other, ``(n, n)``; the diagonals are 0.
+    lengths
+        Lengths >= 0 to begin with; afterwards those of the lower bound, for the links that exist, ``(n, n)``.
+    worst
+        Ends once the lower bound reaches it.
+
+    Returns
+    -------
+    Both bounds, infinite if some demand has no way; the upper one is also infinite if the first lengths reach
+    ``worst``, or if the program fails by round-off.
+    """
+    n = count.shape[0]
+    number = np.full((n, n), -1)
+    tail, head, width = np.empty(n * n, np.int64), np.empty(n * n, np.int64), np.empty(n * n)
+    m = 0
+    for u in range(n):
+        for v in range(n):
+            if count[u, v] > 0:
+                number[u, v], tail[m], head[m], width[m] = m, u, v, count[u, v]
+                m += 1
+    dist, before, order, need = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    loads, load, price, paid = np.zeros((n, m)), np.zeros(m), 0.0, 0.0
+    for s in range(n):
+        paid += _shortest(count, lengths, demand, 1.0, s, number, dist, before, order, need, loads[s])
+    unit, full = 0.0, 0
+    for a in range(m):
+        price += width[a] * lengths[tail[a], head[a]]
+        for s in range(n):
+            load[a] += loads[s, a]
+        if load[a] > unit * width[a]:
+            unit, full = load[a] / width[a], a
+    if paid == np.inf or unit == 0.0:
+        return paid, paid
+    low = paid / price if price > 0.0 else 0.0
+    if low >= worst:
+        return low, np.inf
+    # The basis: slack of every link but the one with most load, whose row has t, and the first tree of every source.
+    low, worst, rows = low / unit, worst / unit, m + n
+    inverse, x, column = np.zeros((rows, rows)), np.empty(rows), np.empty(rows)
+    for i in range(rows):
+        inverse[i, i], x[i] = 1.0, 1.0
+    for a in range(m):
+        if a != full:
+            share = width[a] / width[full]
+            x[a] = (share * load[full] - load[a]) / unit
+            inverse[a, full] = -share
+            for s in range(n):
+                inverse[a, m + s] = (share * loads[s, full] - loads[s, a]) / unit
+    inverse[full, full] = -1.0 / width[full]
+    for s in range(n):
+        inverse[full, m + s] = loads[s, full] / width[full] / unit
+    trial, pivots = np.zeros((n, n)), 0
+    while pivots < PIVOTS:
+        negative = 0
+        for a in range(m):
+            if inverse[full, a] > inverse[full, negative]:
+                negative = a
+        if inverse[full, negative] > ROUND_OFF / width[negative]:
+            for i in range(rows):
+                column[i] = inverse[i, negative]
+            if not _pivot(inverse, x, column, full):
+                break
+            pivots += 1
+            continue
+        paid, price, entered = 0.0, 0.0, False
+        for a in range(m):
+            trial[tail[a], head[a]] = max(-inverse[full, a], 0.0)
+            price += width[a] * trial[tail[a], head[a]]
+        for s in range(n):
+            paid += _shortest(count, trial, demand, unit, s, number, dist, before, order, need, loads[s])
+        if paid / price > low:
+            low = paid / price
+            lengths[:] = trial
+        if low >= worst or low >= x[full] * (1.0 - CLOSED):
+            break
+        for s in range(n):
+            gain = inverse[full, m + s]
+            for a in range(m):
+                gain += loads[s, a] * inverse[full, a]
+            if gain > ROUND_OFF:
+                for i in range(rows):
+                    column[i] = inverse[i, m + s]
+                    for a in range(m):
+                        column[i] += inverse[i, a] * loads[s, a]
+                if _pivot(inverse, x, column, full):
+                    entered = True
+                    pivots += 1
+        if not entered:
+            break
+    return low * unit, x[full] * unit if low <= x[full] * (1.0 + PIVOT) else np.inf  # round-off has grown
+
+
+@njit(cache=True)
+def routed_anneal(
+    tail: I64, head: I64, most: int, demand: F64, moves: int, heat: float, cool: float, seed: int
+) -> float:
+    """Simulated annealing of the least maximum load: two links exchange their heads, or two nodes their places.
+
+    ``tail`` and ``head`` become the best found.
+
+    Parameters
+    ----------
+    tail, head
+        Links, ``(m,)`` each.
+    most, demand
+        Most links of a pair; what every node sends to every other, ``(n, n)``.
+    moves, heat, cool
+        Exchanges tried; temperature at the beginning and the end, relative to the load.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    n, m = demand.shape[0], tail.size
+    count, lengths, trial = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
+    for c in range(m):
+        count[tail[c], head[c]] += 1
+    current = least_load(count, demand, lengths, np.inf)[1]
+    if current < np.inf:
+        with_distances(count, lengths)
+    best, best_tail, best_head = current, tail.copy(), head.copy()
+    before, new_tail, new_head = count.copy(), tail.copy(), head.copy()
+    places = np.arange(n)
+    for move in range(moves):
+        before[:], trial[:] = count, lengths
+        if np.random.random() < SWAPS:  # noqa: NPY002
+            u, v = np.random.randint(n), np.random.randint(n)  # noqa: NPY002
+            places[:] = np.arange(n)
+            places[u], places[v] = v, u
+            for i in range(n):
+                for j in range(n):
+                    count[places[i], places[j]] = before[i, j]
+                    trial[places[i], places[j]] = lengths[i, j]
+            for c in range(m):
+                new_tail[c], new_head[c] = places[tail[c]], places[head[c]]
+        else:
+            a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
+            u, v, x, y = tail[a], head[a], tail[b], head[b]
+            if u in (x, y) or v in (x, y) or count[u, y] >= most or count[x, v] >= most:
+                continue
+            count[u, v] -= 1
+            count[x, y] -= 1
+            count[u, y] += 1
+            count[x, v] += 1
+            new_tail[:], new_head[:] = tail, head
+            new_head[a], new_head[b] = y, v
+        level = heat * (cool / heat) ** (move / moves)
+        allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
+        low, high = least_load(count, demand, trial, allowed)
+        if low < allowed and high <= allowed:
+            current = high
+            tail[:], head[:] = new_tail, new_head
+            with_distances(count, trial)
+            lengths[:] = trial
+            if current < best:
+                best = current
+                best_tail[:], best_head[:] = tail, head
+        else:
+            count[:] = before
+    tail[:], head[:] = best_tail, best_head
+    return best
 
 
 @njit(cache=True)

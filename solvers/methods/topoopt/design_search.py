@@ -13,7 +13,7 @@ from opticoll.formulations.topoopt import default_rings, sorted_circuits, topolo
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.topology import MOST_MEMBERS, design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topology.exchange_search import annealed
+from opticoll.solvers.methods.topology.exchange_search import annealed, routed_anneal
 from opticoll.solvers.methods.topoopt.topology_finder import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
@@ -208,12 +208,17 @@ ROUND_OFF = 1e-12
 MOVES, WORK, SKETCH = 40, 20_000_000, 40
 #: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
 HEAT, COOL, PIECES = 0.03, 3e-4, 8
+#: Most servers and ports with which descents compare least loads, and the temperatures for these.
+MOST_ROUTED, MOST_PORTS, ROUTED_HEAT, ROUTED_COOL = 12, 2, 0.015, 2e-3
+#: Where least loads are compared, enumeration is expected to end if options of all servers are this many times the
+#: renamings, and gets half of the time; else a tenth.
+MOST_TRIED = 10**14
 #: Most descents in all, half of the time while wirings are enumerated; without a proof, the search ends after so many
 #: that improve nothing.
 MOST_DESCENTS, IDLE = 2000, 200
-#: Steps of an annealing over split paths for every pair of circuits: these in turn. From that number of servers on all
-#: random circuits are annealed so, below it every second; a result within this factor of the incumbent is refined, from
-#: this temperature.
+#: Steps of an annealing over split paths for every pair of circuits: these in turn. From that number of servers on
+#: random circuits are annealed so, below it every second where least loads are not compared; a result within this
+#: factor of the incumbent is refined, from this temperature.
 LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
 
 
@@ -254,6 +259,9 @@ class WiringSearch:
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
         self.constant = float(sum(group.total for group in groups))
+        #: Whether descents compare least loads.
+        self.small = not (self.tax or groups) and data.n <= MOST_ROUTED and data.degree <= MOST_PORTS
+        self.alike = 1  # renamings that keep the traffic
         self.splits = 0  # annealings over split paths
         self.pace = np.inf  # and their steps a second
 
@@ -288,26 +296,31 @@ class WiringSearch:
 
     def _descend(self, moves: int | None = None) -> None:
         data, random = self.data, self.random
+        whole, small = self.tax or self.transfer.size > 0, self.small
         circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
         self.descents += 1
         if circuits is None or not self._allowed(circuits):
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-        splittable = moves is None and not self.tax and not self.transfer.size and self.descents > 1
         heat = HEAT
-        if splittable and (data.n >= ALL_SPLIT or self.descents % 2 == 0):
+        split = data.n >= ALL_SPLIT or (not small and self.descents % 2 == 0)
+        if split and moves is None and not whole and self.descents > 1:
             tail, head = self._over_splits(tail, head)
             heat = WARM
             if self._take_circuits(tail, head) > REFINED * self.value:
                 return
         budget = self._moves(tail.size) if moves is None else moves
-        heats = np.geomspace(heat, COOL, PIECES + 1)
+        heats = np.geomspace(min(heat, ROUTED_HEAT) if small else heat, ROUTED_COOL if small else COOL, PIECES + 1)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
-            exchange(
-                tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax,
-                -(-budget // PIECES), hot, cool, int(random.integers(2**31)),
-            )  # fmt: skip
+            seed, piece = int(random.integers(2**31)), -(-budget // PIECES)
+            if small:
+                routed_anneal(tail, head, data.parallel, self.demand, piece, hot, cool, seed)
+            else:
+                exchange(
+                    tail, head, data.parallel, self.demand, self.member, self.transfer, SKETCH, self.tax, piece, hot,
+                    cool, seed,
+                )  # fmt: skip
         self._take_circuits(tail, head)
 
     def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
@@ -369,6 +382,7 @@ class WiringSearch:
             return False
         same = [self.demand, *(np.multiply.outer(m, m).astype(float) for m in self.member)]
         alike = renamings(same, first=options.depth)
+        self.alike = len(alike)
         prefixes = options.prefixes(alike, self.tick) if self._same_groups(alike) else np.zeros((1, 0), dtype=np.int64)
         low = self.bound
         for stage in STAGES:
@@ -394,6 +408,7 @@ class WiringSearch:
         ranked_back = np.argsort(-turned, axis=1, kind="stable")
         wirings, values = np.zeros((ROOM, n), dtype=np.int64), np.zeros(ROOM)
         scale = self.data.total if self.tax else 1.0
+        few = not self.small or options.size.size**n <= MOST_TRIED * self.alike
         least = np.inf
         for prefix in prefixes:
             index = np.full(n, -1, dtype=np.int64)
@@ -417,7 +432,7 @@ class WiringSearch:
                         least = min(least, self._route(options.counts[wirings[k]], min(target, self._cut())))
                 proven = time.monotonic()
                 self.proving += proven - begun
-                share = 1 if self.stages else 9
+                share = 1 if self.stages and few else 9
                 if self.descending < share * self.proving and self.descents < MOST_DESCENTS:
                     self._descend()
                     self.descending += time.monotonic() - proven
@@ -439,13 +454,16 @@ def run(context: Context) -> Answer:
     """Exact topology design: exchanges for a good wiring, enumeration with bounds for the proof.
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
-       Its values are bounds by lengths, or, some 100 times as fast, a norm of the loads over equally split shortest
-       paths (:mod:`opticoll.solvers.methods.topology.exchange_search`; not with free rings). These descents go on
-       during the enumeration, for half of the time, or nine tenths of it while no target is excluded.
+       With two ports and at most :data:`MOST_ROUTED` servers its values are least loads, by a compiled simplex method.
+       For many servers it first compares a norm of the loads over equally split shortest paths, which is faster still
+       (both in :mod:`opticoll.solvers.methods.topology.exchange_search`). Free rings, the tax and other sizes: bounds
+       by lengths. These descents go on during the enumeration, for half of the time, or nine tenths of it while no
+       target is excluded or where wirings are too many.
     2. Enumeration of all wirings, server by server. At a target tau, a part is pruned by layers of the partial wiring
-       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by lengths, and a survivor by
-       the LP's duals. When nothing is left, no wiring is below tau: tau is a bound. tau rises in steps to the value of
-       the incumbent, so that an interrupted search keeps the last bound.
+       (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`), a complete wiring by the lengths that excluded
+       the one before it, else by its least load, and a survivor by the LP's duals. When nothing is left, no wiring is
+       below tau: tau is a bound. tau rises in steps to the value of the incumbent, so that an interrupted search keeps
+       the last bound.
 
     If the traffic is invariant under renamings of servers (all-to-all), only wirings are enumerated whose first servers
     have the least options among their images. This keeps an optimum for any set of renamings.

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from opticoll.solvers.methods.topology.exchange_search import least_load, tree, with_distances
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -123,31 +125,6 @@ class Options:
 
 
 @njit(cache=True)
-def tree(count: I64, lengths: F64, source: int, dist: F64, before: I64, order: I64) -> int:
-    """Shortest ways from ``source`` by Dijkstra: distances, predecessors, servers as they are settled; how many."""
-    n = count.shape[0]
-    settled = np.zeros(n, np.bool_)
-    for v in range(n):
-        dist[v] = np.inf
-        before[v] = -1
-    dist[source] = 0.0
-    for k in range(n):
-        u, least = -1, np.inf
-        for v in range(n):
-            if not settled[v] and dist[v] < least:
-                u, least = v, dist[v]
-        if u < 0:
-            return k
-        settled[u] = True
-        order[k] = u
-        for v in range(n):
-            if count[u, v] > 0 and least + lengths[u, v] < dist[v]:
-                dist[v] = least + lengths[u, v]
-                before[v] = u
-    return n
-
-
-@njit(cache=True)
 def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:
     """Bounds of a wiring's least maximum load by multiplicative weights: below (by lengths), above (by routes).
 
@@ -228,7 +205,9 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
 
 
 @njit(cache=True)
-def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, least: F64) -> bool:
+def beyond(
+    reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: int, most: float, least: F64
+) -> bool:  # fmt: skip
     """Least bytes that go further than h hops in any completion of a wiring that is decided in part.
 
     From every source layers of servers: those that decided circuits name, and as many more as the layer before has
@@ -243,16 +222,18 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
         Ports of each that are undecided, ``(n,)``.
     demand, ranked
         Bytes, ``(n, n)``; targets of every server by falling bytes, ``(n, n)``.
+    most
+        Ends once there are so many byte-hops.
     least
         Entry h becomes the larger of itself and the bytes that go further than h hops, ``(n,)``.
 
     Returns
     -------
-    Whether all demand may have a way.
+    Whether all demand may have a way, of less than ``most`` byte-hops.
     """
     n = demand.shape[0]
     full = (1 << n) - 1
-    excess = np.zeros(n)
+    excess, total = np.zeros(n), 0.0
     for s in range(n):
         named = layer = near = fresh = 1 << s
         free = wild = 0
@@ -266,6 +247,9 @@ def beyond(reach: I64, may: I64, spare: I64, demand: F64, ranked: I64, degree: i
                     else:
                         left += demand[s, t]
             excess[h] += left
+            total += left
+            if total >= most:
+                return False
             if left == 0.0:
                 break
             if h == n - 1:
@@ -338,7 +322,7 @@ def enumerate_wirings(
     reach = np.zeros(n, np.int64)
     back, spare, spare_back = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     may, may_back, least = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
-    count = np.zeros((n, n), np.int64)
+    count, lengths, kept = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
     goal = target if tax else target * n * degree
     for i in range(first):
         for t in range(n):
@@ -410,12 +394,10 @@ def enumerate_wirings(
             may[v] = unfilled if v > i else reach[v]
             may_back[v] = back[v] | (undecided if spare_back[v] > 0 else 0)
         least[:] = 0.0
-        if not beyond(reach, may, spare, demand, ranked, degree, least):
-            continue
-        if least.sum() + constant >= goal:
+        if not beyond(reach, may, spare, demand, ranked, degree, goal - constant, least):
             continue
         if i < n - 1:
-            if not beyond(back, may_back, spare_back, turned, ranked_back, degree, least):
+            if not beyond(back, may_back, spare_back, turned, ranked_back, degree, goal - constant, least):
                 continue
             if least.sum() + constant >= goal:
                 continue
@@ -432,9 +414,16 @@ def enumerate_wirings(
                 continue
             bound = hops
         else:
-            bound = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
+            if transfer.size:
+                bound = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
+            else:
+                lengths[:] = kept
+                bound = least_load(count, demand, lengths, target)[0]
             if bound >= target:
                 tally[3] += 1
+                if transfer.size == 0 and bound < np.inf:  # the next wiring is often alike
+                    with_distances(count, lengths)
+                    kept[:] = lengths
                 continue
         wirings[tally[0]] = index
         values[tally[0]] = bound

@@ -23,6 +23,7 @@ from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.choice import LARGEST
 from opticoll.solvers.compile import compile_model
+from opticoll.solvers.methods.topology import exchange_search
 from opticoll.solvers.methods.topology.exchange_search import annealed, split_norm
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch
@@ -199,8 +200,9 @@ def test_no_completion_beats_the_bound_of_a_partial_wiring(seed, n, degree):
         for args in ((reach, may, spare, demand), (back, may_back, spare_back, demand.T.copy())):
             least = np.zeros(n)
             ranked = np.argsort(-args[3], axis=1, kind="stable")
-            assert beyond(*args, ranked, degree, least) or not np.isfinite(dist[demand > 0]).all()
+            assert beyond(*args, ranked, degree, np.inf, least) or not np.isfinite(dist[demand > 0]).all()
             assert (least <= further + 1e-9).all()
+            assert not beyond(*args, ranked, degree, least.sum() * (1 - 1e-9), np.zeros(n)) or least.sum() == 0
 
 
 @settings(max_examples=25, deadline=None)
@@ -220,6 +222,52 @@ def test_lengths_bound_a_wiring_from_both_sides(seed, n, degree):
         assert Oracle(topology.prepare(pool)).route(count).bound == pytest.approx(true, rel=1e-6)
     else:
         assert low == np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 7), st.integers(1, 3), st.sampled_from([0.0, 0.4, 0.9]))
+def test_trees_of_shortest_ways_have_the_least_load(seed, n, degree, sparse):
+    random = np.random.default_rng(seed)
+    count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=sparse)
+    demand, lengths = pool.traffic.copy(), random.random((n, n))
+    true = least_load(pool.traffic, count)
+    low, high = exchange_search.least_load(count, demand, lengths, np.inf)
+    if not np.isfinite(true):
+        assert low == high == np.inf
+        return
+    assert low == pytest.approx(true, rel=1e-8)
+    assert high == pytest.approx(true, rel=1e-8)
+    if demand.any():
+        oracle = Oracle(topology.prepare(pool))
+        assert oracle.proven(count, lengths) == pytest.approx(low, rel=1e-9)
+        exchange_search.with_distances(count, lengths)
+        other = random_wiring(random, n, degree)  # these lengths bound any wiring
+        assert oracle.proven(other, lengths) <= least_load(demand, other) * (1 + 1e-9)
+        early, _ = exchange_search.least_load(count, demand, np.ones((n, n)), 0.5 * true)
+        assert 0.5 * true <= early <= true * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("spec", ["servers:n=9,degree=2,traffic=alltoall", "servers:n=8,degree=2,traffic=dlrm"])
+def test_least_loads_of_degenerate_and_lopsided_traffic(spec):
+    data = topology.prepare(parse(spec), {"rings": "default"})
+    for seed in range(6):
+        count = random_wiring(np.random.default_rng(seed), data.n, 2)
+        low, high = exchange_search.least_load(count, data.fixed.copy(), np.ones((data.n, data.n)), np.inf)
+        assert low == pytest.approx(high, rel=1e-8)
+        assert low == pytest.approx(Oracle(data).route(count).value, rel=1e-6)
+
+
+def test_annealing_of_least_loads_keeps_ports_and_finds_the_optimum():
+    pool = pool_of(3, 4, 2)
+    tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
+    value = exchange_search.routed_anneal(tail, head, 2, pool.traffic.copy(), 3000, 0.1, 1e-3, 1)
+    count = np.zeros((4, 4), dtype=np.int64)
+    np.add.at(count, (tail, head), 1)
+    assert (count.sum(axis=0) == 2).all()
+    assert (count.sum(axis=1) == 2).all()
+    assert not np.diagonal(count).any()
+    assert value == pytest.approx(least_load(pool.traffic, count), rel=1e-8)
+    assert value == pytest.approx(brute(pool), rel=1e-8)
 
 
 def split_loads(count, demand):
