@@ -18,6 +18,7 @@ import traceback
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -309,7 +310,7 @@ def do_job(folder: Path, watched: int | None = None) -> NoReturn:
     answer: dict[str, Any]
     try:
         values, arrays = _call(job, folder)
-        answer = {"values": values, "files": write_arrays(folder, arrays, "answer")}
+        answer = {"values": values, "places": write_arrays(folder, arrays, "answer")}
     except OpticollError as error:
         kind = type(error)
         answer = {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
@@ -329,9 +330,15 @@ def do_job(folder: Path, watched: int | None = None) -> NoReturn:
 def adopt_orphans() -> None:
     """Become the parent of descendants whose parent dies, instead of the system's first process."""
     with suppress(AttributeError, OSError, TypeError):
-        import ctypes
+        _system().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+@cache
+def _system() -> Any:
+    """The system's library, loaded once: forked processes have it already."""
+    import ctypes
+
+    return ctypes.CDLL(None)
 
 
 def kill_orphans() -> None:
@@ -349,7 +356,7 @@ def kill_orphans() -> None:
 def _call(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     plugins.accept(job["plugins"])
     function = resolve(job["target"])
-    arrays = read_arrays(folder, job["files"], mapped=True)
+    arrays = read_arrays(folder, job["places"], mapped=True)
     values, results = function(job["arguments"], arrays, Report(folder))
     return dict(values), dict(results)
 
@@ -385,9 +392,7 @@ def limit_data(limit_bytes: int | None) -> None:
 def tie_to_parent(parent: int) -> bool:
     """Arrange that this process is killed when its parent dies; return whether the system supports that."""
     try:
-        import ctypes
-
-        tied: bool = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+        tied: bool = _system().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
     except (AttributeError, OSError, TypeError):
         tied = False
     if os.getppid() != parent:
