@@ -405,9 +405,29 @@ def test_half_written_report_leaves_the_previous_one(tmp_path: Path) -> None:
 def test_reports_leave_no_old_arrays(tmp_path: Path) -> None:
     report = shared_files.Report(tmp_path)
     for k in range(5):
-        report({"objective": k}, {"x": np.full(2, k)})
-    assert len(list(tmp_path.glob("*.npy"))) == 1
+        report({"objective": k}, {"x": np.full(2, k)} if k else {"x": np.zeros(2), "y": np.arange(3)})
+    assert len(list(tmp_path.glob("*.bin"))) == 2  # the first one has y
     assert json.loads((tmp_path / "progress.json").read_text())["serial"] == 5
+    state = shared_files.read_progress(tmp_path)
+    assert state is not None
+    assert {name: array.tolist() for name, array in state[2].items()} == {"x": [4, 4], "y": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_arrays_come_back_as_they_were(tmp_path: Path, mapped: bool) -> None:
+    sent = {
+        "scalar": np.array(2.5), "empty": np.zeros((0, 3)), "bits": np.array([True, False]), "text": np.array(["ä"]),
+        "columns": np.asfortranarray(np.arange(6).reshape(2, 3)), "large": np.arange(300_000.0), "last": np.int8([7]),
+    }  # fmt: skip
+    places = json.loads(json.dumps(shared_files.write_arrays(tmp_path, sent, "sent")))
+    read = shared_files.read_arrays(tmp_path, places, mapped=mapped)
+    assert list(read) == list(sent)
+    for name, array in sent.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(read[name], array)
+        assert read[name].flags.writeable is not mapped
+    with pytest.raises(TypeError, match="array 'x' has the type object"):
+        shared_files.write_arrays(tmp_path, {"x": np.array([None])}, "refused")
 
 
 # Started ahead ---------------------------------------------------------------------------------------------------
