@@ -430,6 +430,39 @@ def test_arrays_come_back_as_they_were(tmp_path: Path, mapped: bool) -> None:
         shared_files.write_arrays(tmp_path, {"x": np.array([None])}, "refused")
 
 
+ANSWERS = """
+import os, signal
+from opticoll.solvers.worker import answers_alone
+
+answered, answering = os.pipe()
+os.set_blocking(answered, False)
+told = []
+for answers, leaves in ((True, False), (False, False), (True, True)):
+    pid = os.fork()
+    if pid == 0:
+        if leaves and os.fork() == 0:
+            signal.pause()
+        if answers:
+            os.write(answering, b"\\n")
+            signal.pause()
+        os._exit(0)
+    told.append(answers_alone(pid, answered))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+print(*told, flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not (worker_module.FORKS and hasattr(os, "pidfd_open")), reason="needs the ends of processes")
+def test_an_answer_is_taken_before_the_end_of_its_process_if_that_leaves_no_other() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", ANSWERS], stdout=subprocess.PIPE, text=True, timeout=240, check=False,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(worker_module.importable_places())},
+    )  # fmt: skip
+    assert told.stdout.split() == ["True", "False", "False"]
+
+
 # Started ahead ---------------------------------------------------------------------------------------------------
 
 SMALL = StandardForm(
